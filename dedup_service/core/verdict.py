@@ -1,0 +1,59 @@
+"""What the filter says of a page, and what may be done with it.
+
+A verdict is a fact; an action is a policy. `drop` changes what is stored, never what is reported.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["Action", "Distance", "Verdict", "VerdictKind"]
+
+
+class VerdictKind(StrEnum):
+    """The five things that can be said of a page."""
+
+    UNIQUE = "unique"
+    DUPLICATE = "duplicate"
+    UNCHANGED = "unchanged"
+    UPDATED = "updated"
+    UNDECIDED = "undecided"
+
+
+class Action(StrEnum):
+    """What happens to a page called `duplicate`."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    FLAG = "flag"
+    DROP = "drop"
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Differing bits per channel, 0 to 64; None where a channel has no fingerprint on either side."""
+
+    words: int | None = None
+    body: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The verdict on one page.
+
+    sequence: its place in the total order, from 1.
+    id, url: the page's, as the caller gave them.
+    duplicate_of, duplicate_of_url: the kept page it repeats, or the earlier visit of its URL.
+    distance, score: to that page; score is 0 to 1, higher is more alike.
+    reason: the rule that decided, in words a report can quote.
+    space: the `space_id` in which it was decided.
+    """
+
+    sequence: int
+    id: str
+    url: str
+    kind: VerdictKind
+    space: str
+    duplicate_of: str | None = None
+    duplicate_of_url: str | None = None
+    distance: Distance = Distance()
+    score: float | None = None
+    reason: str | None = None
