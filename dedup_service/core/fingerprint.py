@@ -24,11 +24,13 @@ class Fingerprint:
 class PreparedPage:
     """A page with its fingerprint.
 
-    body_hash: unsigned 64-bit hash of the normalised body; equal bodies have equal hashes.
+    body_hash: unsigned 64-bit hash of the normalised body; equal bodies have equal hashes; None where there is no text.
+    metadata: packed keywords, tags and references (see `core.metadata`); empty where the page states none.
     reason: why the page cannot be judged, which makes its verdict `undecided`; None where it can.
     """
 
     page: Page
     fingerprint: Fingerprint
-    body_hash: int
+    body_hash: int | None
+    metadata: bytes = b""
     reason: str | None = None

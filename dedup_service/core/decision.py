@@ -1,0 +1,236 @@
+"""From a prepared page to its verdict: a deterministic function of the log so far.
+
+A page is kept iff no earlier kept page matches it (rule 3 of the design). Only kept pages have an
+entry in the indexes. A known URL is one with a kept visit: the same body again is `unchanged`, another
+one is `updated` and takes the entry's place. A URL whose visits were all duplicates stays unknown, so a
+copy fetched again is a `duplicate` again and can never slip past as `unchanged` (docs/adr/0006).
+
+A later issue verifies candidates by a sketch; its place is `_matches`, between distance and choice.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import xxhash
+
+from dedup_service.core.entries import Entry, EntryTable
+from dedup_service.core.errors import StateError
+from dedup_service.core.fingerprint import CHANNELS, PreparedPage
+from dedup_service.core.index import BlockIndex
+from dedup_service.core.metadata import jaccard
+from dedup_service.core.rule import MatchRule
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+
+__all__ = ["Decider", "Decision", "Match", "PageNames", "score_of", "url_hash"]
+
+
+class PageNames(Protocol):
+    """Whoever remembers what the pages of the log were called (the journal)."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of the page at `sequence`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A candidate that the rule accepts."""
+
+    sequence: int
+    distance: Distance
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict and what it did to the entries.
+
+    kept: the page stays (every verdict but `duplicate`).
+    entry: the entry that it added, or None.
+    replaces: sequence of the entry that an update took out, or None.
+    """
+
+    verdict: Verdict
+    kept: bool
+    entry: Entry | None = None
+    replaces: int | None = None
+
+
+def url_hash(canonical_url: str) -> int:
+    """The unsigned 64-bit key under which a URL's last kept visit is remembered."""
+    return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
+
+
+def score_of(distance: Distance) -> float | None:
+    """Likeness from 0 to 1: the cosine that SimHash estimates, cos(π·d/64), averaged over the channels.
+
+    Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, section 3.
+    """
+    bits = [bit for bit in (distance.words, distance.body) if bit is not None]
+    if not bits:
+        return None
+    return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
+
+
+class Decider:
+    """Decide pages in the order of their sequence numbers, and remember the kept ones.
+
+    rule: what makes a candidate a match. space_id: of every fingerprint given. shards: parts of each index.
+    """
+
+    def __init__(self, rule: MatchRule, space_id: str, names: PageNames, *, shards: int = 1) -> None:
+        self.rule = rule
+        self.space_id = space_id
+        self._names = names
+        self._table = EntryTable()
+        self._visits: dict[int, int] = {}
+        self._indexes: dict[str, BlockIndex] = {}
+        for channel in CHANNELS:
+            radius = rule.radius(channel)
+            if radius is not None:
+                self._indexes[channel] = BlockIndex(radius, shards=shards)
+
+    def __len__(self) -> int:
+        return len(self._visits)
+
+    def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
+        """Return the decision on `prepared` and apply it; `sequence` is larger than any before."""
+        if prepared.body_hash is None:
+            return self._undecided(sequence, prepared, remember=False)
+        visit = self._visits.get(url_hash(prepared.page.canonical_url))
+        if visit is not None:
+            return self._again(sequence, prepared, visit)
+        if prepared.reason is not None:
+            return self._undecided(sequence, prepared, remember=True)
+        matches = self._matches(prepared)
+        if matches:
+            return self._duplicate(sequence, prepared, min(matches, key=lambda m: (-m.score, m.sequence)))
+        verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE)
+        return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
+
+    def retract(self, sequence: int) -> None:
+        """Take the entry of the page at `sequence` out; StateError where it has none (any more)."""
+        entry = self._table.get(sequence)
+        if entry is None:
+            raise StateError(f"page {sequence} has no entry to retract: it was not kept, or it left the index already")
+        self._remove(entry)
+
+    def restore(self, entries: Iterable[Entry]) -> None:
+        """Take back entries that a journal or snapshot kept; nothing is decided again."""
+        rows = list(entries)
+        self._table.extend(rows)
+        self._visits.update((entry.url_hash, entry.sequence) for entry in rows)
+        for channel, index in self._indexes.items():
+            held = [(e.sequence, value) for e in rows if e.indexed and (value := e.channel(channel)) is not None]
+            if held:
+                sequences, values = zip(*held, strict=True)
+                index.insert_many(np.array(sequences, dtype=np.int64), np.array(values, dtype=np.uint64))
+
+    def entries(self) -> list[Entry]:
+        """All live entries in order of sequence: what a snapshot holds."""
+        return self._table.live()
+
+    def _again(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
+        earlier = self._table[visit]
+        distance = earlier.distance_to(prepared.fingerprint)
+        if earlier.body_hash == prepared.body_hash:
+            verdict = self._verdict(
+                sequence, prepared, VerdictKind.UNCHANGED, of=visit, distance=distance, score=1.0, reason="same URL, same body"
+            )
+            return Decision(verdict, kept=True)
+        self._remove(earlier)
+        verdict = self._verdict(
+            sequence,
+            prepared,
+            VerdictKind.UPDATED,
+            of=visit,
+            distance=distance,
+            score=score_of(distance),
+            reason="same URL, other body",
+        )
+        return Decision(verdict, kept=True, entry=self._add(sequence, prepared), replaces=visit)
+
+    def _undecided(self, sequence: int, prepared: PreparedPage, *, remember: bool) -> Decision:
+        verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
+        return Decision(verdict, kept=True, entry=self._add(sequence, prepared) if remember else None)
+
+    def _duplicate(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
+        verdict = self._verdict(
+            sequence,
+            prepared,
+            VerdictKind.DUPLICATE,
+            of=match.sequence,
+            distance=match.distance,
+            score=match.score,
+            reason=match.reason,
+        )
+        return Decision(verdict, kept=False)
+
+    def _matches(self, prepared: PreparedPage) -> list[Match]:
+        found: set[int] = set()
+        for channel, index in self._indexes.items():
+            value = getattr(prepared.fingerprint, channel)
+            if value is not None:
+                found.update(index.probe(value).sequences.tolist())
+        candidates = (self._table[sequence] for sequence in sorted(found))
+        return [match for entry in candidates if (match := self.match(entry, prepared)) is not None]
+
+    def match(self, entry: Entry, prepared: PreparedPage) -> Match | None:
+        """Return the match of `prepared` with the candidate `entry`, or None where the rule does not hold."""
+        distance = entry.distance_to(prepared.fingerprint)
+        for near in self.rule.conditions:
+            if _within(distance.words, near.words) and _within(distance.body, near.body):
+                return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
+        combined = self.rule.combined
+        if combined is None or distance.words is None or distance.words > combined.radius:
+            return None
+        similarity = combined.similarity(distance.words, jaccard(entry.metadata, prepared.metadata))
+        if similarity < combined.threshold:
+            return None
+        return Match(entry.sequence, distance, round(float(similarity), 4), "combined similarity ≥ .25")
+
+    def _verdict(
+        self,
+        sequence: int,
+        prepared: PreparedPage,
+        kind: VerdictKind,
+        *,
+        of: int | None = None,
+        distance: Distance | None = None,
+        score: float | None = None,
+        reason: str | None = None,
+    ) -> Verdict:
+        of_id, of_url = (None, None) if of is None else self._names.name(of)
+        return Verdict(
+            sequence=sequence,
+            id=prepared.page.id,
+            url=prepared.page.url,
+            kind=kind,
+            space=self.space_id,
+            duplicate_of=of_id,
+            duplicate_of_url=of_url,
+            distance=distance or Distance(),
+            score=score,
+            reason=reason,
+        )
+
+    def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
+        entry = Entry.of(sequence, prepared, url_hash(prepared.page.canonical_url))
+        self.restore([entry])
+        return entry
+
+    def _remove(self, entry: Entry) -> None:
+        for channel, index in self._indexes.items():
+            value = entry.channel(channel)
+            if entry.indexed and value is not None:
+                index.remove(entry.sequence, value)
+        self._table.remove(entry.sequence)
+        self._visits.pop(entry.url_hash, None)
+
+
+def _within(distance: int | None, bound: int | None) -> bool:
+    return bound is None or (distance is not None and distance <= bound)

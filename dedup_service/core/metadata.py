@@ -1,0 +1,61 @@
+"""Keywords, tags and references of a page as one set, and the Jaccard similarity of two such sets.
+
+Small sets (up to 64 members, nearly all pages) are kept as the hashes of their members and compared
+exactly. A larger one is reduced to a MinHash signature of 128 independent permutations.
+
+Source: Wang & Wang 2019 (metadata as one set, MinHash); Broder 1997. The paper's 100 functions
+(x + i) mod 100 are rotations of one order and far from independent, so independent ones are used.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from dedup_service.core.normalise import fold
+
+__all__ = ["EXACT_LIMIT", "PERMUTATIONS", "jaccard", "minhash", "pack"]
+
+EXACT_LIMIT = 64
+PERMUTATIONS = 128
+
+_SET, _SIGNATURE = b"S", b"M"
+_rows = np.arange(1, PERMUTATIONS + 1, dtype=np.uint64)
+_STEPS = _rows * np.uint64(0x9E3779B97F4A7C15)
+
+
+def pack(members: Iterable[str]) -> bytes:
+    """Return the set of `members` (normalised, empty ones dropped) as bytes; no members give no bytes."""
+    hashes = {xxhash.xxh3_64_intdigest(text.encode()) for member in members if (text := fold(member).strip())}
+    if not hashes:
+        return b""
+    values = np.array(sorted(hashes), dtype=np.uint64)
+    if len(values) <= EXACT_LIMIT:
+        return _SET + values.tobytes()
+    return _SIGNATURE + minhash(values).tobytes()
+
+
+def minhash(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the signature uint64[PERMUTATIONS] of member hashes uint64[n], n ≥ 1: the least mixed hash of each row."""
+    return _mix(values[None, :] + _STEPS[:, None]).min(axis=1)
+
+
+def jaccard(a: bytes, b: bytes) -> Fraction | None:
+    """Return the similarity of two packed sets, exact where both are small; None where either is empty."""
+    if not a or not b:
+        return None
+    left, right = np.frombuffer(a[1:], np.uint64), np.frombuffer(b[1:], np.uint64)
+    if a[:1] == b[:1] == _SET:
+        common = len(np.intersect1d(left, right, assume_unique=True))
+        return Fraction(common, len(left) + len(right) - common)
+    rows = [values if kind == _SIGNATURE else minhash(values) for kind, values in ((a[:1], left), (b[:1], right))]
+    return Fraction(int((rows[0] == rows[1]).sum()), PERMUTATIONS)
+
+
+def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of splitmix64 (Steele, Lea, Flood 2014), elementwise."""
+    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

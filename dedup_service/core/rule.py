@@ -1,0 +1,145 @@
+"""When is a candidate a match? The one place that says so.
+
+A rule is a list of conditions, any of which suffices. A condition bounds the distance in one channel
+or in both; the channel with the smaller bound finds the candidate, so that bound is at most 7, and
+the other bound, which is only checked, may be wider. The default was chosen on data (docs/quality.md).
+
+Wang & Wang's combined similarity is an option in the same place: μ/(H + 1) + (1 − μ)·J, similar from
+.25 (source: Wang & Wang 2019; the paper prints "smaller than", which its own figures contradict).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Self
+
+from dedup_service.core.errors import ConfigurationError
+
+__all__ = ["MAX_RADIUS", "Combined", "MatchRule", "Near", "rule_for"]
+
+MAX_RADIUS = 7
+BITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Both bounds hold: at most `words` and at most `body` differing bits; None leaves a channel out."""
+
+    words: int | None = None
+    body: int | None = None
+
+    def __post_init__(self) -> None:
+        bounds = [bound for bound in (self.words, self.body) if bound is not None]
+        if not bounds or min(bounds) > MAX_RADIUS or min(bounds) < 0 or max(bounds) > BITS:
+            raise ConfigurationError(
+                f"a condition needs one bound from 0 to {MAX_RADIUS} and none above {BITS}, got words={self.words}, "
+                f"body={self.body}: the block index finds candidates up to {MAX_RADIUS} bits away"
+            )
+
+    @property
+    def probes(self) -> str:
+        """The channel whose index finds the candidates of this condition: the one with the smaller bound."""
+        if self.body is None or (self.words is not None and self.words < self.body):
+            return "words"
+        return "body"
+
+    def __str__(self) -> str:
+        bounds = (("body", self.body), ("words", self.words))
+        return " and ".join(f"{name} ≤ {bound}" for name, bound in bounds if bound is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """Wang & Wang's similarity of word distance H and metadata Jaccard J, compared exactly.
+
+    mu: share of the text, in thousandths, so that .9/6 + .1 is .25 and not a little less.
+    With μ = .8 the formula reaches H = 15; candidates end at H = 7.
+    """
+
+    mu_thousandths: int = 900
+
+    def __post_init__(self) -> None:
+        if not 0 < self.mu_thousandths <= 1000:
+            raise ConfigurationError(f"μ must be above 0 and at most 1, got {self.mu_thousandths / 1000}")
+
+    def similarity(self, words_distance: int, jaccard: Fraction | None) -> Fraction:
+        """Return the similarity, 0 to 1; `jaccard` is None where either page states no metadata."""
+        if jaccard is None:
+            return Fraction(1, words_distance + 1)
+        mu = Fraction(self.mu_thousandths, 1000)
+        return mu / (words_distance + 1) + (1 - mu) * jaccard
+
+    @property
+    def threshold(self) -> Fraction:
+        """Near-duplicates from here on."""
+        return Fraction(1, 4)
+
+    @property
+    def radius(self) -> int:
+        """The largest word distance that the formula can still call similar, cut at what the index finds."""
+        distances = range(MAX_RADIUS + 1)
+        return max(h for h in distances if self.similarity(h, Fraction(1)) >= self.threshold or h <= 3)
+
+
+@dataclass(frozen=True, slots=True)
+class MatchRule:
+    """A candidate is a match where any condition holds, or, where `combined` is set, its similarity suffices."""
+
+    conditions: tuple[Near, ...] = ()
+    combined: Combined | None = None
+
+    def __post_init__(self) -> None:
+        if not self.conditions and self.combined is None:
+            raise ConfigurationError("a rule without a condition matches nothing: give it one")
+
+    def radius(self, channel: str) -> int | None:
+        """How far the index of `channel` must reach, or None where it is not needed."""
+        bounds = [getattr(condition, channel) for condition in self.conditions if condition.probes == channel]
+        if self.combined is not None and channel == "words":
+            bounds.append(self.combined.radius)
+        return max(bounds, default=None)
+
+    def with_k(self, k: int) -> Self:
+        """The same rule with every radius replaced by `k` (0 to 7)."""
+
+        def bound(old: int | None) -> int | None:
+            return None if old is None else k
+
+        changed = tuple(Near(words=bound(near.words), body=bound(near.body)) for near in self.conditions)
+        return replace(self, conditions=tuple(dict.fromkeys(changed)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The rule as plain values, for a policy record in the log."""
+        return {
+            "conditions": [{"words": near.words, "body": near.body} for near in self.conditions],
+            "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The rule that `to_dict` wrote; ConfigurationError where a bound is not one."""
+        mu = values["combined_mu_thousandths"]
+        conditions = tuple(Near(words=near["words"], body=near["body"]) for near in values["conditions"])
+        return cls(conditions=conditions, combined=None if mu is None else Combined(mu))
+
+    def __str__(self) -> str:
+        parts = [str(near) for near in self.conditions]
+        if self.combined is not None:
+            parts.append(f"μ/(H+1) + (1−μ)·J ≥ .25 with μ = {self.combined.mu_thousandths / 1000:g}")
+        return " or ".join(parts)
+
+
+RULES = {
+    "words": MatchRule((Near(words=3),)),
+    "body": MatchRule((Near(body=7),)),
+    "both": MatchRule((Near(body=7), Near(words=3, body=16))),
+}
+
+
+def rule_for(channels: str = "both", *, k: int | None = None, mu: float | None = None) -> MatchRule:
+    """The default rule for `channels` (words, body or both), with radius `k` or Wang & Wang's `mu` in its place."""
+    if channels not in RULES:
+        raise ConfigurationError(f"channels is one of {', '.join(RULES)}, got {channels!r}")
+    if mu is not None:
+        return MatchRule(combined=Combined(round(mu * 1000)))
+    return RULES[channels] if k is None else RULES[channels].with_k(k)
