@@ -1,0 +1,52 @@
+"""Read the demo's stories: one text file each, a header of `key: value` lines, a blank line, paragraphs.
+
+Invariant: nothing is generated here; what the files say is what the originals say.
+"""
+
+from dataclasses import dataclass
+from importlib.resources import files
+
+__all__ = ["Article", "load_articles"]
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """One story as its author wrote it, before any site dressed it.
+
+    name: the file's, `zh-bridge`; lang: its first two letters; headline: the one a copying editor gives it.
+    """
+
+    name: str
+    lang: str
+    title: str
+    headline: str
+    section: str
+    author: str
+    date: str
+    tags: tuple[str, ...]
+    paragraphs: tuple[str, ...]
+    source_line: str = ""
+
+
+def parse_article(name: str, content: str) -> Article:
+    """Return the story that a file holds; KeyError where a header line is missing."""
+    head, *paragraphs = content.strip().split("\n\n")
+    header = dict(line.split(": ", 1) for line in head.splitlines())
+    return Article(
+        name=name,
+        lang=name[:2],
+        title=header["title"],
+        headline=header.get("headline", header["title"]),
+        section=header["section"],
+        author=header["author"],
+        date=header["date"],
+        tags=tuple(header["tags"].split(", ")),
+        paragraphs=tuple(paragraph.replace("\n", " ") for paragraph in paragraphs),
+    )
+
+
+def load_articles() -> dict[str, Article]:
+    """Return every story by name, in alphabetical order."""
+    folder = files("crawler.demo") / "articles"
+    texts = sorted((item.name, item.read_text("utf-8")) for item in folder.iterdir() if item.name.endswith(".txt"))
+    return {name[:-4]: parse_article(name[:-4], content) for name, content in texts}

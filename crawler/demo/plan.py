@@ -1,0 +1,35 @@
+"""Which site carries which story, and what it did to it: the demo's table of truth, as data.
+
+`REPOSTS` is read as: this site publishes this story after these edits.
+"""
+
+__all__ = ["MOBILE", "REPOSTS", "Repost"]
+
+Repost = tuple[str, str, tuple[str, ...]]
+
+REPOSTS: tuple[Repost, ...] = (
+    ("portal", "zh-bridge", ("other template",)),
+    ("fanti", "zh-bridge", ("traditional characters", "new headline")),
+    ("portal", "zh-library", ("new headline", "adverts")),
+    ("portal", "zh-rice", ("tail cut",)),
+    ("portal", "zh-metro", ("source line", "typography")),
+    ("fanti", "zh-street", ("traditional characters", "adverts")),
+    ("portal", "zh-lunch", ("first half only",)),
+    ("portal", "zh-birds", ("new headline", "source line")),
+    ("fanti", "zh-birds", ("traditional characters",)),
+    ("portal", "zh-clinic", ("adverts",)),
+    ("portal", "zh-marathon", ("new headline",)),
+    ("portal", "zh-photon", ("new headline", "source line", "typography")),
+    ("wire", "en-ferry", ("new headline", "source line")),
+    ("wire", "en-lighthouse", ("source line",)),
+    ("wire", "en-flood", ("adverts",)),
+    ("wire", "en-nighttrain", ("typography",)),
+    ("wire", "en-orchard", ("tail cut",)),
+    ("wire", "en-tools", ("other template",)),
+    ("wire", "en-seabirds", ("new headline",)),
+    ("wire", "en-orchestra", ("first half only",)),
+    ("wire", "en-cyber", ("source line", "adverts")),
+)
+
+MOBILE = ("zh-metro", "zh-library")
+"""Stories of the daily that also have a page for telephones, with a canonical link to the full one."""
