@@ -1,0 +1,77 @@
+"""Entries, chained by fingerprint.
+
+A row is one entry: its sequence, and the next row of the same fingerprint. Buckets hold each
+distinct fingerprint once, with the first row of its chain, so ten thousand identical pages cost one
+comparison. A chain runs from the latest sequence to the earliest: appending in order is O(1), and
+the same entry twice is noticed on the way.
+Invariant: the first row of a chain is the same row as long as the chain lives (contents move
+instead), so no bucket is touched when a chain grows or shrinks.
+"""
+
+import numpy as np
+
+from dedup_service.core.index.layout import ENTRIES, FREE_ROW, ROWS_USED, Arrays
+from dedup_service.core.kernels import kernel
+
+__all__ = ["free_row", "join_chain", "leave_chain", "take_row"]
+
+
+@kernel
+def take_row(sequence: int, arrays: Arrays) -> int:
+    """Return a new chain of one row for a sequence; the caller has seen to it that a row is left."""
+    _, _, _, sequences, following, counters = arrays
+    row = counters[FREE_ROW]
+    if row >= 0:
+        counters[FREE_ROW] = following[row]
+    else:
+        row = counters[ROWS_USED]
+        counters[ROWS_USED] += 1
+    sequences[row] = sequence
+    following[row] = -1
+    counters[ENTRIES] += 1
+    return row
+
+
+@kernel
+def free_row(row: int, arrays: Arrays) -> None:
+    """Give a row back."""
+    _, _, _, _, following, counters = arrays
+    following[row] = counters[FREE_ROW]
+    counters[FREE_ROW] = row
+    counters[ENTRIES] -= 1
+
+
+@kernel
+def join_chain(first: int, sequence: int, arrays: Arrays) -> bool:
+    """Put a sequence into the chain that starts at row `first`; return False where it is there already."""
+    _, _, _, sequences, following, _ = arrays
+    at = np.int64(first)
+    if sequence > sequences[at]:
+        sequence, sequences[at] = sequences[at], sequence
+    else:
+        while following[at] >= 0 and sequences[following[at]] >= sequence:
+            at = np.int64(following[at])
+        if sequences[at] == sequence:
+            return False
+    row = take_row(sequence, arrays)
+    following[row] = following[at]
+    following[at] = row
+    return True
+
+
+@kernel
+def leave_chain(first: int, sequence: int, arrays: Arrays) -> bool:
+    """Take a sequence out of a chain of two rows or more; return False where it is not there."""
+    _, _, _, sequences, following, _ = arrays
+    before = np.int64(first)
+    row = np.int64(following[before])
+    if sequences[before] == sequence:
+        sequences[before] = sequences[row]
+    else:
+        while row >= 0 and sequences[row] != sequence:
+            before, row = row, np.int64(following[row])
+        if row < 0:
+            return False
+    following[before] = following[row]
+    free_row(row, arrays)
+    return True

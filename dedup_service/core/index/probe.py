@@ -1,0 +1,136 @@
+"""Find all entries within the radius of a fingerprint.
+
+How: every table whose tolerance is 0 looks into the bucket of the key itself, a table of tolerance 1
+also into its 16 neighbours; a crowded bucket that has a second level is asked the same way on the
+other 48 bits, with the radius that is left. See `layout` for why this misses nothing, and nothing twice.
+Invariant: probing changes no entry; only the work counters move.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index.layout import (
+    BLOCK_BITS,
+    BUCKETS,
+    CHILD,
+    COMPARED,
+    LENGTH,
+    PROBES,
+    QUANTUM,
+    START,
+    SUB_BITS,
+    Arrays,
+    Fingerprints,
+    Integers,
+    home_bucket,
+    remaining_bits,
+    reported_earlier,
+    sub_bucket,
+    tables_for,
+    tolerance,
+)
+from dedup_service.core.index.popcount import popcount
+from dedup_service.core.index.scan import STRIDE, count_within
+from dedup_service.core.kernels import kernel
+
+__all__ = ["Distances", "Output", "probe_all"]
+
+Distances = npt.NDArray[np.uint8]
+Output = tuple[Integers, Distances]
+"""Room for candidates: their sequences and distances."""
+
+
+@kernel
+def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) -> int:
+    """Write the sequences of a row's chain while there is room; return how many candidates there are now."""
+    _, _, _, sequences, following, _ = arrays
+    out_sequences, out_distances = output
+    while row >= 0:
+        if found < len(out_sequences):
+            out_sequences[found] = sequences[row]
+            out_distances[found] = distance
+        found += 1
+        row = np.int64(following[row])
+    return found
+
+
+@kernel
+def scan_bucket(
+    bucket: int,
+    fingerprint: np.uint64,
+    radius: int,
+    table: int,
+    sub_radius: int,
+    sub: int,
+    arrays: Arrays,
+    found: int,
+    output: Output,
+) -> int:
+    """Report the entries of one bucket that are within the radius and that no earlier table reports."""
+    headers, stored, rows, _, _, counters = arrays
+    start = np.int64(headers[bucket, START]) * QUANTUM
+    stop = start + headers[bucket, LENGTH]
+    counters[BUCKETS] += 1
+    counters[COMPARED] += stop - start
+    for base in range(start, stop, STRIDE):
+        end = min(base + STRIDE, stop)
+        if count_within(stored, base, end, fingerprint, radius) == 0:
+            continue
+        for at in range(base, end):
+            difference = stored[at] ^ fingerprint
+            distance = popcount(difference)
+            if distance <= radius and not reported_earlier(difference, radius, table, sub_radius, sub):
+                found = report(np.int64(rows[at]), distance, arrays, found, output)
+    return found
+
+
+@kernel
+def scan_second_level(
+    child: int,
+    fingerprint: np.uint64,
+    radius: int,
+    table: int,
+    sub_radius: int,
+    arrays: Arrays,
+    found: int,
+    output: Output,
+) -> int:
+    """Probe the tables of 12 bits that stand in for a crowded bucket."""
+    arrays[5][BUCKETS] += 1
+    rest = remaining_bits(fingerprint, table)
+    for sub in range(tables_for(sub_radius)):
+        key = sub_bucket(rest, sub)
+        for near in range(1 + SUB_BITS * tolerance(sub_radius, sub)):
+            bucket = child + (key if near == 0 else key ^ (1 << (near - 1)))
+            found = scan_bucket(bucket, fingerprint, radius, table, sub_radius, sub, arrays, found, output)
+    return found
+
+
+@kernel
+def probe_all(
+    fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Integers, output: Output
+) -> int:
+    """Probe fingerprints: uint64[n]; ends: int64[n] receives where each one's candidates end in the output.
+
+    Returns the number of candidates in all. Where that exceeds the room of the output, the output is
+    incomplete and the caller probes again with more.
+    """
+    headers, counters = arrays[0], arrays[5]
+    found = 0
+    for query in range(len(fingerprints)):
+        fingerprint = fingerprints[query]
+        counters[PROBES] += 1
+        for table in range(tables_for(radius)):
+            home = home_bucket(fingerprint, table)
+            for near in range(1 + BLOCK_BITS * tolerance(radius, table)):
+                bucket = home if near == 0 else home ^ (1 << (near - 1))
+                child = np.int64(headers[bucket, CHILD])
+                left = radius if near == 0 else radius - 1
+                if child == 0:
+                    found = scan_bucket(bucket, fingerprint, radius, table, left, 0, arrays, found, output)
+                else:
+                    found = scan_second_level(
+                        child, fingerprint, radius, table, left, arrays, found, output
+                    )
+        ends[query] = found
+    return found

@@ -1,0 +1,159 @@
+"""One shard: four tables over one arena, and when they grow.
+
+Kernels do the work and stop where an array is full or a bucket crowded; this class makes room and
+lets them go on. Nothing here is thread-safe: one thread at a time, reading or writing.
+"""
+
+import numpy as np
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.index.arena import empty_arrays, laid_out, more_headers, more_rows, split, split_room
+from dedup_service.core.index.layout import (
+    BLOCK_BITS,
+    ENTRIES,
+    FINGERPRINTS,
+    KEYS,
+    LENGTH,
+    ROWS_USED,
+    SLOTS_USED,
+    STATUS,
+    SUB_KEYS,
+    Arrays,
+    Fingerprints,
+    Integers,
+)
+from dedup_service.core.index.probe import Distances, Output, probe_all
+from dedup_service.core.index.write import CROWDED, DONE, DUPLICATE, FULL, insert_all, remove_one
+
+__all__ = ["SMALLEST_SPLIT", "Shard"]
+
+SMALLEST_SPLIT = 4096
+"""Entries below which a bucket is never split."""
+
+TIMES_AVERAGE = 3
+"""A bucket above (1 + 2) x its table's average is split (Wang and Wang 2019)."""
+
+BULK = 4096
+"""Inserts at once from which it pays to lay the arena out for them beforehand (1-2 ms)."""
+
+MOST_ROWS = (1 << 31) - 1
+"""Rows are numbered in int32."""
+
+FIRST_OUTPUT = 1024
+
+
+class Shard:
+    """The entries of one shard, exact within `radius` (0 to 7)."""
+
+    __slots__ = ("_arrays", "_children", "_output", "_radius", "_second_level", "_tables")
+
+    def __init__(self, radius: int, *, second_level: bool = True) -> None:
+        """Make an empty shard; without `second_level` no bucket is ever split."""
+        self._radius = radius
+        self._second_level = second_level
+        self._tables = min(radius + 1, 4)
+        self._children = self._tables * KEYS
+        self._output: Output = (np.empty(FIRST_OUTPUT, np.int64), np.empty(FIRST_OUTPUT, np.uint8))
+        self._arrays = empty_arrays(self._children)
+
+    def __len__(self) -> int:
+        """Return how many entries there are."""
+        return int(self.counters[ENTRIES])
+
+    @property
+    def counters(self) -> Integers:
+        """The places that `layout` names: int64[9]."""
+        return self._arrays[5]
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory reserved for all arrays."""
+        return sum(array.nbytes for array in self._arrays)
+
+    @property
+    def largest_bucket(self) -> int:
+        """Entries of the longest bucket, on either level."""
+        return int(self._arrays[0][:, LENGTH].max())
+
+    @property
+    def split_buckets(self) -> int:
+        """How many buckets have a second level."""
+        return (self._children - self._tables * KEYS) // (self._tables * SUB_KEYS)
+
+    def probe(self, fingerprints: Fingerprints) -> tuple[Integers, Integers, Distances]:
+        """Return the candidates of fingerprints: uint64[n], as (ends: int64[n], sequences, distances), unsorted.
+
+        The last two are views that the next probe overwrites.
+        """
+        ends = np.empty(len(fingerprints), np.int64)
+        found = probe_all(fingerprints, self._radius, self._arrays, ends, self._output)
+        if found > len(self._output[0]):
+            self._output = (np.empty(found, np.int64), np.empty(found, np.uint8))
+            probe_all(fingerprints, self._radius, self._arrays, ends, self._output)
+        return ends, self._output[0][:found], self._output[1][:found]
+
+    def insert(self, sequences: Integers, fingerprints: Fingerprints) -> None:
+        """Insert entries, sequences ascending: int64[n], uint64[n]; StateError, and no change, on a duplicate."""
+        self._make_room(fingerprints)
+        crowded = self._crowded_above(len(fingerprints))
+        done, status = 0, -1
+        while status != DONE:
+            done = insert_all(sequences, fingerprints, done, crowded, self._tables, self._arrays)
+            status = self.counters[STATUS]
+            if status == DUPLICATE:
+                self._take_back(sequences[:done], fingerprints[:done])
+                raise StateError(
+                    f"sequence {sequences[done]} with fingerprint {fingerprints[done]} is in the index already; "
+                    "remove it first, or insert it once"
+                )
+            if status == CROWDED:
+                self._split_homes(int(fingerprints[done - 1]), crowded)
+            if status == FULL:
+                self._arrays = laid_out(self._arrays)
+
+    def remove(self, sequence: int, fingerprints: Fingerprints) -> bool:
+        """Remove the entry of a sequence and fingerprints: uint64[1]; return False where there is none."""
+        return remove_one(sequence, fingerprints, self._tables, self._arrays)
+
+    def _take_back(self, sequences: Integers, fingerprints: Fingerprints) -> None:
+        for at in range(len(sequences)):
+            self.remove(int(sequences[at]), fingerprints[at : at + 1])
+
+    def _crowded_above(self, coming: int) -> int:
+        if not self._second_level:
+            return MOST_ROWS
+        return max(SMALLEST_SPLIT, TIMES_AVERAGE * (int(self.counters[FINGERPRINTS]) + coming) // KEYS)
+
+    def _make_room(self, fingerprints: Fingerprints) -> None:
+        """Grow the rows by what is coming, and the arena where that is much."""
+        coming = len(fingerprints)
+        rows_needed = int(self.counters[ROWS_USED]) + coming
+        if rows_needed > MOST_ROWS:
+            raise StateError(f"a shard holds {MOST_ROWS} entries, not {rows_needed}; open more shards")
+        if rows_needed > len(self._arrays[3]):
+            self._arrays = more_rows(self._arrays, rows_needed)
+        if coming < BULK or coming < self.counters[FINGERPRINTS] // 8:
+            return
+        expected = self._arrays[0][:, LENGTH].astype(np.int64)
+        for table in range(self._tables):
+            keys = (fingerprints >> np.uint64(BLOCK_BITS * table)).astype(np.uint16)
+            expected[table * KEYS : (table + 1) * KEYS] += np.bincount(keys, minlength=KEYS)
+        np.minimum(expected, self._crowded_above(coming) + 1, out=expected)
+        self._arrays = laid_out(self._arrays, expected=expected)
+
+    def _split_homes(self, fingerprint: int, crowded: int) -> None:
+        """Split the first-level buckets of a fingerprint that hold more than `crowded` entries."""
+        for table in range(self._tables):
+            key = (fingerprint >> (BLOCK_BITS * table)) % KEYS
+            bucket = table * KEYS + key
+            length = int(self._arrays[0][bucket, LENGTH])
+            if length <= crowded:
+                continue
+            child = self._children
+            self._children += self._tables * SUB_KEYS
+            if self._children > len(self._arrays[0]):
+                self._arrays = more_headers(self._arrays, self._children)
+            needed = split_room(length, self._tables)
+            if self.counters[SLOTS_USED] + needed > len(self._arrays[1]):
+                self._arrays = laid_out(self._arrays, needed=needed)
+            split(bucket, child, table, self._tables, self._arrays)
