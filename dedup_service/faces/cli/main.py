@@ -1,0 +1,101 @@
+"""The `twinsieve` command: a table of subcommands, each imported when it is called.
+
+`--help` answers from the table alone, so it needs neither numpy nor numba.
+Invariant: whatever goes wrong on purpose (`TwinsieveError`, a full disk, a closed pipe) ends in one line
+on stderr and a documented exit code, never in a traceback.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
+
+__all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
+
+COMMANDS = {
+    "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
+    "demo": ("crawler.cli:demo_command", "Crawl a small news site of our own and show what was found."),
+    "filter": ("dedup_service.faces.cli.filter:filter_command", "Give every page of files a verdict."),
+    "fingerprint": ("dedup_service.faces.cli.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
+    "idf": ("dedup_service.faces.cli.idf:idf_group", "Make a table of how rare words are."),
+    "pairs": ("dedup_service.faces.cli.pairs:pairs_command", "Compare the pages of given pairs."),
+    "state": ("dedup_service.faces.cli.state:state_group", "Look at a state folder."),
+}
+"""Name → where the command lives, and what `--help` says of it."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand only to run it or to show its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The names of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import and return `cmd_name`, or None where the table has no such name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the table without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="twinsieve", prog_name="twinsieve")
+def twinsieve() -> None:
+    """Find near-duplicate pages before anything stores them: pages in, verdicts out."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with a documented code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line on `arguments` (those of the process by default) and return the exit code."""
+    try:
+        code = twinsieve.main(arguments, prog_name="twinsieve", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return ExitCode.PIPE_CLOSED
+    except ConfigurationError as error:
+        return _fail(str(error), ExitCode.USAGE)
+    except TwinsieveError as error:
+        return _fail(str(error), ExitCode.FAILED)
+    except OSError as error:
+        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", ExitCode.FAILED)
+    except ModuleNotFoundError as error:
+        return _missing(error)
+    return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _fail(message: str, code: ExitCode) -> int:
+    click.echo(f"twinsieve: {message}", err=True)
+    return code
+
+
+def _missing(error: ModuleNotFoundError) -> int:
+    if (error.name or "").partition(".")[0] not in {"scrapy", "twisted"}:
+        raise error
+    return _fail("this command needs Scrapy: pip install 'twinsieve[scrapy]'", ExitCode.USAGE)
+
+
+def _silence_stdout() -> None:
+    """Give the interpreter a stdout that it can flush at exit, now that its reader is gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

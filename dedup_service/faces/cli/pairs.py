@@ -1,0 +1,144 @@
+"""`twinsieve pairs`: what the filter would say of b, had it seen only a before.
+
+How: both pages of a pair go through one decider in turn and are retracted again, so that each pair
+meets an empty index and the rules are those of the stream, none of them written again.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from dedup_service.core.decision import Decider, Decision, score_of
+from dedup_service.core.entries import Entry
+from dedup_service.core.errors import ConfigurationError, RecordError
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.rule import rule_for
+from dedup_service.faces.cli.errors_file import BadRecords
+from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
+from dedup_service.faces.cli.options import matching_options, rule_of, scheme_option, space_of
+from dedup_service.faces.cli.outputs import OutputFile, check_distinct
+from dedup_service.faces.cli.stream import batches
+from dedup_service.runtime.preparation import BadRecord, Preparer
+from dedup_service.runtime.readers import Record, open_source
+from dedup_service.runtime.resources import build_fingerprinter
+
+__all__ = ["pairs_command"]
+
+
+class PairLine(msgspec.Struct, frozen=True):
+    """The keys of a line of PAIRS that mean something; others are left alone."""
+
+    a: str
+    b: str
+
+
+_decoder = msgspec.json.Decoder(PairLine)
+
+
+class Comparer:
+    """Decide pairs, each in an empty index."""
+
+    def __init__(self, decider: Decider) -> None:
+        self._decider = decider
+        self._sequence = 0
+
+    def compare(self, a: PreparedPage, b: PreparedPage) -> dict[str, Any]:
+        """Return verdict, score and distances of `b` as if it followed `a`."""
+        first, second = self._decide(a), self._decide(b)
+        for entry in (first.entry, second.entry):
+            if entry is not None and entry.sequence != second.replaces:
+                self._decider.retract(entry.sequence)
+        distance = Entry.of(1, a, 0).distance_to(b.fingerprint)
+        verdict = second.verdict
+        return {
+            "verdict": verdict.kind.value,
+            "score": score_of(distance) if verdict.score is None else verdict.score,
+            "distance": {"words": distance.words, "body": distance.body},
+            "reason": verdict.reason,
+        }
+
+    def _decide(self, page: PreparedPage) -> Decision:
+        self._sequence += 1
+        return self._decider.decide(self._sequence, page)
+
+
+class NoNames:
+    """Pairs are named by their line, not by a journal."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return a name nobody reads."""
+        return (str(sequence), "")
+
+
+@click.command("pairs", epilog=EPILOG)
+@click.argument("pages", metavar="PAGES")
+@click.argument("pairs", metavar="PAIRS")
+@click.option("--output", "-o", metavar="FILE|-", default="-", help="One line of JSON a pair. [default: -]")
+@click.option("--errors", metavar="FILE", help="Bad records and pairs, one line of JSON each.")
+@matching_options
+@scheme_option
+@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
+def pairs_command(pages: str, pairs: str, **options: Any) -> int:
+    """Compare the pages of PAGES that PAIRS names: lines of {"a": id, "b": id}.
+
+    Each pair gets the verdict on b as if it followed a in an empty index, with distances and a score
+    (0 to 1, higher is more alike). The pages named in PAIRS are held in memory, without their text.
+    """
+    check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"], "--errors": options["errors"]})
+    space = space_of(options["scheme"], options["idf"])
+    rule = rule_of(options["channels"], options["k"], options["mu"]) or rule_for()
+    decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
+    with ExitStack() as stack:
+        bad = BadRecords(f"{pages}, {pairs}", options["errors"])
+        stack.callback(bad.close)
+        wanted = list(_read_pairs(pairs, bad))
+        preparer = stack.enter_context(Preparer(space, options["processes"]))
+        prepared = _prepare(pages, {name for _, pair in wanted for name in (pair.a, pair.b)}, preparer, bad)
+        output = stack.enter_context(OutputFile(options["output"]))
+        _compare(wanted, prepared, Comparer(decider), output, bad)
+    return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
+
+
+def _read_pairs(name: str, bad: BadRecords) -> Iterator[tuple[Record, PairLine]]:
+    with open_source(name) as source:
+        for record in source.records:
+            if record is None:
+                continue
+            try:
+                yield record, _decoder.decode(record.raw)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                bad.report([(record, f"not a pair in JSON: {error}")])
+
+
+def _prepare(name: str, wanted: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
+    """Return the pages of `wanted` by id, the first where an id comes twice."""
+    found: dict[str, PreparedPage] = {}
+    with open_source(name) as source:
+        for batch in batches(source.records):
+            for record, answer in zip(batch.records, preparer.submit(batch.records)(), strict=True):
+                if isinstance(answer, BadRecord):
+                    bad.report([(record, answer.problem)])
+                elif answer.page.id in wanted:
+                    found.setdefault(answer.page.id, replace(answer, page=replace(answer.page, text="")))
+    return found
+
+
+def _compare(
+    wanted: list[tuple[Record, PairLine]],
+    prepared: Mapping[str, PreparedPage],
+    comparer: Comparer,
+    output: OutputFile,
+    bad: BadRecords,
+) -> None:
+    for record, pair in wanted:
+        unknown = sorted({pair.a, pair.b} - prepared.keys())
+        if unknown:
+            bad.report([(record, f"PAGES has no page with id {', '.join(map(repr, unknown))}")])
+            continue
+        answer = comparer.compare(prepared[pair.a], prepared[pair.b])
+        output.write([msgspec.json.encode({"a": pair.a, "b": pair.b, **answer}) + b"\n"])

@@ -1,0 +1,89 @@
+"""The run of `filter`: batches of records in, verdicts out, in input order and bounded memory.
+
+A batch is prepared, decided in one durable step, and then written; so every line that was written is
+backed by the state. A batch ends when it is full or when no more input is waiting.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.preparation import Answer, BadRecord, Preparer
+from dedup_service.runtime.readers import Record
+
+__all__ = ["Batch", "Sink", "batches", "run"]
+
+BATCH_RECORDS = 256
+BATCH_BYTES = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Records to decide together; `last_for_now` where nobody knows when the next one comes."""
+
+    records: tuple[Record, ...]
+    last_for_now: bool = False
+
+
+class Sink(Protocol):
+    """Whoever takes what a batch gave."""
+
+    def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
+        """Take the verdicts of a batch."""
+        ...
+
+    def bad(self, records: Sequence[tuple[Record, str]]) -> None:
+        """Take the bad records of a batch, each with its problem."""
+        ...
+
+
+def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
+    """Cut `records` into batches; None among them (nothing waiting) ends one early."""
+    held: list[Record] = []
+    size = 0
+    for record in records:
+        if record is not None:
+            held.append(record)
+            size += len(record.raw)
+        if record is None or len(held) >= BATCH_RECORDS or size >= BATCH_BYTES:
+            yield Batch(tuple(held), last_for_now=record is None)
+            held, size = [], 0
+    if held:
+        yield Batch(tuple(held), last_for_now=True)
+
+
+def run(
+    records: Iterable[Record | None],
+    preparer: Preparer,
+    decider: NearDuplicateFilter,
+    sink: Sink,
+    stopped: Callable[[], bool],
+) -> None:
+    """Give every record its verdict; once `stopped()`, finish what is in hand and return."""
+    under_way: deque[tuple[Batch, Callable[[], list[Answer]]]] = deque()
+    for batch in batches(records):
+        if batch.records:
+            under_way.append((batch, preparer.submit(batch.records)))
+        while under_way and (batch.last_for_now or stopped() or len(under_way) > preparer.depth):
+            _finish(*under_way.popleft(), decider, sink)
+        if stopped():
+            return
+    while under_way:
+        _finish(*under_way.popleft(), decider, sink)
+
+
+def _finish(batch: Batch, answers: Callable[[], list[Answer]], decider: NearDuplicateFilter, sink: Sink) -> None:
+    good, bad = [], []
+    for record, answer in zip(batch.records, answers(), strict=True):
+        if isinstance(answer, BadRecord):
+            bad.append((record, answer.problem))
+        else:
+            good.append((record, answer))
+    verdicts = decider.decide_many([page for _, page in good], [record.identity for record, _ in good])
+    if bad:
+        sink.bad(bad)
+    if good:
+        sink.verdicts([(record, verdict) for (record, _), verdict in zip(good, verdicts, strict=True)])

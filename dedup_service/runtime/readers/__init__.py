@@ -1,0 +1,10 @@
+"""Records from files: JSON lines, WARC, folders of HTML.
+
+A reader yields records in the order of the input and holds one at a time. What costs time (decoding
+JSON, extracting HTML) waits in `Record.page`, so that it can happen in another process.
+"""
+
+from dedup_service.runtime.readers.open import InputKind, Source, open_source
+from dedup_service.runtime.readers.record import Extract, Record
+
+__all__ = ["Extract", "InputKind", "Record", "Source", "open_source"]

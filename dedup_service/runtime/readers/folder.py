@@ -1,0 +1,85 @@
+"""A folder of HTML files, searched through in the order of the relative paths.
+
+A file's id is its relative path with forward slashes; its URL is a prefix and that path, percent-encoded.
+With the default prefix `file:///` two runs agree wherever the folder lies; a mirror whose top folders are
+host names becomes addresses of the Web with `https://`.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import to_page
+from dedup_service.core.page import Page
+from dedup_service.core.url import canonicalise
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, Extract, identity_of
+
+__all__ = ["DEFAULT_PREFIX", "HtmlFile", "read_folder"]
+
+DEFAULT_PREFIX = "file:///"
+SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlFile:
+    """One file.
+
+    relative: its path under the folder, with forward slashes. problem: why it could not be read, or None.
+    raw: its bytes; of a file over the page limit only the beginning.
+    """
+
+    number: int
+    relative: str
+    raw: bytes
+    prefix: str = DEFAULT_PREFIX
+    problem: str | None = None
+
+    @property
+    def place(self) -> str:
+        """The relative path."""
+        return self.relative
+
+    @property
+    def url(self) -> str:
+        """Prefix and percent-encoded path."""
+        return self.prefix + quote(self.relative.encode("utf-8", "surrogateescape"))
+
+    @property
+    def identity(self) -> bytes:
+        """Digest of path and bytes: the same file elsewhere in the folder is another delivery."""
+        return identity_of(self.relative.encode("utf-8", "surrogateescape"), self.raw)
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page; RecordError where the file could not be read."""
+        if self.problem is not None:
+            raise RecordError(f"the file cannot be read: {self.problem}")
+        name = self.relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        if len(self.raw) > MAX_PAGE_BYTES:
+            problem = f"page too large: more than {MAX_PAGE_BYTES:,} bytes"
+            return Page(url=self.url, canonical_url=canonicalise(self.url), id=name, problem=problem)
+        return to_page(extract(self.raw, None), self.url, id=name)
+
+
+def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile]:
+    """Yield the HTML files under `folder`, links not followed, in the order of their relative paths."""
+    for number, path in enumerate(_files(folder), 1):
+        relative = path.relative_to(folder).as_posix()
+        try:
+            with path.open("rb") as stream:
+                yield HtmlFile(number, relative, stream.read(MAX_PAGE_BYTES + 1), prefix)
+        except OSError as error:
+            yield HtmlFile(number, relative, b"", prefix, problem=error.strerror or str(error))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """One folder's names are held at a time, so a mirror of millions of files costs no memory."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path))
+        elif Path(entry.name).suffix.lower() in SUFFIXES and entry.is_file():
+            yield Path(entry.path)

@@ -1,0 +1,121 @@
+"""JSON lines of pages: `id`, `url`, `title`, `text` or `html`, and metadata.
+
+A line is typed strictly: `url` must be there and every known key must have its type; unknown keys are
+left alone. `id` is the URL where it is missing. Blank lines are no records.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import BinaryIO
+
+import msgspec
+
+from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import to_page
+from dedup_service.core.page import Page
+from dedup_service.core.url import canonicalise
+from dedup_service.runtime.readers.lines import Wait, read_lines
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, identity_of
+
+__all__ = ["JsonLine", "PageLine", "read_json_lines"]
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class PageLine(msgspec.Struct, frozen=True):
+    """The keys of a line that mean something here, as they may come."""
+
+    url: str
+    id: str | None = None
+    title: str | None = None
+    text: str | None = None
+    html: str | None = None
+    lang: str | None = None
+    keywords: list[str] | None = None
+    tags: list[str] | None = None
+    references: list[str] | None = None
+    date: str | None = None
+    site_name: str | None = None
+
+
+_decoder = msgspec.json.Decoder(PageLine)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLine:
+    """One line; `cut` where it exceeded the limit and only its beginning is here."""
+
+    number: int
+    raw: bytes
+    cut: bool = False
+
+    @property
+    def place(self) -> str:
+        """The line, as editors count them."""
+        return f"line {self.number}"
+
+    @property
+    def identity(self) -> bytes:
+        """Digest of the line's bytes."""
+        return identity_of(self.raw)
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page of this line; RecordError where it does not parse, lacks `url` or has a wrong type."""
+        line = self._decode()
+        size = max(len(line.text or ""), len(line.html or ""))
+        if size > MAX_PAGE_BYTES:
+            return _plain(line, text="", problem=f"page too large: {size:,} characters, the limit is {MAX_PAGE_BYTES:,}")
+        if line.text is not None:
+            return _plain(line, text=line.text)
+        if line.html is None:
+            return _plain(line, text="", problem="neither text nor html given")
+        return _with_stated(to_page(extract(line.html, None), line.url, id=line.id), line)
+
+    def _decode(self) -> PageLine:
+        if self.cut:
+            raise RecordError(f"the line is longer than {MAX_RECORD_BYTES:,} bytes")
+        raw = self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw
+        try:
+            line = _decoder.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RecordError(f"not a page in JSON: {error}") from None
+        if not line.url.strip():
+            raise RecordError("not a page in JSON: `url` is empty")
+        return line
+
+
+def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | None]:
+    """Yield the records of `stream`, and None whenever the next line has not arrived yet."""
+    for line in read_lines(stream, MAX_RECORD_BYTES, wait):
+        if line is None:
+            yield None
+        elif line.cut or line.raw.strip():
+            yield JsonLine(line.number, line.raw, line.cut)
+
+
+def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
+    return Page(
+        url=line.url,
+        canonical_url=canonicalise(line.url),
+        id=line.id or line.url,
+        title=line.title or "",
+        text=text,
+        lang=line.lang,
+        keywords=tuple(line.keywords or ()),
+        tags=tuple(line.tags or ()),
+        references=tuple(line.references or ()),
+        site_name=line.site_name,
+        date=line.date,
+        problem=problem,
+    )
+
+
+def _with_stated(page: Page, line: PageLine) -> Page:
+    """What the line states beside the HTML goes before what extraction found in it."""
+    stated = {name: getattr(line, name) for name in ("title", "lang", "date", "site_name")}
+    lists = {name: getattr(line, name) for name in ("keywords", "tags", "references")}
+    return replace(
+        page,
+        **{name: value for name, value in stated.items() if value},
+        **{name: tuple(value) for name, value in lists.items() if value},
+    )

@@ -1,0 +1,137 @@
+"""HTML responses of a WARC file (ISO 28500), plain or with one gzip member a record.
+
+Read are `response` records with status 200 and `resource` records, both of an HTML type; everything else
+(requests, images, redirects, revisits) is passed over. A record's bytes are those of the file, compressed
+as they stand there, so that a file of kept records is again a WARC file.
+"""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from warcio.archiveiterator import ArchiveIterator
+from warcio.exceptions import ArchiveLoadFailed
+
+from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import to_page
+from dedup_service.core.page import Page
+from dedup_service.core.url import canonicalise
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, identity_of
+
+__all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
+
+HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class WarcRecord:
+    """One HTML response.
+
+    raw: the record's bytes in the file. size_bytes: of those, also where `raw` was too large to hold.
+    """
+
+    number: int
+    offset: int
+    size_bytes: int
+    raw: bytes
+
+    @property
+    def place(self) -> str:
+        """Where the record starts in the file."""
+        return f"record {self.number} at byte {self.offset}"
+
+    @property
+    def identity(self) -> bytes:
+        """Digest of the record's bytes, its WARC-Record-ID among them."""
+        return identity_of(self.raw)
+
+    def page(self, extract: Extract) -> Page:
+        """Return the page; RecordError where the record has no URL or cannot be read."""
+        if self.size_bytes > MAX_RECORD_BYTES:
+            raise RecordError(f"the record is larger than {MAX_RECORD_BYTES:,} bytes: {self.size_bytes:,}")
+        try:
+            record = next(iter(ArchiveIterator(io.BytesIO(self.raw))))
+            url = record.rec_headers.get_header("WARC-Target-URI")
+            body = record.content_stream().read(MAX_PAGE_BYTES + 1)
+        except (ArchiveLoadFailed, StopIteration, OSError, EOFError, ValueError) as error:
+            raise RecordError(f"not a readable WARC record: {error!r}") from None
+        if not url:
+            raise RecordError("the WARC record has no WARC-Target-URI")
+        name = record.rec_headers.get_header("WARC-Record-ID") or url
+        if len(body) > MAX_PAGE_BYTES:
+            problem = f"page too large: more than {MAX_PAGE_BYTES:,} bytes"
+            return Page(url=url, canonical_url=canonicalise(url), id=name, problem=problem)
+        return to_page(extract(body, _charset(record)), url, id=name)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenWarc:
+    """The place from which a file could not be read on: one bad record that ends the input."""
+
+    number: int
+    offset: int
+    problem: str
+    raw: bytes = b""
+
+    @property
+    def place(self) -> str:
+        """Where reading ended."""
+        return f"record {self.number} at byte {self.offset}"
+
+    @property
+    def identity(self) -> bytes:
+        """Digest of the place and the problem."""
+        return identity_of(self.place.encode(), self.problem.encode())
+
+    def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
+        """Raise RecordError: there is no page."""
+        raise RecordError(f"the file cannot be read on from here: {self.problem}")
+
+
+def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
+    """Yield the HTML responses of the file at `path`; a broken file ends with a `BrokenWarc`."""
+    number = offset = 0
+    with path.open("rb") as stream, path.open("rb") as bytes_again:
+        archive = ArchiveIterator(stream)
+        try:
+            for record in archive:
+                number += 1
+                wanted = _is_html(record)
+                archive.read_to_end(record)
+                offset, size = archive.get_record_offset(), archive.get_record_length()
+                if wanted:
+                    yield WarcRecord(number, offset, size, _piece(bytes_again, offset, size))
+        except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
+            yield BrokenWarc(number + 1, offset, " ".join(str(error).split()) or type(error).__name__)
+
+
+def _is_html(record: Any) -> bool:
+    if record.rec_type == "response" and record.http_headers is not None:
+        return record.http_headers.get_statuscode() == "200" and _media_type(record) in HTML_TYPES
+    return record.rec_type == "resource" and _media_type(record) in HTML_TYPES
+
+
+def _content_type(record: Any) -> str:
+    headers = record.http_headers if record.http_headers is not None else record.rec_headers
+    return headers.get_header("Content-Type") or ""
+
+
+def _media_type(record: Any) -> str:
+    return _content_type(record).partition(";")[0].strip().lower()
+
+
+def _charset(record: Any) -> str | None:
+    for part in _content_type(record).split(";")[1:]:
+        name, _, value = part.partition("=")
+        if name.strip().lower() == "charset":
+            return value.strip().strip("\"'") or None
+    return None
+
+
+def _piece(stream: BinaryIO, offset: int, size: int) -> bytes:
+    if size > MAX_RECORD_BYTES:
+        return b""
+    stream.seek(offset)
+    return stream.read(size)
