@@ -1,0 +1,94 @@
+"""One SQLite file: how it is opened, and that every error of it comes out as a `StateError`.
+
+WAL, so that readers never wait; synchronous=FULL, so that a commit that returned is on the disk.
+The connection may be used from any thread, one at a time: its owner holds the lock.
+"""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dedup_service.runtime.state_errors import translated
+
+__all__ = ["Database"]
+
+_CHECKPOINT_PAGES = 4096  # 16 MiB: SQLite's 4 MiB checkpoint every few batches, each with two more fsyncs
+_CACHE_KIB = 32 * 1024
+_BUSY_TIMEOUT_MS = 5000  # a reader that copies the file may hold a commit up for a moment
+
+
+class Database:
+    """An open file. path: None is one in memory, gone at `close`. read_only: beside a writer, if any."""
+
+    def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
+        self.path = ":memory:" if path is None else str(path)
+        with translated(self.path):
+            target = self.path if path is None or not read_only else f"{path.absolute().as_uri()}?mode=ro"
+            self.connection = sqlite3.connect(
+                target, isolation_level=None, check_same_thread=False, cached_statements=32, uri=read_only
+            )
+            try:
+                self._set_up(read_only)
+            except BaseException:
+                self.connection.close()
+                raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Return all that happens inside becomes durable when it ends, or nothing of it."""
+        with translated(self.path):
+            self.connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self.connection
+                self.connection.execute("COMMIT")
+            except BaseException:
+                if self.connection.in_transaction:  # SQLite itself has rolled back after a full disk
+                    self.connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Return all reads inside see the file as it was at the first of them."""
+        with translated(self.path):
+            self.connection.execute("BEGIN")
+            try:
+                yield self.connection
+            finally:
+                self.connection.execute("ROLLBACK")
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Return all rows of `query`."""
+        with translated(self.path):
+            return self.connection.execute(query, values).fetchall()
+
+    def first(self, query: str, *values: Any) -> tuple[Any, ...] | None:
+        """Return the first row of `query`, or None."""
+        with translated(self.path):
+            row: tuple[Any, ...] | None = self.connection.execute(query, values).fetchone()
+            return row
+
+    def chunks(self, query: str, *values: Any, size: int = 1 << 16) -> Iterator[list[tuple[Any, ...]]]:
+        """Return the rows of `query`, `size` at a time."""
+        with translated(self.path):
+            cursor = self.connection.execute(query, values)
+            while rows := cursor.fetchmany(size):
+                yield rows
+
+    def close(self) -> None:
+        """Release the file; a transaction that is open is undone."""
+        with translated(self.path):
+            self.connection.close()
+
+    def _set_up(self, read_only: bool) -> None:
+        execute = self.connection.execute
+        execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+        execute(
+            "SELECT count(*) FROM sqlite_master"
+        )  # fails here, in our own words, where the file is no database
+        if not read_only:
+            execute("PRAGMA journal_mode = WAL")
+            execute("PRAGMA synchronous = FULL")
+            execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

@@ -1,0 +1,183 @@
+"""The filter in one process, without a broker: pages in, verdicts out, state on disk.
+
+    with NearDuplicateFilter.open("state") as sieve:
+        verdict = sieve.check(page)
+
+A verdict is handed out once it is durable. Killed at any instant, the filter opens again with every verdict
+it gave; a record given again byte for byte gets the verdict it had, so the same run again completes itself.
+Batches are what makes it fast: every call is one transaction. Calls from several threads take turns.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.page import Page
+from dedup_service.core.rule import MatchRule
+from dedup_service.core.space import Space
+from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.lock import StateLock
+from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.runtime.state import SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
+from dedup_service.runtime.state_errors import StateFullError
+from dedup_service.runtime.state_info import StateInfo, read_info
+
+__all__ = ["NearDuplicateFilter"]
+
+_DIGEST_BYTES = 16  # blake2b: pages come from strangers, who must not be able to make two records collide
+
+
+class NearDuplicateFilter:
+    """The streaming near-duplicate filter; made by `open`."""
+
+    def __init__(self, state: State, space: Space, folder: Path | None, lock: StateLock | None) -> None:
+        self._state = state
+        self._space = space
+        self._folder = folder
+        self._lock = lock
+        self._turn = threading.Lock()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path | None,
+        *,
+        space: Space | None = None,
+        rule: MatchRule | None = None,
+        shards: int = 1,
+        text_budget_bytes: int = TEXT_BUDGET_BYTES,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> Self:
+        """Open the state folder `path`, made where it is missing; None keeps the state in memory.
+
+        space: None is the default space. rule: None keeps the state's own, or starts with the default;
+        another one is recorded and in force for the pages from here on. shards: parts of each index, the same
+        answers for any number. text_budget_bytes: compressed texts kept for explanations, oldest out first.
+        snapshot_every: records between two snapshots, at least.
+        Raises StateInUseError while another process has the folder; ForeignStateError where it is of another
+        space or a newer version; StateFullError where it cannot be written.
+        """
+        space = space or Space()
+        settings = StateSettings(
+            shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every
+        )
+        if path is None:
+            return cls(State(None, space.space_id, space.to_dict(), rule, settings), space, None, None)
+        folder = _made(Path(path))
+        lock = StateLock(folder)
+        lock.acquire()
+        try:
+            return cls(State(folder, space.space_id, space.to_dict(), rule, settings), space, folder, lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    @property
+    def space_id(self) -> str:
+        """Return the space that every fingerprint given must be of."""
+        return self._space.space_id
+
+    @property
+    def rule(self) -> MatchRule:
+        """Return the match rule in force."""
+        return self._state.rule
+
+    def check(self, page: Page, *, record: bytes | None = None) -> Verdict:
+        """Return the verdict on one page; see `check_many`, which is faster for more than one."""
+        return self.check_many([page], records=None if record is None else [record])[0]
+
+    def check_many(
+        self, pages: Iterable[Page], *, records: Iterable[bytes | None] | None = None
+    ) -> list[Verdict]:
+        """Return the verdicts on `pages` in their order, as one durable batch.
+
+        records: what was delivered (a line of a file), one for each page; the same bytes again get the
+        verdict they had.
+        Raises StateFullError where the disk refuses the batch: nothing of it is stored, open the state again.
+        """
+        prepare = build_fingerprinter(self._space).prepare
+        return self.decide_many([prepare(page) for page in pages], None if records is None else list(records))
+
+    def decide_many(
+        self, prepared: Sequence[PreparedPage], records: Sequence[bytes | None] | None = None
+    ) -> list[Verdict]:
+        """Return the verdicts on pages whose fingerprints were made elsewhere, in this filter's space."""
+        if records is not None and len(records) != len(prepared):
+            raise ConfigurationError(
+                f"{len(prepared)} pages came with {len(records)} records: give one for each page, or none"
+            )
+        digests = [None] * len(prepared) if records is None else [_digest(record) for record in records]
+        with self._turn:
+            return self._state.decide(list(zip(prepared, digests, strict=True)))
+
+    def retract(self, page: Page | Verdict | str) -> Verdict:
+        """Take a kept page out, because its store failed or it must go; later copies are `unique` again.
+
+        page: as a Page (its canonical URL counts), as the verdict it had, or its canonical URL or id; an id
+        that is no URL is looked for in the whole log. Returns the verdict that had kept it.
+        Raises StateError where no such page is kept: never seen, not kept, or retracted before.
+        """
+        reference = (
+            page.sequence
+            if isinstance(page, Verdict)
+            else page.canonical_url
+            if isinstance(page, Page)
+            else page
+        )
+        with self._turn:
+            return self._state.retract(reference)
+
+    def verdict_of(self, record: bytes) -> Verdict | None:
+        """Return the verdict that these bytes had, None where they were never given."""
+        with self._turn:
+            return self._state.verdict_of(_digest(record) or b"")
+
+    def text_of(self, verdict: Verdict) -> str | None:
+        """Return the main text of a page, None where the text budget has let it go."""
+        with self._turn:
+            return self._state.text_at(verdict.sequence)
+
+    def info(self) -> StateInfo:
+        """Return what the state holds now."""
+        with self._turn:
+            return read_info(self._state.journal.database, self._folder)
+
+    def close(self) -> None:
+        """Take a snapshot and let go of the folder; a second call does nothing."""
+        with self._turn:
+            try:
+                self._state.close()
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _digest(record: bytes | None) -> bytes | None:
+    return None if record is None else blake2b(record, digest_size=_DIGEST_BYTES).digest()
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise ConfigurationError(
+            f"the state must be a folder, {folder} is a file: give another path"
+        ) from error
+    except OSError as error:
+        raise StateFullError(
+            f"cannot make state folder {folder}: {error}; free space, or give a path that can be written"
+        ) from error
+    return folder

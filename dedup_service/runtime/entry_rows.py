@@ -1,0 +1,98 @@
+"""The live entries as one flat array: what a snapshot holds and a restore hands over.
+
+A fold of the log: a record may add an entry (its own) and may take one out (`removes`). Folding the rest
+of a log over the entries at some sequence gives the entries at its end, wherever the cut is; so a snapshot
+changes how fast a restore is, never what it gives.
+
+Fields: sequence int64; words, body, body_hash, url_hash uint64 (0 where absent); metadata_bytes uint32;
+flags uint8. Metadata of all rows stands in one byte string, in row order.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.entries import Entry
+
+__all__ = ["ROW", "EntryRows", "flags_of", "signed"]
+
+_VALUES = ("words", "body", "body_hash", "url_hash")
+ROW = np.dtype(
+    [("sequence", "<i8"), *((name, "<u8") for name in _VALUES), ("metadata_bytes", "<u4"), ("flags", "u1")]
+)
+_SIGNED_ROW = np.dtype(
+    [("sequence", "<i8"), *((name, "<i8") for name in _VALUES), ("metadata_bytes", "<u4"), ("flags", "u1")]
+)
+
+Chunk = list[tuple[Any, ...]]
+
+_WORDS, _BODY, _BODY_HASH, _INDEXED = 1, 2, 4, 8
+
+
+def signed(value: int | None) -> int | None:
+    """Return the signed 64-bit integer with the bits of the unsigned `value`, as SQLite stores it."""
+    return value - (1 << 64) if value is not None and value >= 1 << 63 else value
+
+
+def flags_of(entry: Entry) -> int:
+    """Which values `entry` has, and whether the indexes hold it."""
+    return (
+        (_WORDS if entry.words is not None else 0)
+        | (_BODY if entry.body is not None else 0)
+        | (_BODY_HASH if entry.body_hash is not None else 0)
+        | (_INDEXED if entry.indexed else 0)
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntryRows:
+    """Live entries in order of sequence. rows: ROW[n]; metadata: their metadata, end to end."""
+
+    rows: npt.NDArray[Any]
+    metadata: bytes = b""
+
+    @classmethod
+    def none(cls) -> Self:
+        """No entries."""
+        return cls(np.empty(0, ROW))
+
+    @classmethod
+    def of_log(cls, entries: Iterable[Chunk], metadata: Iterable[Chunk]) -> Self:
+        """Return the entries in log rows, in chunks: the columns of ROW, but signed; (metadata,) rows."""
+        rows = [np.array(chunk, dtype=_SIGNED_ROW) for chunk in entries]
+        blob = b"".join(value for chunk in metadata for (value,) in chunk)
+        return cls(np.concatenate([np.empty(0, _SIGNED_ROW), *rows]).view(ROW), blob)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def followed_by(self, added: Self, removed: Iterable[int]) -> Self:
+        """Return these entries, then those that later records `added`, without those that they `removed`."""
+        rows = np.concatenate([self.rows, added.rows])
+        metadata = self.metadata + added.metadata
+        gone = np.fromiter(removed, dtype=np.int64)
+        if not len(gone):
+            return type(self)(rows, metadata)
+        stays = ~np.isin(rows["sequence"], gone)
+        if metadata:
+            of_byte = np.repeat(stays, rows["metadata_bytes"])
+            metadata = np.frombuffer(metadata, np.uint8)[of_byte].tobytes()
+        return type(self)(rows[stays], metadata)
+
+    def entries(self) -> Iterator[Entry]:
+        """Return the same as `Entry` values."""
+        at = 0
+        for sequence, words, body, body_hash, url_hash, size, flags in self.rows.tolist():
+            yield Entry(
+                sequence,
+                words if flags & _WORDS else None,
+                body if flags & _BODY else None,
+                body_hash if flags & _BODY_HASH else None,
+                url_hash,
+                bool(flags & _INDEXED),
+                self.metadata[at : at + size],
+            )
+            at += size

@@ -1,0 +1,138 @@
+"""The live entries at one sequence, in one file that is either whole or not there.
+
+Layout: 8 bytes of magic, uint32 size of the header, the header as JSON, rows, metadata, then xxh3_128 of all
+before it. Written to a temporary file, fsynced, renamed over the old one, and the folder fsynced: a crash
+leaves the old snapshot or the new one. `tail` digests the log row at `sequence`: a snapshot of this journal
+as it went on elsewhere (a copy brought back) does not fit any more.
+
+Invariant: a snapshot is a shortcut. One that cannot be read, or does not fit, is None with the reason, and
+the log alone rebuilds the same entries.
+"""
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import xxhash
+
+from dedup_service.runtime.entry_rows import ROW, EntryRows
+
+__all__ = [
+    "SNAPSHOT_VERSION",
+    "Snapshot",
+    "SnapshotLabel",
+    "UnreadableSnapshotError",
+    "read_label",
+    "read_snapshot",
+    "write_snapshot",
+]
+
+SNAPSHOT_VERSION = 1
+_MAGIC = b"twinsnap"
+_DIGEST_BYTES = 16
+_LARGEST_HEADER_BYTES = 1 << 16
+
+
+class UnreadableSnapshotError(Exception):
+    """The file is no whole snapshot of a known version; the log has all it held."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotLabel:
+    """What a snapshot is of. journal: its identity; sequence: the last folded in; tail: its digest."""
+
+    version: int
+    journal: str
+    space_id: str
+    sequence: int
+    tail: str
+    entries: int
+    metadata_bytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """A label and the entries it is on."""
+
+    label: SnapshotLabel
+    rows: EntryRows
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Put `snapshot` at `path` in one step; OSError leaves the old one in place."""
+    temporary = path.with_suffix(".tmp")
+    header = json.dumps(asdict(snapshot.label)).encode()
+    parts = (
+        _MAGIC,
+        len(header).to_bytes(4, "little"),
+        header,
+        snapshot.rows.rows.view(np.uint8).data,
+        snapshot.rows.metadata,
+    )
+    digest = xxhash.xxh3_128()
+    try:
+        with temporary.open("wb") as file:
+            for part in parts:
+                digest.update(part)
+                file.write(part)
+            file.write(digest.digest())
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Return the snapshot at `path`; UnreadableSnapshotError where it is cut short, altered or too new."""
+    try:
+        content = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise UnreadableSnapshotError(str(error)) from error
+    body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
+    if xxhash.xxh3_128_digest(body.data) != digest.tobytes():
+        raise UnreadableSnapshotError("its checksum does not match its content")
+    label, start = _label(body[: _LARGEST_HEADER_BYTES + 12].tobytes())
+    end = start + label.entries * ROW.itemsize
+    if len(body) != end + label.metadata_bytes:
+        raise UnreadableSnapshotError(
+            f"it holds {len(body) - start} bytes of entries, its header says otherwise"
+        )
+    return Snapshot(label, EntryRows(body[start:end].view(ROW), body[end:].tobytes()))
+
+
+def read_label(path: Path) -> SnapshotLabel | None:
+    """Return what the snapshot at `path` says it is of, the rest unchecked; None where there is none."""
+    try:
+        with path.open("rb") as file:
+            return _label(file.read(_LARGEST_HEADER_BYTES + 12))[0]
+    except (OSError, UnreadableSnapshotError):
+        return None
+
+
+def _label(head: bytes) -> tuple[SnapshotLabel, int]:
+    """Return the label at the start of a file, and where the rows begin."""
+    end = 12 + int.from_bytes(head[8:12], "little")
+    if head[:8] != _MAGIC or end > _LARGEST_HEADER_BYTES:
+        raise UnreadableSnapshotError("it does not begin like a snapshot")
+    try:
+        values = json.loads(head[12:end])
+        if values["version"] > SNAPSHOT_VERSION:
+            raise UnreadableSnapshotError(
+                f"it has version {values['version']}, this twinsieve reads {SNAPSHOT_VERSION}"
+            )
+        return SnapshotLabel(**values), end
+    except (ValueError, KeyError, TypeError) as error:
+        raise UnreadableSnapshotError(f"its header cannot be read: {error}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,200 @@
+"""Journal and decider as one: a batch is decided in memory, then made durable, then handed out.
+
+The decider is a deterministic function of the log, so a restore gives the state that the last durable batch
+left. Where a batch cannot be made durable, memory is ahead of the disk: the state stops, gives no more
+verdicts, and is right again once opened anew. Not thread-safe; its owner holds a lock.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dedup_service.core.decision import Decider, url_hash
+from dedup_service.core.errors import StateError
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.rule import MatchRule, rule_for
+from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.journal import Journal
+from dedup_service.runtime.page_row import DecidedPage
+from dedup_service.runtime.restore import Snapshots
+from dedup_service.runtime.state_errors import StateClosedError
+
+__all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
+
+JOURNAL_FILE = "journal.sqlite"
+SNAPSHOT_FILE = "snapshot"
+
+TEXT_BUDGET_BYTES = 256 << 20
+"""About 150,000 news pages of 3.7 KB, compressed."""
+
+SNAPSHOT_EVERY = 100_000
+"""Records; what a restore then reads from the log takes half a second (docs/adr/0004)."""
+
+Delivery = tuple[PreparedPage, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StateSettings:
+    """How a state is kept; none of it changes a verdict.
+
+    shards: parts of each index. text_budget_bytes: compressed texts kept, oldest out first.
+    snapshot_every: records between snapshots, at least.
+    """
+
+    shards: int = 1
+    text_budget_bytes: int = TEXT_BUDGET_BYTES
+    snapshot_every: int = SNAPSHOT_EVERY
+
+
+class State:
+    """The state in `folder`, or in memory where that is None. rule: None keeps the one in force."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        space_id: str,
+        space: Mapping[str, Any],
+        rule: MatchRule | None = None,
+        settings: StateSettings | None = None,
+    ) -> None:
+        settings = settings or StateSettings()
+        path = None if folder is None else folder / JOURNAL_FILE
+        policy = {"rule": (rule or rule_for()).to_dict()}
+        self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
+        self._stopped: str | None = None
+        self._fresh: dict[int, PreparedPage] = {}
+        try:
+            self._apply_policy(rule)
+            snapshot = None if folder is None else folder / SNAPSHOT_FILE
+            self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
+            self._decider = Decider(self.rule, space_id, self, shards=settings.shards)
+            self._decider.restore(self._snapshots.restore().entries())
+        except BaseException:
+            self.journal.close()
+            raise
+
+    def decide(self, deliveries: Sequence[Delivery]) -> list[Verdict]:
+        """Return the verdicts on a batch, in its order, once all of them are durable.
+
+        deliveries: pages with the digest of the delivery, or None; a digest seen before gets its verdict.
+        Raises StateFullError, and stops, where the disk refuses the batch: nothing of it is stored then.
+        """
+        with self._all_or_stop():
+            given = self.journal.log.verdicts_of_records(
+                [record for _, record in deliveries if record is not None]
+            )
+            batch: list[DecidedPage] = []
+            verdicts = [self._verdict(prepared, record, given, batch) for prepared, record in deliveries]
+            if batch:
+                self.journal.append(batch)
+            self._fresh.clear()
+        self._snapshots.take_if_due()
+        return verdicts
+
+    def retract(self, reference: str | int) -> Verdict:
+        """Take out the kept page with this sequence, canonical URL or id, and return the verdict it had.
+
+        An id that is not the URL is looked for in the whole log. StateError where no such page is kept.
+        """
+        self._check_usable()
+        sequence = self._entry_of(reference)
+        verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
+        if sequence is None or verdict is None:
+            raise StateError(self._why_not(reference))
+        with self._all_or_stop():
+            self._decider.retract(sequence)
+            self.journal.retract(sequence, "retracted by the caller")
+        return verdict
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of a page: what the decider asks, also of pages of the batch at hand."""
+        fresh = self._fresh.get(sequence)
+        return self.journal.log.name(sequence) if fresh is None else (fresh.page.id, fresh.page.url)
+
+    def verdict_of(self, record: bytes) -> Verdict | None:
+        """Return the verdict that the delivery with this digest had, or None."""
+        self._check_usable()
+        return self.journal.log.verdicts_of_records([record]).get(record)
+
+    def text_at(self, sequence: int) -> str | None:
+        """Return the main text of the page at `sequence`, None where it is gone."""
+        self._check_usable()
+        return self.journal.texts.get(sequence)
+
+    def close(self) -> None:
+        """Take a snapshot, unless stopped at an error, and release the journal. May be called twice."""
+        if self._stopped == "closed":
+            return
+        try:
+            if self._stopped is None:
+                self._snapshots.take()
+        finally:
+            self._stopped = "closed"
+            self.journal.close()
+
+    def _verdict(
+        self,
+        prepared: PreparedPage,
+        record: bytes | None,
+        given: dict[bytes, Verdict],
+        batch: list[DecidedPage],
+    ) -> Verdict:
+        if record is not None and record in given:
+            return given[record]
+        sequence = self.journal.sequence + len(batch) + 1
+        self._fresh[sequence] = prepared
+        decision = self._decider.decide(sequence, prepared)
+        batch.append(DecidedPage(prepared, decision, record))
+        if record is not None:
+            given[record] = decision.verdict
+        return decision.verdict
+
+    def _apply_policy(self, rule: MatchRule | None) -> None:
+        in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])
+        self.rule = rule or in_force
+        if self.rule != in_force:
+            self.journal.change_policy({"rule": self.rule.to_dict()})
+
+    def _entry_of(self, reference: str | int) -> int | None:
+        """Return the sequence of the live entry that `reference` names, or None."""
+        if isinstance(reference, int):
+            return reference if self._holds(reference) else None
+        known = self._decider._visits.get(url_hash(reference))  # noqa: SLF001
+        if known is not None:
+            return known
+        visits = (visit.sequence for visit in self.journal.log.visits(reference))
+        return next((sequence for sequence in visits if self._holds(sequence)), None)
+
+    def _holds(self, sequence: int) -> bool:
+        return self._decider._table.get(sequence) is not None  # noqa: SLF001
+
+    def _why_not(self, reference: str | int) -> str:
+        log = self.journal.log
+        visits = [log.verdict_at(reference)] if isinstance(reference, int) else log.visits(reference)[:1]
+        if not visits or visits[0] is None:
+            return f"no page {reference!r} is in the log: nothing to retract"
+        visit = visits[0]
+        retracted = log.retraction_of(visit.sequence)
+        if retracted is not None:
+            return (
+                f"page {reference!r} (sequence {visit.sequence}) was retracted already, by record {retracted}"
+            )
+        return f"page {reference!r} (sequence {visit.sequence}) has no entry: its verdict was {visit.kind}"
+
+    def _check_usable(self) -> None:
+        if self._stopped is not None:
+            raise StateClosedError(
+                f"the filter on {self.journal.database.path} gives no more verdicts, open it again: {self._stopped}"
+            )
+
+    @contextmanager
+    def _all_or_stop(self) -> Iterator[None]:
+        """Return what happens inside is durable when it ends; where it fails the state is used no more."""
+        self._check_usable()
+        try:
+            yield
+        except BaseException as error:
+            self._stopped = f"stopped at: {error!r}"
+            raise
