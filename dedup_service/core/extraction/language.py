@@ -1,0 +1,56 @@
+"""The language of a page: declared, unless its script says otherwise.
+
+Script alone tells Chinese, Japanese and Korean, which decides how a text is segmented; a template's
+`lang="en"` around a Chinese article is common. A statistical detector (py3langid) was measured and left out:
+0.8 s to load and 1 ms a page, to tell Latin-script languages apart that all are segmented alike.
+"""
+
+import re
+
+from lxml.html import HtmlElement
+
+__all__ = ["declared_language", "language"]
+
+SAMPLE_CHARS = 2000
+SCRIPT_SHARE = 0.2
+KANA_SHARE = 0.05
+_TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_KANA = re.compile(r"[\u3040-\u30ff]")
+_HANGUL = re.compile(r"[\uac00-\ud7af]")
+_LETTER = re.compile(r"[^\W\d_]")
+SCRIPT_LANGUAGES = ("zh", "ja", "ko")
+
+
+def declared_language(root: HtmlElement, *stated: str | None) -> str | None:
+    """The first well-formed tag of <html lang>, xml:lang and the stated ones (content-language, og:locale)."""
+    for value in (root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang"), root.get("xml:lang"), *stated):
+        if value and _TAG.fullmatch(value.strip()):
+            return value.strip().replace("_", "-")
+    return None
+
+
+def language(text: str, declared: str | None) -> str | None:
+    """The declared tag where the script allows it, else what the script says, else None.
+
+    >>> language("新闻网站的编辑们", "en"), language("Editors of news sites", "en-GB")
+    ('zh', 'en-GB')
+    """
+    sample = text[:SAMPLE_CHARS]
+    letters = len(_LETTER.findall(sample))
+    if not letters:
+        return declared
+    script = _by_script(sample, letters)
+    primary = declared.split("-")[0].lower() if declared else None
+    if script is None:
+        return None if primary in SCRIPT_LANGUAGES else declared
+    return declared if primary == script else script
+
+
+def _by_script(sample: str, letters: int) -> str | None:
+    kana, hangul, han = (len(pattern.findall(sample)) for pattern in (_KANA, _HANGUL, _HAN))
+    if hangul >= SCRIPT_SHARE * letters:
+        return "ko"
+    if kana >= KANA_SHARE * letters and kana + han >= SCRIPT_SHARE * letters:
+        return "ja"
+    return "zh" if han >= SCRIPT_SHARE * letters else None

@@ -1,0 +1,37 @@
+"""The main text of a tree: the one place that calls trafilatura.
+
+Settings: `fast`, no comments, no metadata (ours are cheaper, see `statements`), its own deduplication off: it is
+a process-wide cache that discards what it has seen. Figures: docs/adr/0003-extraction.md.
+Its log messages are silenced: what they say is in `Extraction.problem`.
+"""
+
+import logging
+from functools import lru_cache
+from typing import Any
+
+from lxml.html import HtmlElement
+
+__all__ = ["main_text", "warm_up"]
+
+
+@lru_cache(maxsize=1)
+def _trafilatura() -> Any:
+    """The module, imported at the first page: 0.4 s that `--help` need not spend."""
+    import trafilatura  # noqa: PLC0415
+
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
+    return trafilatura
+
+
+def main_text(root: HtmlElement) -> str:
+    """Main text, one line a paragraph; empty where trafilatura finds nothing. May raise what lxml raises."""
+    document = _trafilatura().bare_extraction(root, fast=True, include_comments=False, with_metadata=False)
+    if document is None or not document.text:
+        return ""
+    lines = (line.strip() for line in document.text.splitlines())
+    return "\n".join(line for line in lines if line and line != "-")
+
+
+def warm_up() -> None:
+    """Import what the first page would wait for."""
+    _trafilatura()

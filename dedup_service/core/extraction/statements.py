@@ -1,0 +1,142 @@
+"""What a page states about itself in <meta>, <link> and JSON-LD, in one pass over those elements.
+
+Why not trafilatura's metadata: at its cheapest it adds half of the extraction's time (author, licence and
+category searches over the whole tree that nobody here reads); this pass costs 0.1 ms.
+The date is taken from machine-readable statements only, never searched for in text.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+from lxml import etree
+from lxml.html import HtmlElement
+
+__all__ = ["Statements", "read_statements"]
+
+MAX_JSON_CHARS = 200_000
+MAX_TERMS = 50
+TITLES = ("og:title", "headline", "dc.title", "twitter:title")
+SITES = ("og:site_name", "application-name", "publisher")
+DATES = (
+    "article:published_time", "og:published_time", "datepublished", "pubdate", "publishdate", "publish_date",
+    "publish-date", "dc.date.issued", "dcterms.created", "dc.date", "weibo:article:create_at", "date",
+)  # fmt: skip
+KEYWORDS = ("keywords", "news_keywords", "citation_keywords", "parsely-tags")
+TAGS = ("article:tag", "og:article:tag")
+_TERM_END = re.compile(r"[,，、;；|\n]")
+_DATE = re.compile(r"\s*(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})")
+_STATING = etree.XPath("//meta[@content]|//link[@rel and @href]|//a[@rel='tag']|//script[@type='application/ld+json']")
+
+
+@dataclass(slots=True)
+class Statements:
+    """Statements by name, in page order; names in lower case."""
+
+    metas: dict[str, list[str]] = field(default_factory=dict)
+    tag_links: list[str] = field(default_factory=list)
+    canonical_links: list[str] = field(default_factory=list)
+
+    def first(self, *names: str) -> str | None:
+        """The first statement under the first of the names that has one."""
+        return next((self.metas[name][0] for name in names if name in self.metas), None)
+
+    @property
+    def title(self) -> str | None:
+        """The title for sharing, which seldom carries the site's name."""
+        return self.first(*TITLES)
+
+    @property
+    def site_name(self) -> str | None:
+        """The site's name."""
+        return self.first(*SITES)
+
+    @property
+    def date(self) -> str | None:
+        """The first stated publication date that is one, YYYY-MM-DD."""
+        stated = (value for name in DATES for value in self.metas.get(name, ()))
+        return next((day for day in map(_iso_date, stated) if day is not None), None)
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """Stated keywords, each once."""
+        return _terms(value for name in KEYWORDS for value in self.metas.get(name, ()))
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Stated tags and the text of rel=tag links, each once."""
+        return _terms([*(value for name in TAGS for value in self.metas.get(name, ())), *self.tag_links])
+
+    @property
+    def canonical_link(self) -> str | None:
+        """The rel=canonical link; None where a page names several different ones."""
+        return self.canonical_links[0] if len(set(self.canonical_links)) == 1 else None
+
+
+def read_statements(root: HtmlElement) -> Statements:
+    """Collect a page's statements; what does not parse is left out."""
+    statements = Statements()
+    for element in _STATING(root):
+        if element.tag == "meta":
+            name = element.get("property") or element.get("name") or element.get("itemprop") or element.get("http-equiv")
+            _state(statements, name, element.get("content"))
+        elif element.tag == "link":
+            if "canonical" in element.get("rel").lower().split():
+                statements.canonical_links.append(element.get("href").strip())
+        elif element.tag == "a":
+            statements.tag_links.append(element.text_content())
+        else:
+            _read_json(statements, element.text)
+    return statements
+
+
+def _state(statements: Statements, name: str | None, value: object) -> None:
+    if name and isinstance(value, str) and (clean := " ".join(value.split())):
+        statements.metas.setdefault(name.strip().lower(), []).append(clean)
+
+
+def _read_json(statements: Statements, text: str | None) -> None:
+    """Headline, date, keywords and publisher of the first article in a JSON-LD block."""
+    if not text or len(text) > MAX_JSON_CHARS or "datePublished" not in text:
+        return
+    try:
+        data = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return
+    article = next((node for node in _nodes(data) if "datePublished" in node), None)
+    if article is None:
+        return
+    _state(statements, "headline", article.get("headline"))
+    _state(statements, "datepublished", article.get("datePublished"))
+    publisher = article.get("publisher")
+    _state(statements, "publisher", publisher.get("name") if isinstance(publisher, dict) else publisher)
+    keywords = article.get("keywords")
+    for keyword in keywords if isinstance(keywords, list) else [keywords]:
+        _state(statements, "keywords", keyword)
+
+
+def _nodes(data: Any) -> Iterator[dict[str, Any]]:
+    """The objects on the first levels of a JSON-LD block: itself, a list's items, a graph's nodes."""
+    for node in data if isinstance(data, list) else [data]:
+        if isinstance(node, dict):
+            yield node
+            graph = node.get("@graph")
+            yield from (each for each in (graph if isinstance(graph, list) else ()) if isinstance(each, dict))
+
+
+def _terms(values: Any) -> tuple[str, ...]:
+    terms = (" ".join(term.split()) for value in values for term in _TERM_END.split(value))
+    return tuple(dict.fromkeys(term for term in terms if term))[:MAX_TERMS]
+
+
+def _iso_date(stated: str) -> str | None:
+    match = _DATE.match(stated)
+    if match is None:
+        return None
+    try:
+        return date(*map(int, match.groups())).isoformat()
+    except ValueError:
+        return None
