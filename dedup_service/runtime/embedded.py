@@ -17,27 +17,31 @@ from typing import Self
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.lock import StateLock
-from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.state import SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
 from dedup_service.runtime.state_errors import StateFullError
 from dedup_service.runtime.state_info import StateInfo, read_info
 
 __all__ = ["NearDuplicateFilter"]
 
+INDEXED_BITS = 64
 _DIGEST_BYTES = 16  # blake2b: pages come from strangers, who must not be able to make two records collide
 
 
 class NearDuplicateFilter:
     """The streaming near-duplicate filter; made by `open`."""
 
-    def __init__(self, state: State, space: Space, folder: Path | None, lock: StateLock | None) -> None:
+    def __init__(
+        self, fingerprinter: Fingerprinter, state: State, folder: Path | None, lock: StateLock | None
+    ) -> None:
+        self._fingerprinter = fingerprinter
         self._state = state
-        self._space = space
         self._folder = folder
         self._lock = lock
         self._turn = threading.Lock()
@@ -47,7 +51,7 @@ class NearDuplicateFilter:
         cls,
         path: str | Path | None,
         *,
-        space: Space | None = None,
+        space: SpaceOptions | None = None,
         rule: MatchRule | None = None,
         shards: int = 1,
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
@@ -62,17 +66,17 @@ class NearDuplicateFilter:
         Raises StateInUseError while another process has the folder; ForeignStateError where it is of another
         space or a newer version; StateFullError where it cannot be written.
         """
-        space = space or Space()
+        fingerprinter = build_fingerprinter(space)
         settings = StateSettings(
             shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every
         )
         if path is None:
-            return cls(State(None, space.space_id, space.to_dict(), rule, settings), space, None, None)
+            return cls(fingerprinter, _state(None, fingerprinter.space, rule, settings), None, None)
         folder = _made(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
-            return cls(State(folder, space.space_id, space.to_dict(), rule, settings), space, folder, lock)
+            return cls(fingerprinter, _state(folder, fingerprinter.space, rule, settings), folder, lock)
         except BaseException:
             lock.release()
             raise
@@ -80,7 +84,7 @@ class NearDuplicateFilter:
     @property
     def space_id(self) -> str:
         """Return the space that every fingerprint given must be of."""
-        return self._space.space_id
+        return self._fingerprinter.space_id
 
     @property
     def rule(self) -> MatchRule:
@@ -100,7 +104,7 @@ class NearDuplicateFilter:
         verdict they had.
         Raises StateFullError where the disk refuses the batch: nothing of it is stored, open the state again.
         """
-        prepare = build_fingerprinter(self._space).prepare
+        prepare = self._fingerprinter.prepare
         return self.decide_many([prepare(page) for page in pages], None if records is None else list(records))
 
     def decide_many(
@@ -111,7 +115,11 @@ class NearDuplicateFilter:
             raise ConfigurationError(
                 f"{len(prepared)} pages came with {len(records)} records: give one for each page, or none"
             )
-        digests = [None] * len(prepared) if records is None else [_digest(record) for record in records]
+        digests = (
+            [None] * len(prepared)
+            if records is None
+            else [None if record is None else _digest_of(record) for record in records]
+        )
         with self._turn:
             return self._state.decide(list(zip(prepared, digests, strict=True)))
 
@@ -135,7 +143,7 @@ class NearDuplicateFilter:
     def verdict_of(self, record: bytes) -> Verdict | None:
         """Return the verdict that these bytes had, None where they were never given."""
         with self._turn:
-            return self._state.verdict_of(_digest(record) or b"")
+            return self._state.verdict_of(_digest_of(record))
 
     def text_of(self, verdict: Verdict) -> str | None:
         """Return the main text of a page, None where the text budget has let it go."""
@@ -165,8 +173,17 @@ class NearDuplicateFilter:
         self.close()
 
 
-def _digest(record: bytes | None) -> bytes | None:
-    return None if record is None else blake2b(record, digest_size=_DIGEST_BYTES).digest()
+def _state(folder: Path | None, space: Space, rule: MatchRule | None, settings: StateSettings) -> State:
+    if space.bits != INDEXED_BITS:
+        raise ConfigurationError(
+            f"space {space.space_id} has fingerprints of {space.bits} bits, the index takes {INDEXED_BITS}: "
+            "choose 64 bits to compare pages"
+        )
+    return State(folder, space.space_id, space.to_dict(), rule, settings)
+
+
+def _digest_of(record: bytes) -> bytes:
+    return blake2b(record, digest_size=_DIGEST_BYTES).digest()
 
 
 def _made(folder: Path) -> Path:

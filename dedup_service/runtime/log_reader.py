@@ -80,13 +80,13 @@ class LogReader:
         return None if row is None else int(row[0])
 
     def entries_after(self, sequence: int) -> tuple[EntryRows, list[int]]:
-        """Return the entries that records after `sequence` added, in order, and which sequences they removed."""
+        """Return the entries that records after `sequence` added, and which sequences they removed."""
         added = EntryRows.of_log(
             self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence)
         )
         return added, [row[0] for row in self._database.rows(_REMOVED, sequence)]
 
     def tail(self, sequence: int) -> str:
-        """Return a digest of the record at `sequence`, which tells this log from one that went another way."""
+        """Return a digest of the record at `sequence`: another one in a log that went another way."""
         row = self._database.first("SELECT * FROM log WHERE sequence = ?", sequence)
         return xxhash.xxh3_64_hexdigest(repr(row).encode("utf-8", "surrogatepass"))

@@ -186,7 +186,7 @@ class State:
     def _check_usable(self) -> None:
         if self._stopped is not None:
             raise StateClosedError(
-                f"the filter on {self.journal.database.path} gives no more verdicts, open it again: {self._stopped}"
+                f"the filter on {self.journal.database.path} stopped ({self._stopped}): open it again"
             )
 
     @contextmanager
@@ -196,5 +196,5 @@ class State:
         try:
             yield
         except BaseException as error:
-            self._stopped = f"stopped at: {error!r}"
+            self._stopped = f"at {error!r}"
             raise
