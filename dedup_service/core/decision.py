@@ -139,7 +139,13 @@ class Decider:
         distance = earlier.distance_to(prepared.fingerprint)
         if earlier.body_hash == prepared.body_hash:
             verdict = self._verdict(
-                sequence, prepared, VerdictKind.UNCHANGED, of=visit, distance=distance, score=1.0, reason="same URL, same body"
+                sequence,
+                prepared,
+                VerdictKind.UNCHANGED,
+                of=visit,
+                distance=distance,
+                score=1.0,
+                reason="same URL, same body",
             )
             return Decision(verdict, kept=True)
         self._remove(earlier)

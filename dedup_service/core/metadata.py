@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from dedup_service.core.hashing import mix64
 from dedup_service.core.normalise import fold
 
 __all__ = ["EXACT_LIMIT", "PERMUTATIONS", "jaccard", "minhash", "pack"]
@@ -39,7 +40,7 @@ def pack(members: Iterable[str]) -> bytes:
 
 def minhash(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the signature uint64[PERMUTATIONS] of member hashes uint64[n], n ≥ 1: the least mixed hash of each row."""
-    return _mix(values[None, :] + _STEPS[:, None]).min(axis=1)
+    return mix64(values[None, :] + _STEPS[:, None]).min(axis=1)
 
 
 def jaccard(a: bytes, b: bytes) -> Fraction | None:
@@ -52,10 +53,3 @@ def jaccard(a: bytes, b: bytes) -> Fraction | None:
         return Fraction(common, len(left) + len(right) - common)
     rows = [values if kind == _SIGNATURE else minhash(values) for kind, values in ((a[:1], left), (b[:1], right))]
     return Fraction(int((rows[0] == rows[1]).sum()), PERMUTATIONS)
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64 (Steele, Lea, Flood 2014), elementwise."""
-    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

@@ -1,0 +1,115 @@
+"""From a page to its fingerprint in both channels.
+
+`words`: weighted words of title and body; `body`: distinct character n-grams of the body alone.
+A page without text has neither; one with too few letters has both but gets a reason, and no verdict
+is built on them.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.hashing import mix64, word_hasher
+from dedup_service.core.idf import IdfTable
+from dedup_service.core.lexicon import Lexicon
+from dedup_service.core.memory import Memory
+from dedup_service.core.metadata import pack
+from dedup_service.core.ngrams import distinct_ngrams
+from dedup_service.core.normalise import body_hash, fold, letters
+from dedup_service.core.page import Page
+from dedup_service.core.segmentation import Segmenter
+from dedup_service.core.simhash import FIXED_POINT, bit_sums, reduce_sums, simhash
+from dedup_service.core.space import Space
+from dedup_service.core.weighting.seed_java import seed_java
+from dedup_service.core.words import WordCounter, WordTable
+
+__all__ = ["Feature", "Fingerprinter"]
+
+_SECOND_LANE = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A weighted word with the factors that made its weight."""
+
+    word: str
+    weight: float
+    count: int
+    idf: float
+    factors: dict[str, float]
+
+
+class Fingerprinter:
+    """Makes the fingerprints of one space. The tables must be those that `space` has the digests of."""
+
+    def __init__(self, space: Space, segmenter: Segmenter, lexicon: Lexicon, idf: IdfTable) -> None:
+        self.space = space
+        self.space_id = space.space_id
+        self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs)
+        hash_word, bits = word_hasher(space.scheme.hash), space.bits
+        self._hashes: Memory[str, int] = Memory(lambda word: hash_word(word, bits))
+
+    def prepare(self, page: Page) -> PreparedPage:
+        """Return `page` with its fingerprint, the hash of its body, its metadata and, if it cannot be judged, why."""
+        folded = fold(page.text)
+        seen = letters(folded)
+        return PreparedPage(
+            page=page,
+            fingerprint=Fingerprint(words=self._words(page, folded), body=self._body(seen)),
+            body_hash=body_hash(folded),
+            metadata=pack((*page.keywords, *page.tags, *page.references)),
+            reason=page.problem or self._too_short(len(seen)),
+        )
+
+    def fingerprint(self, page: Page) -> Fingerprint:
+        """Return the fingerprint alone."""
+        return self.prepare(page).fingerprint
+
+    def words(self, page: Page) -> list[str]:
+        """Return the distinct words of title and body: what an IDF table counts."""
+        return self._table(page, fold(page.text)).words
+
+    def explain(self, page: Page, *, most: int = 20) -> list[Feature]:
+        """Return the heaviest features of the `words` channel, heaviest first."""
+        table = self._table(page, fold(page.text))
+        weights = self.space.scheme.weigh(table)
+        boosts = self.space.scheme.boosts(table)
+        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), table.words[i]))[:most]
+        return [
+            Feature(
+                word=table.words[i],
+                weight=round(int(weights[i]) / FIXED_POINT, 6),
+                count=int(table.counts[i]),
+                idf=round(float(table.idf[i]), 4),
+                factors={name: round(float(values[i]), 4) for name, values in boosts},
+            )
+            for i in order
+        ]
+
+    def _table(self, page: Page, folded: str) -> WordTable:
+        return self._counter.table(fold(page.title), folded)
+
+    def _words(self, page: Page, folded: str) -> int | None:
+        if self.space.scheme.name == "seed-java":
+            return seed_java(page.text, bits=self.space.bits)
+        table = self._table(page, folded)
+        hashes = [self._hashes[word] for word in table.words]
+        return simhash(hashes, self.space.scheme.weigh(table), bits=self.space.bits)
+
+    def _body(self, seen: npt.NDArray[np.uint32]) -> int | None:
+        hashes = distinct_ngrams(seen, self.space.shingle)
+        if not len(hashes):
+            return None
+        ones = np.ones(len(hashes), dtype=np.int64)
+        value = reduce_sums(bit_sums(hashes, ones))
+        if self.space.bits == 128:
+            value |= reduce_sums(bit_sums(mix64(hashes + _SECOND_LANE), ones)) << 64
+        return value
+
+    def _too_short(self, count: int) -> str | None:
+        if count == 0:
+            return "no text"
+        least = self.space.least_letters
+        return f"too little text: {count} letters, at least {least} to judge" if count < least else None

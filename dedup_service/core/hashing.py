@@ -1,0 +1,54 @@
+"""Hashes that turn a feature into bits.
+
+xxh3 by default: every output bit depends on every input bit. The seed's Java program uses a rolling
+hash without that property; it is kept for comparison and for reproducing its values.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from dedup_service.core.errors import ConfigurationError
+
+__all__ = ["HASHES", "java_hash", "mix64", "word_hasher", "xxh3"]
+
+HASHES = ("xxh3", "java")
+
+
+def xxh3(word: str, bits: int = 64) -> int:
+    """Return the xxh3 hash of the word's UTF-8 bytes: an unsigned integer of 64 or 128 bits."""
+    data = word.encode("utf-8", "surrogatepass")
+    return xxhash.xxh3_64_intdigest(data) if bits == 64 else xxhash.xxh3_128_intdigest(data)
+
+
+def java_hash(word: str, bits: int = 64) -> int:
+    """Return the seed program's rolling hash: x = u₀·2⁷; x = (x·1000003 ⊕ u) mod 2^f per unit; x ⊕ length.
+
+    Units are UTF-16. An empty word hashes to 0. Source: SimHash introduction with Java code, section 4.
+    """
+    data = word.encode("utf-16-le", "surrogatepass")
+    units = [int.from_bytes(data[i : i + 2], "little") for i in range(0, len(data), 2)]
+    if not units:
+        return 0
+    mask = (1 << bits) - 1
+    value = units[0] << 7
+    for unit in units:
+        value = (value * 1000003 ^ unit) & mask
+    return value ^ len(units)
+
+
+def word_hasher(name: str) -> Callable[[str, int], int]:
+    """Return the hash `name` (xxh3 or java) as a function of word and bits."""
+    hashes = {"xxh3": xxh3, "java": java_hash}
+    if name not in hashes:
+        raise ConfigurationError(f"the hash is one of {', '.join(HASHES)}, got {name!r}")
+    return hashes[name]
+
+
+def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the values mixed by the finaliser of splitmix64, elementwise (Steele, Lea, Flood, OOPSLA 2014)."""
+    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,0 +1,58 @@
+"""Inverse document frequency: how much a word says, from how few pages hold it.
+
+idf(i) = log(|D| / |{j : tᵢ ∈ dⱼ}|) (source: Wang & Wang 2019, section 2; Zhang & He 2020 use the same).
+A word that the table lacks gets the table's median, as jieba does. The table is fixed for a space: live
+weights would move the fingerprints of unchanged pages.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Self
+
+from dedup_service.core.errors import ConfigurationError
+
+__all__ = ["IdfTable"]
+
+
+@dataclass(frozen=True, slots=True)
+class IdfTable:
+    """word → idf (natural logarithm, ≥ 0), and the value of every other word."""
+
+    values: Mapping[str, float]
+    default: float = 1.0
+
+    @classmethod
+    def parse(cls, lines: Iterable[str]) -> Self:
+        """Read lines of `word value`, the format of jieba's idf.txt; ConfigurationError names a bad line."""
+        values: dict[str, float] = {}
+        for number, line in enumerate(lines, 1):
+            try:
+                word, value = line.rsplit(" ", 1)
+                values[word] = float(value)
+            except ValueError:
+                raise ConfigurationError(
+                    f"IDF table, line {number}: expected 'word value', got {line[:80]!r}"
+                ) from None
+        return cls(values, median(values.values()) if values else 1.0)
+
+    @classmethod
+    def build(cls, pages: Iterable[Iterable[str]], *, least: int = 2) -> Self:
+        """Count the pages that hold each word and return its idf; words on fewer than `least` pages are left out."""
+        held: Counter[str] = Counter()
+        total = 0
+        for words in pages:
+            held.update(set(words))
+            total += 1
+        values = {word: math.log(total / count) for word, count in sorted(held.items()) if count >= least}
+        return cls(values, median(values.values()) if values else 1.0)
+
+    def lines(self) -> Iterable[str]:
+        """The table as `parse` reads it."""
+        return (f"{word} {value:.6f}\n" for word, value in self.values.items())
+
+    def of(self, word: str) -> float:
+        """The idf of `word`, or the default."""
+        return self.values.get(word, self.default)

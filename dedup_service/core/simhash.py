@@ -1,0 +1,77 @@
+"""SimHash: many weighted features, one fingerprint that moves little when they change little.
+
+Each feature adds its weight to the sum of every bit that its hash has set and takes it from the others;
+a bit of the fingerprint is 1 where its sum is > 0 (the seed's Java program: ≥ 0). Sums are integers, so
+the order of features cannot matter. A tie gives 0. No features, no fingerprint, except in the seed's program.
+
+Source: Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007, section 2.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.kernels import kernel
+
+__all__ = ["FIXED_POINT", "bit_sums", "fixed_point", "hamming", "reduce_sums", "simhash"]
+
+FIXED_POINT = 1 << 20
+LANE = 64
+
+
+def simhash(
+    hashes: Sequence[int], weights: npt.NDArray[np.int64], *, bits: int = 64, zero_is_one: bool = False
+) -> int | None:
+    """Return the fingerprint of features with unsigned `hashes` below 2**bits and integer weights int64[n].
+
+    bits: 64 or 128. zero_is_one: a sum of 0 sets the bit (S1). None where there are no features and zero is 0.
+    Raises ConfigurationError for another number of bits.
+
+    >>> simhash([0b110101, 0b001010], np.array([1, 2]))
+    10
+    """
+    if bits not in (64, 128):
+        raise ConfigurationError(f"a fingerprint has 64 or 128 bits, got {bits}")
+    if not hashes and not zero_is_one:
+        return None
+    value = 0
+    for lane in range(bits // LANE):
+        part = np.array(hashes if bits == LANE else _lane(hashes, lane), dtype=np.uint64)
+        value |= reduce_sums(bit_sums(part, weights), zero_is_one=zero_is_one) << LANE * lane
+    return value
+
+
+def _lane(hashes: Sequence[int], lane: int) -> list[int]:
+    return [h >> LANE * lane & 0xFFFFFFFFFFFFFFFF for h in hashes]
+
+
+def reduce_sums(sums: npt.NDArray[np.int64], *, zero_is_one: bool = False) -> int:
+    """Return the integer whose bit i is 1 where sums[i] > 0 (≥ 0 with `zero_is_one`)."""
+    ones = sums >= 0 if zero_is_one else sums > 0
+    return int.from_bytes(np.packbits(ones, bitorder="little").tobytes(), "little")
+
+
+def fixed_point(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return weights float64[n] as integers, in units of 2**-20."""
+    return np.rint(weights * FIXED_POINT).astype(np.int64)
+
+
+def hamming(a: int, b: int) -> int:
+    """Return the distance of two fingerprints in bits."""
+    return (a ^ b).bit_count()
+
+
+@kernel
+def bit_sums(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return int64[64]: per bit, the weights of the hashes uint64[n] that set it less those of the others."""
+    ones = np.zeros(64, dtype=np.int64)
+    total = np.int64(0)
+    for i in range(len(hashes)):
+        value = hashes[i]
+        weight = weights[i]
+        total += weight
+        for bit in range(64):
+            ones[bit] += weight * np.int64((value >> np.uint64(bit)) & np.uint64(1))
+    return 2 * ones - total

@@ -1,0 +1,55 @@
+"""A space: everything that makes fingerprints comparable.
+
+Two fingerprints mean something to each other only when text became features, weights and bits in the
+same way. The `space_id` is a hash of all that; an index, a state folder and a log belong to one space.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dedup_service.core.weighting.schemes import Scheme
+
+__all__ = ["SHINGLE", "Space", "digest"]
+
+SHINGLE = 3
+ALGORITHM = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """How fingerprints are made.
+
+    segmenter, converter: name and version of the Chinese segmenter and of OpenCC, whose dictionaries decide.
+    idf, stop_words, markers, user_words: digests of the tables in use.
+    bits: width of a fingerprint. shingle: characters per n-gram of the `body` channel.
+    least_letters: a body with fewer is too short to judge.
+    algorithm: raised when this project's own code would give other fingerprints.
+    """
+
+    scheme: Scheme
+    segmenter: str
+    converter: str
+    idf: str
+    stop_words: str
+    markers: str
+    user_words: str
+    bits: int = 64
+    shingle: int = SHINGLE
+    least_letters: int = 64
+    algorithm: int = ALGORITHM
+
+    @property
+    def space_id(self) -> str:
+        """Scheme and 12 hexadecimal digits, safe in file names."""
+        return f"{self.scheme.name}-{digest(json.dumps(self.to_dict(), sort_keys=True))[:12]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The space as plain values: what a state folder keeps to name differences."""
+        return asdict(self)
+
+
+def digest(text: str) -> str:
+    """Return 16 hexadecimal digits of the BLAKE2b hash of `text`."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -1,0 +1,96 @@
+"""Read the tables that a space is made of, and build its fingerprinter.
+
+`SpaceOptions` is what people choose: a scheme, a segmenter, tables of their own. It is small and can be
+sent to worker processes; the tables are read where they are used, once per process.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.fingerprinter import Fingerprinter
+from dedup_service.core.idf import IdfTable
+from dedup_service.core.lexicon import Lexicon
+from dedup_service.core.segmentation import (
+    ScriptSegmenter,
+    UnicodeSegmenter,
+    chinese_segmenter,
+    parse_user_words,
+    segmenter_version,
+)
+from dedup_service.core.space import Space, digest
+from dedup_service.core.weighting.schemes import scheme_named
+
+__all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpaceOptions:
+    """How fingerprints are to be made.
+
+    scheme: a name of `core.weighting.schemes`; without: factors of it to switch off.
+    segmenter: rjieba or jieba, for Chinese. bits: 64; 128 for single fingerprints, which no index takes.
+    idf: a table that `twinsieve idf build` wrote; None is jieba's. user_words: a dictionary in jieba's format.
+    """
+
+    scheme: str = "twinsieve"
+    without: tuple[str, ...] = ()
+    segmenter: str = "rjieba"
+    bits: int = 64
+    idf: str | None = None
+    user_words: str | None = None
+
+
+@cache
+def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
+    """Return the fingerprinter of `options`, built once per process; ConfigurationError names what cannot be read."""
+    options = options or SpaceOptions()
+    idf_lines = _lines(Path(options.idf), "IDF table") if options.idf else jieba_idf()
+    idf = IdfTable.parse(idf_lines)
+    word_lines = _lines(Path(options.user_words), "user dictionary") if options.user_words else []
+    lexicon = default_lexicon()
+    space = Space(
+        scheme=scheme_named(options.scheme, without=options.without),
+        segmenter=segmenter_version(options.segmenter),
+        converter=f"OpenCC {version('opencc')}",
+        idf=digest("\n".join(idf_lines)),
+        stop_words=digest("\n".join(sorted(lexicon.stop_words))),
+        markers=digest("\n".join(lexicon.markers)),
+        user_words=digest("\n".join(word_lines)),
+        bits=options.bits,
+    )
+    chinese = chinese_segmenter(options.segmenter, parse_user_words(word_lines))
+    return Fingerprinter(space, ScriptSegmenter(chinese, UnicodeSegmenter()), lexicon, idf)
+
+
+@cache
+def default_lexicon() -> Lexicon:
+    """Return the stop words and marker words that come with the package."""
+    folder = files("dedup_service.runtime").joinpath("data")
+    texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("stop_words.txt", "markers.txt")]
+    return Lexicon.of(*(_entries(text.splitlines()) for text in texts))
+
+
+@cache
+def jieba_idf() -> list[str]:
+    """Return the lines of the IDF table that jieba ships (270,132 words), without importing jieba."""
+    spec = find_spec("jieba")
+    if spec is None or spec.origin is None:
+        raise ConfigurationError("jieba is not installed, and its IDF table is the default: install it or give a table")
+    return _lines(Path(spec.origin).parent / "analyse" / "idf.txt", "IDF table")
+
+
+def _entries(lines: Iterable[str]) -> list[str]:
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def _lines(path: Path, what: str) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the {what} {path}: {error}") from error
