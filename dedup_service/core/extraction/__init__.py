@@ -6,7 +6,7 @@ Invariant: no page raises; one without text says why in `problem`.
 """
 
 from dedup_service.core.extraction.conversion import to_page
-from dedup_service.core.extraction.extract import MAX_HTML_BYTES, extract, warm_up
+from dedup_service.core.extraction.from_html import MAX_HTML_BYTES, extract, warm_up
 from dedup_service.core.extraction.value import Extraction
 
 __all__ = ["MAX_HTML_BYTES", "Extraction", "extract", "to_page", "warm_up"]

@@ -43,7 +43,7 @@ def _without_site(title: str, site_name: str | None) -> str:
     """The title up to the last separators behind which only site names stand."""
     while True:
         ends = list(_SEPARATOR.finditer(title))
-        if not ends or ends[-1].start() == 0:
+        if not ends:
             return title
         last = title[ends[-1].end() :].strip()
         if last and last.casefold() != (site_name or "").casefold() and not _SITE_WORD.search(last):
