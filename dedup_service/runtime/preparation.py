@@ -14,12 +14,13 @@ from types import TracebackType
 from typing import Self
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import Extraction, extract
 from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.space import Space
+from dedup_service.core.page import Page
 from dedup_service.runtime.readers import Record
-from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["Answer", "BadRecord", "Preparer", "prepare_records"]
+__all__ = ["Answer", "BadRecord", "Preparer", "page_of", "prepare_records"]
 
 CHUNK_RECORDS = 16
 """Records a task: at 0.3 to 10 ms a page the hand-over of a task (about 0.2 ms) stays in the noise."""
@@ -36,13 +37,13 @@ Answer = PreparedPage | BadRecord
 
 
 class Preparer:
-    """Prepare batches for `space` in this process (`processes` = 1) or in so many others.
+    """Prepare batches for the space of `choice` in this process (`processes` = 1) or in so many others.
 
     depth: batches worth having in hand before the first answer is asked for.
     """
 
-    def __init__(self, space: Space | None, processes: int = 1) -> None:
-        self._space = space
+    def __init__(self, choice: SpaceOptions, processes: int = 1) -> None:
+        self._choice = choice
         self._pool = _pool(processes) if processes > 1 else None
         self.depth = 0 if self._pool is None else 3
 
@@ -58,24 +59,31 @@ class Preparer:
     def submit(self, records: Sequence[Record]) -> Callable[[], list[Answer]]:
         """Start on `records`; the callable returned gives their answers and waits for them."""
         if self._pool is None:
-            answers = prepare_records(self._space, records)
+            answers = prepare_records(self._choice, records)
             return lambda: answers
         starts = range(0, len(records), CHUNK_RECORDS)
         chunks = [records[start : start + CHUNK_RECORDS] for start in starts]
-        futures = [self._pool.submit(prepare_records, self._space, chunk) for chunk in chunks]
+        futures = [self._pool.submit(prepare_records, self._choice, chunk) for chunk in chunks]
         return lambda: [answer for future in futures for answer in future.result()]
 
 
-def prepare_records(space: Space | None, records: Sequence[Record]) -> list[Answer]:
+def prepare_records(choice: SpaceOptions, records: Sequence[Record]) -> list[Answer]:
     """Return the answer to each of `records`; the fingerprinter is built once a process."""
-    fingerprinter = build_fingerprinter(space)
-    answers: list[Answer] = []
-    for record in records:
-        try:
-            answers.append(fingerprinter.prepare(record.page(_extract)))
-        except RecordError as error:
-            answers.append(BadRecord(str(error)))
-    return answers
+    fingerprinter = build_fingerprinter(choice)
+    pages = (page_of(record) for record in records)
+    return [page if isinstance(page, BadRecord) else fingerprinter.prepare(page) for page in pages]
+
+
+def page_of(record: Record) -> Page | BadRecord:
+    """Return the page that `record` describes, its HTML extracted, or why it describes none."""
+    try:
+        return record.page(_extract)
+    except RecordError as error:
+        return BadRecord(str(error))
+
+
+def _extract(html: bytes | str, declared_encoding: str | None) -> Extraction:
+    return extract(html, declared_encoding=declared_encoding)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:

@@ -12,7 +12,7 @@ from dedup_service.core.verdict import Action, Verdict, VerdictKind
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.interrupt import Interrupt
-from dedup_service.faces.cli.options import matching_options, rule_of, scheme_option, space_of
+from dedup_service.faces.cli.options import MATCHING, SPACE, rule_of, space_of, with_options
 from dedup_service.faces.cli.outputs import Kept, OutputFile, check_distinct, open_kept
 from dedup_service.faces.cli.progress import Advance, progress
 from dedup_service.faces.cli.stream import run
@@ -64,8 +64,7 @@ class Outputs:
     show_default=True,
     help="What becomes of duplicates. No action takes a verdict out of the output.",
 )
-@matching_options
-@scheme_option
+@with_options(*MATCHING, *SPACE)
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
 @click.option("--shards", type=click.IntRange(1), default=1, show_default=True, help="Parts of the index.")
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Goes before the paths of a folder.")
@@ -93,13 +92,13 @@ def filter_command(source: str, **options: Any) -> int:
 
 def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interrupt) -> str:
     """Run the stream and return the `space_id` in which it was decided."""
-    space = space_of(options["scheme"], options["idf"])
-    rule = rule_of(options["channels"], options["k"], options["mu"])
+    choice = space_of(options)
+    rule = rule_of(options)
     with ExitStack() as stack:
         source = stack.enter_context(open_source(name, wait=interrupt.wait, url_prefix=options["url_prefix"]))
-        state = NearDuplicateFilter.open(options["state"], space=space, rule=rule, shards=options["shards"])
+        state = NearDuplicateFilter.open(options["state"], space=choice, rule=rule, shards=options["shards"])
         stack.enter_context(state)
-        preparer = stack.enter_context(Preparer(space, options["processes"]))
+        preparer = stack.enter_context(Preparer(choice, options["processes"]))
         verdict_file = stack.enter_context(OutputFile(options["output"]))
         kept = open_kept(options["kept"], source.kind, name) if options["kept"] else None
         if kept is not None:

@@ -1,38 +1,53 @@
 """Options that several subcommands share, and the values they stand for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
 
 from dedup_service.core.rule import RULES, MatchRule, rule_for
-from dedup_service.core.space import Space
-from dedup_service.core.weighting import SCHEMES
+from dedup_service.core.weighting.schemes import FACTORS, SCHEMES
+from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["matching_options", "rule_of", "scheme_option", "space_of"]
+__all__ = ["MATCHING", "SPACE", "rule_of", "space_of", "with_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+SPACE = (
+    click.option("--scheme", type=click.Choice(list(SCHEMES)), default="twinsieve", show_default=True, help="Weighting scheme."),
+    click.option("--without", type=click.Choice(FACTORS), multiple=True, help="Factor of the scheme to leave out."),
+    click.option("--segmenter", type=click.Choice(["rjieba", "jieba"]), default="rjieba", show_default=True, help="For Chinese."),
+    click.option("--idf", metavar="FILE", help="Table of `twinsieve idf build`. [default: jieba's]"),
+    click.option("--user-words", metavar="FILE", help="Dictionary in jieba's format."),
+)
+"""What makes a space."""
 
-def scheme_option(function: F) -> F:
-    """Add --scheme and --idf: what makes a space."""
-    function = click.option("--idf", "idf", metavar="FILE", help="Table of `twinsieve idf build`; a space of its own.")(function)
-    return click.option("--scheme", type=click.Choice(list(SCHEMES)), help="Weighting scheme. [default: twinsieve]")(function)
+MATCHING = (
+    click.option("--k", type=click.IntRange(0, 7), help="Replaces every radius of the rule, 0 to 7 bits."),
+    click.option("--channels", type=click.Choice(list(RULES)), help="That the rule looks at. [default: both]"),
+    click.option(
+        "--mu",
+        type=click.FloatRange(0, 1, min_open=True),
+        help="Wang & Wang's combined similarity with this μ, in place of the rule.",
+    ),
+)
+"""What makes a match."""
 
 
-def matching_options(function: F) -> F:
-    """Add --k, --channels and --mu: what makes a match."""
-    function = click.option("--k", type=click.IntRange(0, 7), help="Replaces every radius of the rule, 0 to 7 bits.")(function)
-    function = click.option(
-        "--mu", type=click.FloatRange(0, 1, min_open=True), help="Wang & Wang's combined similarity with this μ in place of the rule."
-    )(function)
-    return click.option(
-        "--channels", type=click.Choice(list(RULES)), help="Fingerprints that the rule looks at. [default: both]"
-    )(function)
+def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return the decorator that adds `options` in the order in which help lists them."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
 
 
-def rule_of(channels: str | None, k: int | None, mu: float | None) -> MatchRule | None:
+def rule_of(options: Mapping[str, Any]) -> MatchRule | None:
     """Return the rule that the options name; None where they name none: the state's own, or the default."""
+    channels, k, mu = options["channels"], options["k"], options["mu"]
     if mu is not None and (k is not None or channels is not None):
         raise click.UsageError("--mu states a rule of its own: leave --k and --channels out")
     if channels is None and k is None and mu is None:
@@ -40,6 +55,13 @@ def rule_of(channels: str | None, k: int | None, mu: float | None) -> MatchRule 
     return rule_for(channels or "both", k=k, mu=mu)
 
 
-def space_of(scheme: str | None, idf: str | None) -> Space:
-    """Return the space that the options name."""
-    raise NotImplementedError
+def space_of(options: Mapping[str, Any], *, bits: int = 64) -> SpaceOptions:
+    """Return the choice of space that the options name."""
+    return SpaceOptions(
+        scheme=options["scheme"],
+        without=tuple(sorted(set(options["without"]))),
+        segmenter=options["segmenter"],
+        bits=bits,
+        idf=options["idf"],
+        user_words=options["user_words"],
+    )

@@ -20,7 +20,7 @@ from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.rule import rule_for
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
-from dedup_service.faces.cli.options import matching_options, rule_of, scheme_option, space_of
+from dedup_service.faces.cli.options import MATCHING, SPACE, rule_of, space_of, with_options
 from dedup_service.faces.cli.outputs import OutputFile, check_distinct
 from dedup_service.faces.cli.stream import batches
 from dedup_service.runtime.preparation import BadRecord, Preparer
@@ -80,8 +80,7 @@ class NoNames:
 @click.argument("pairs", metavar="PAIRS")
 @click.option("--output", "-o", metavar="FILE|-", default="-", help="One line of JSON a pair. [default: -]")
 @click.option("--errors", metavar="FILE", help="Bad records and pairs, one line of JSON each.")
-@matching_options
-@scheme_option
+@with_options(*MATCHING, *SPACE)
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     """Compare the pages of PAGES that PAIRS names: lines of {"a": id, "b": id}.
@@ -90,14 +89,14 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     (0 to 1, higher is more alike). The pages named in PAIRS are held in memory, without their text.
     """
     check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"], "--errors": options["errors"]})
-    space = space_of(options["scheme"], options["idf"])
-    rule = rule_of(options["channels"], options["k"], options["mu"]) or rule_for()
-    decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
+    choice = space_of(options)
+    rule = rule_of(options) or rule_for()
+    decider = Decider(rule, build_fingerprinter(choice).space_id, NoNames())
     with ExitStack() as stack:
         bad = BadRecords(f"{pages}, {pairs}", options["errors"])
         stack.callback(bad.close)
         wanted = list(_read_pairs(pairs, bad))
-        preparer = stack.enter_context(Preparer(space, options["processes"]))
+        preparer = stack.enter_context(Preparer(choice, options["processes"]))
         prepared = _prepare(pages, {name for _, pair in wanted for name in (pair.a, pair.b)}, preparer, bad)
         output = stack.enter_context(OutputFile(options["output"]))
         _compare(wanted, prepared, Comparer(decider), output, bad)

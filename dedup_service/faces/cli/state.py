@@ -1,5 +1,6 @@
 """`twinsieve state`: look at a state folder without changing it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -30,11 +31,8 @@ def info_command(folder: str, *, as_json: bool) -> None:
 
 
 def _plain(info: StateInfo) -> dict[str, Any]:
-    return {name: dict(value) if hasattr(value, "keys") else value for name, value in _fields(info).items()}
-
-
-def _fields(info: StateInfo) -> dict[str, Any]:
-    return {name: getattr(info, name) for name in info.__dataclass_fields__}
+    values = {name: getattr(info, name) for name in info.__dataclass_fields__}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 
 
 def _print(folder: str, info: StateInfo) -> None:

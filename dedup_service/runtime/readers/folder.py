@@ -12,10 +12,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import canonicalise
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, Extract, identity_of
+from dedup_service.runtime.readers.address import page_at
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, Extract
 
 __all__ = ["DEFAULT_PREFIX", "HtmlFile", "read_folder"]
 
@@ -49,18 +48,15 @@ class HtmlFile:
 
     @property
     def identity(self) -> bytes:
-        """Digest of path and bytes: the same file elsewhere in the folder is another delivery."""
-        return identity_of(self.relative.encode("utf-8", "surrogateescape"), self.raw)
+        """Path and bytes: the same file elsewhere in the folder is another delivery."""
+        return self.relative.encode("utf-8", "surrogateescape") + b"\0" + self.raw
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError where the file could not be read."""
         if self.problem is not None:
             raise RecordError(f"the file cannot be read: {self.problem}")
         name = self.relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-        if len(self.raw) > MAX_PAGE_BYTES:
-            problem = f"page too large: more than {MAX_PAGE_BYTES:,} bytes"
-            return Page(url=self.url, canonical_url=canonicalise(self.url), id=name, problem=problem)
-        return to_page(extract(self.raw, None), self.url, id=name)
+        return page_at(extract(self.raw, None), self.url, name)
 
 
 def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile]:

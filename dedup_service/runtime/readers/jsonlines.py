@@ -11,11 +11,10 @@ from typing import BinaryIO
 import msgspec
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import canonicalise
+from dedup_service.runtime.readers.address import canonical_or_itself, page_at
 from dedup_service.runtime.readers.lines import Wait, read_lines
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, identity_of
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract
 
 __all__ = ["JsonLine", "PageLine", "read_json_lines"]
 
@@ -56,20 +55,20 @@ class JsonLine:
 
     @property
     def identity(self) -> bytes:
-        """Digest of the line's bytes."""
-        return identity_of(self.raw)
+        """The line itself."""
+        return self.raw
 
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError where it does not parse, lacks `url` or has a wrong type."""
         line = self._decode()
-        size = max(len(line.text or ""), len(line.html or ""))
-        if size > MAX_PAGE_BYTES:
-            return _plain(line, text="", problem=f"page too large: {size:,} characters, the limit is {MAX_PAGE_BYTES:,}")
+        if line.text is not None and len(line.text) > MAX_PAGE_BYTES:
+            problem = f"page too large: {len(line.text)} characters, limit {MAX_PAGE_BYTES}"
+            return _plain(line, text="", problem=problem)
         if line.text is not None:
             return _plain(line, text=line.text)
         if line.html is None:
             return _plain(line, text="", problem="neither text nor html given")
-        return _with_stated(to_page(extract(line.html, None), line.url, id=line.id), line)
+        return _with_stated(page_at(extract(line.html, None), line.url, line.id or line.url), line)
 
     def _decode(self) -> PageLine:
         if self.cut:
@@ -96,7 +95,7 @@ def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[Json
 def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
     return Page(
         url=line.url,
-        canonical_url=canonicalise(line.url),
+        canonical_url=canonical_or_itself(line.url),
         id=line.id or line.url,
         title=line.title or "",
         text=text,

@@ -15,10 +15,9 @@ from warcio.archiveiterator import ArchiveIterator
 from warcio.exceptions import ArchiveLoadFailed
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import canonicalise
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, identity_of
+from dedup_service.runtime.readers.address import page_at
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract
 
 __all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
 
@@ -44,8 +43,8 @@ class WarcRecord:
 
     @property
     def identity(self) -> bytes:
-        """Digest of the record's bytes, its WARC-Record-ID among them."""
-        return identity_of(self.raw)
+        """The record itself, its WARC-Record-ID included."""
+        return self.raw
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError where the record has no URL or cannot be read."""
@@ -60,10 +59,7 @@ class WarcRecord:
         if not url:
             raise RecordError("the WARC record has no WARC-Target-URI")
         name = record.rec_headers.get_header("WARC-Record-ID") or url
-        if len(body) > MAX_PAGE_BYTES:
-            problem = f"page too large: more than {MAX_PAGE_BYTES:,} bytes"
-            return Page(url=url, canonical_url=canonicalise(url), id=name, problem=problem)
-        return to_page(extract(body, _charset(record)), url, id=name)
+        return page_at(extract(body, _content_type(record)), url, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +78,8 @@ class BrokenWarc:
 
     @property
     def identity(self) -> bytes:
-        """Digest of the place and the problem."""
-        return identity_of(self.place.encode(), self.problem.encode())
+        """The place: nothing else is known."""
+        return self.place.encode()
 
     def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
         """Raise RecordError: there is no page."""
@@ -120,14 +116,6 @@ def _content_type(record: Any) -> str:
 
 def _media_type(record: Any) -> str:
     return _content_type(record).partition(";")[0].strip().lower()
-
-
-def _charset(record: Any) -> str | None:
-    for part in _content_type(record).split(";")[1:]:
-        name, _, value = part.partition("=")
-        if name.strip().lower() == "charset":
-            return value.strip().strip("\"'") or None
-    return None
 
 
 def _piece(stream: BinaryIO, offset: int, size: int) -> bytes:
