@@ -133,7 +133,7 @@ def split(bucket: int, child: int, table: int, tables: int, arrays: Arrays) -> N
     for at in range(start, stop):
         rest = remaining_bits(stored[at], table)
         for sub in range(tables):
-            append(child + sub_bucket(rest, sub), stored[at], rows[at], arrays)
+            append(child + sub_bucket(rest, sub), stored[at], rows[at], headers, stored, rows, counters)
     headers[bucket, START] = 0
     headers[bucket, LENGTH] = 0
     headers[bucket, CAPACITY] = 0

@@ -10,16 +10,15 @@ instead), so no bucket is touched when a chain grows or shrinks.
 
 import numpy as np
 
-from dedup_service.core.index.layout import ENTRIES, FREE_ROW, ROWS_USED, Arrays
-from dedup_service.core.kernels import kernel
+from dedup_service.core.index.inlined import inlined
+from dedup_service.core.index.layout import ENTRIES, FREE_ROW, ROWS_USED, Integers, Rows
 
 __all__ = ["free_row", "join_chain", "leave_chain", "take_row"]
 
 
-@kernel
-def take_row(sequence: int, arrays: Arrays) -> int:
+@inlined
+def take_row(sequence: int, sequences: Integers, following: Rows, counters: Integers) -> int:
     """Return a new chain of one row for a sequence; the caller has seen to it that a row is left."""
-    _, _, _, sequences, following, counters = arrays
     row = counters[FREE_ROW]
     if row >= 0:
         counters[FREE_ROW] = following[row]
@@ -32,19 +31,17 @@ def take_row(sequence: int, arrays: Arrays) -> int:
     return row
 
 
-@kernel
-def free_row(row: int, arrays: Arrays) -> None:
+@inlined
+def free_row(row: int, following: Rows, counters: Integers) -> None:
     """Give a row back."""
-    _, _, _, _, following, counters = arrays
     following[row] = counters[FREE_ROW]
     counters[FREE_ROW] = row
     counters[ENTRIES] -= 1
 
 
-@kernel
-def join_chain(first: int, sequence: int, arrays: Arrays) -> bool:
+@inlined
+def join_chain(first: int, sequence: int, sequences: Integers, following: Rows, counters: Integers) -> bool:
     """Put a sequence into the chain that starts at row `first`; return False where it is there already."""
-    _, _, _, sequences, following, _ = arrays
     at = np.int64(first)
     if sequence > sequences[at]:
         sequence, sequences[at] = sequences[at], sequence
@@ -53,16 +50,15 @@ def join_chain(first: int, sequence: int, arrays: Arrays) -> bool:
             at = np.int64(following[at])
         if sequences[at] == sequence:
             return False
-    row = take_row(sequence, arrays)
+    row = take_row(sequence, sequences, following, counters)
     following[row] = following[at]
     following[at] = row
     return True
 
 
-@kernel
-def leave_chain(first: int, sequence: int, arrays: Arrays) -> bool:
+@inlined
+def leave_chain(first: int, sequence: int, sequences: Integers, following: Rows, counters: Integers) -> bool:
     """Take a sequence out of a chain of two rows or more; return False where it is not there."""
-    _, _, _, sequences, following, _ = arrays
     before = np.int64(first)
     row = np.int64(following[before])
     if sequences[before] == sequence:
@@ -73,5 +69,5 @@ def leave_chain(first: int, sequence: int, arrays: Arrays) -> bool:
         if row < 0:
             return False
     following[before] = following[row]
-    free_row(row, arrays)
+    free_row(row, following, counters)
     return True

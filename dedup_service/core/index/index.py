@@ -137,9 +137,7 @@ class BlockIndex:
 
     def work(self) -> WorkCounters:
         """Return what all probes so far have cost."""
-        return WorkCounters(
-            probes=self._total(PROBES), buckets=self._total(BUCKETS), entries=self._total(COMPARED)
-        )
+        return WorkCounters(probes=self._total(PROBES), buckets=self._total(BUCKETS), entries=self._total(COMPARED))
 
     def _total(self, counter: int) -> int:
         return sum(int(shard.counters[counter]) for shard in self._shards)

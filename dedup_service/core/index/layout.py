@@ -22,11 +22,10 @@ et al., "GPH", ICDE 2018 (uneven tolerances); Wang and Wang 2019 (4 x 12 bits fo
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.popcount import popcount
-from dedup_service.core.kernels import kernel
 
 __all__ = [
-    "Arrays",
     "BLOCK_BITS",
     "BUCKETS",
     "CAPACITY",
@@ -36,21 +35,22 @@ __all__ = [
     "ENTRIES",
     "FINGERPRINTS",
     "FREE_ROW",
-    "Fingerprints",
-    "Headers",
-    "Integers",
     "KEYS",
     "LENGTH",
     "MAX_RADIUS",
     "PROBES",
     "QUANTUM",
     "ROWS_USED",
-    "Rows",
     "SLOTS_USED",
     "START",
     "STATUS",
     "SUB_BITS",
     "SUB_KEYS",
+    "Arrays",
+    "Fingerprints",
+    "Headers",
+    "Integers",
+    "Rows",
     "home_bucket",
     "leaves_of",
     "remaining_bits",
@@ -88,13 +88,13 @@ COUNTERS = 9
 """Places in the counters; FREE_ROW is the first of the chained free rows, or -1; the last three count work."""
 
 
-@kernel
+@inlined
 def tables_for(radius: int) -> int:
     """Return how many tables (and second-level tables) a radius needs: 1 to 4."""
     return min(radius + 1, 4)
 
 
-@kernel
+@inlined
 def tolerance(radius: int, table: int) -> int:
     """Return in how many bits a key of `table` may differ: 0 or 1, or -1 where the table is not needed."""
     if table > radius:
@@ -102,14 +102,14 @@ def tolerance(radius: int, table: int) -> int:
     return 1 if table < radius - 3 else 0
 
 
-@kernel
+@inlined
 def home_bucket(fingerprint: np.uint64, table: int) -> int:
     """Return the first-level bucket of a fingerprint in `table`."""
     key = (fingerprint >> np.uint64(BLOCK_BITS * table)) & np.uint64(KEYS - 1)
     return (table << BLOCK_BITS) | np.int64(key)
 
 
-@kernel
+@inlined
 def remaining_bits(fingerprint: np.uint64, table: int) -> np.uint64:
     """Return the 48 bits of a fingerprint (or of a difference) without the block of `table`."""
     below = np.uint64(BLOCK_BITS * table)
@@ -117,14 +117,14 @@ def remaining_bits(fingerprint: np.uint64, table: int) -> np.uint64:
     return low | (((fingerprint >> below) >> np.uint64(BLOCK_BITS)) << below)
 
 
-@kernel
+@inlined
 def sub_bucket(rest: np.uint64, sub: int) -> int:
     """Return the second-level bucket of 48 remaining bits in second-level table `sub`, from 0."""
     key = (rest >> np.uint64(SUB_BITS * sub)) & np.uint64(SUB_KEYS - 1)
     return (sub << SUB_BITS) | np.int64(key)
 
 
-@kernel
+@inlined
 def reported_earlier(difference: np.uint64, radius: int, table: int, sub_radius: int, sub: int) -> bool:
     """Return whether a table before `table`, or a second-level table before `sub`, reports this difference.
 
@@ -142,7 +142,7 @@ def reported_earlier(difference: np.uint64, radius: int, table: int, sub_radius:
     return False
 
 
-@kernel
+@inlined
 def leaves_of(fingerprint: np.uint64, tables: int, headers: Headers, leaves: Integers) -> int:
     """Write the buckets that hold `fingerprint` itself to leaves: int64[16]; return how many there are."""
     count = 0

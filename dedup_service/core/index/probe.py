@@ -9,6 +9,7 @@ Invariant: probing changes no entry; only the work counters move.
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.layout import (
     BLOCK_BITS,
     BUCKETS,
@@ -40,7 +41,7 @@ Output = tuple[Integers, Distances]
 """Room for candidates: their sequences and distances."""
 
 
-@kernel
+@inlined
 def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) -> int:
     """Write the sequences of a row's chain while there is room; return how many candidates there are now."""
     _, _, _, sequences, following, _ = arrays
@@ -54,7 +55,7 @@ def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) 
     return found
 
 
-@kernel
+@inlined
 def scan_bucket(
     bucket: int,
     fingerprint: np.uint64,
@@ -84,7 +85,7 @@ def scan_bucket(
     return found
 
 
-@kernel
+@inlined
 def scan_second_level(
     child: int,
     fingerprint: np.uint64,
@@ -107,9 +108,7 @@ def scan_second_level(
 
 
 @kernel
-def probe_all(
-    fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Integers, output: Output
-) -> int:
+def probe_all(fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Integers, output: Output) -> int:
     """Probe fingerprints: uint64[n]; ends: int64[n] receives where each one's candidates end in the output.
 
     Returns the number of candidates in all. Where that exceeds the room of the output, the output is
@@ -129,8 +128,6 @@ def probe_all(
                 if child == 0:
                     found = scan_bucket(bucket, fingerprint, radius, table, left, 0, arrays, found, output)
                 else:
-                    found = scan_second_level(
-                        child, fingerprint, radius, table, left, arrays, found, output
-                    )
+                    found = scan_second_level(child, fingerprint, radius, table, left, arrays, found, output)
         ends[query] = found
     return found

@@ -6,9 +6,9 @@ second pass, entry by entry, runs where the count was not zero, which is rare.
 
 import numpy as np
 
+from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.layout import Fingerprints
 from dedup_service.core.index.popcount import popcount
-from dedup_service.core.kernels import kernel
 
 __all__ = ["STRIDE", "count_within", "position_of"]
 
@@ -16,7 +16,7 @@ STRIDE = 64
 """Fingerprints counted at once: eight cache lines, and rescanning them costs less than 0.1 µs."""
 
 
-@kernel
+@inlined
 def count_within(stored: Fingerprints, start: int, stop: int, fingerprint: np.uint64, radius: int) -> int:
     """Return how many of stored[start:stop] lie within `radius` of a fingerprint."""
     hits = 0
@@ -25,7 +25,7 @@ def count_within(stored: Fingerprints, start: int, stop: int, fingerprint: np.ui
     return hits
 
 
-@kernel
+@inlined
 def position_of(stored: Fingerprints, start: int, stop: int, fingerprint: np.uint64) -> int:
     """Return where `fingerprint` stands in stored[start:stop], or -1."""
     for base in range(start, stop, STRIDE):

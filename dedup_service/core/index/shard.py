@@ -18,7 +18,6 @@ from dedup_service.core.index.layout import (
     SLOTS_USED,
     STATUS,
     SUB_KEYS,
-    Arrays,
     Fingerprints,
     Integers,
 )
@@ -45,7 +44,7 @@ FIRST_OUTPUT = 1024
 class Shard:
     """The entries of one shard, exact within `radius` (0 to 7)."""
 
-    __slots__ = ("_arrays", "_children", "_output", "_radius", "_second_level", "_tables")
+    __slots__ = ("_arrays", "_children", "_leaves", "_output", "_radius", "_second_level", "_tables")
 
     def __init__(self, radius: int, *, second_level: bool = True) -> None:
         """Make an empty shard; without `second_level` no bucket is ever split."""
@@ -54,6 +53,7 @@ class Shard:
         self._tables = min(radius + 1, 4)
         self._children = self._tables * KEYS
         self._output: Output = (np.empty(FIRST_OUTPUT, np.int64), np.empty(FIRST_OUTPUT, np.uint8))
+        self._leaves = np.empty(16, np.int64)
         self._arrays = empty_arrays(self._children)
 
     def __len__(self) -> int:
@@ -98,7 +98,7 @@ class Shard:
         crowded = self._crowded_above(len(fingerprints))
         done, status = 0, -1
         while status != DONE:
-            done = insert_all(sequences, fingerprints, done, crowded, self._tables, self._arrays)
+            done = insert_all(sequences, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
             status = self.counters[STATUS]
             if status == DUPLICATE:
                 self._take_back(sequences[:done], fingerprints[:done])
@@ -113,7 +113,7 @@ class Shard:
 
     def remove(self, sequence: int, fingerprints: Fingerprints) -> bool:
         """Remove the entry of a sequence and fingerprints: uint64[1]; return False where there is none."""
-        return remove_one(sequence, fingerprints, self._tables, self._arrays)
+        return remove_one(sequence, fingerprints, self._tables, self._leaves, self._arrays)
 
     def _take_back(self, sequences: Integers, fingerprints: Fingerprints) -> None:
         for at in range(len(sequences)):

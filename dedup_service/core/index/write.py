@@ -8,6 +8,7 @@ Invariant: a fingerprint stands once in every leaf bucket that `leaves_of` names
 import numpy as np
 
 from dedup_service.core.index.chains import free_row, join_chain, leave_chain, take_row
+from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.layout import (
     BLOCK_BITS,
     CAPACITY,
@@ -19,7 +20,9 @@ from dedup_service.core.index.layout import (
     STATUS,
     Arrays,
     Fingerprints,
+    Headers,
     Integers,
+    Rows,
     leaves_of,
 )
 from dedup_service.core.index.scan import position_of
@@ -31,39 +34,45 @@ DONE, FULL, CROWDED, DUPLICATE = range(4)
 """Why `insert_all` came back: all inserted; no slots left; a bucket wants splitting; entry already there."""
 
 
-@kernel
-def slot_of(fingerprint: np.uint64, leaves: Integers, arrays: Arrays) -> int:
+@inlined
+def slot_of(fingerprint: np.uint64, leaves: Integers, count: int, headers: Headers, stored: Fingerprints) -> int:
     """Return the slot of a fingerprint in the shortest of its leaf buckets, or -1."""
-    headers, stored, _, _, _, _ = arrays
     shortest = leaves[0]
-    for leaf in leaves:
-        if headers[leaf, LENGTH] < headers[shortest, LENGTH]:
-            shortest = leaf
+    for at in range(1, count):
+        if headers[leaves[at], LENGTH] < headers[shortest, LENGTH]:
+            shortest = leaves[at]
     start = np.int64(headers[shortest, START]) * QUANTUM
     return position_of(stored, start, start + headers[shortest, LENGTH], fingerprint)
 
 
-@kernel
+@inlined
 def grown(capacity: int) -> int:
     """Return the next capacity, in quanta, of a full bucket: a quarter more, and at least one."""
     return np.int64(capacity) + capacity // 4 + 1
 
 
-@kernel
-def slots_needed(leaves: Integers, arrays: Arrays) -> int:
+@inlined
+def slots_needed(leaves: Integers, count: int, headers: Headers) -> int:
     """Return how many slots one more entry in each leaf takes from the arena."""
-    headers = arrays[0]
     quanta = 0
-    for leaf in leaves:
+    for at in range(count):
+        leaf = leaves[at]
         if headers[leaf, LENGTH] == headers[leaf, CAPACITY] * QUANTUM:
             quanta += grown(headers[leaf, CAPACITY])
     return quanta * QUANTUM
 
 
-@kernel
-def append(bucket: int, fingerprint: np.uint64, row: int, arrays: Arrays) -> int:
+@inlined
+def append(
+    bucket: int,
+    fingerprint: np.uint64,
+    row: int,
+    headers: Headers,
+    stored: Fingerprints,
+    rows: Rows,
+    counters: Integers,
+) -> int:
     """Add an entry to a bucket, moving a full one to the arena's free end; return its new length."""
-    headers, stored, rows, _, _, counters = arrays
     start = np.int64(headers[bucket, START]) * QUANTUM
     length = np.int64(headers[bucket, LENGTH])
     if length == headers[bucket, CAPACITY] * QUANTUM:
@@ -83,32 +92,37 @@ def append(bucket: int, fingerprint: np.uint64, row: int, arrays: Arrays) -> int
 
 @kernel
 def insert_all(
-    new_sequences: Integers, fingerprints: Fingerprints, done: int, crowded: int, tables: int, arrays: Arrays
+    new_sequences: Integers,
+    fingerprints: Fingerprints,
+    done: int,
+    crowded: int,
+    tables: int,
+    leaves: Integers,
+    arrays: Arrays,
 ) -> int:
     """Insert entries from number `done` on; return how many are in, and in counters[STATUS] why it ended.
 
-    crowded: the length beyond which a first-level bucket is reported. Rows must suffice for all.
+    crowded: the length beyond which a first-level bucket is reported. leaves: int64[16], scratch. Rows must suffice for all.
     """
-    headers, stored, rows, _, _, counters = arrays
-    leaf_room = np.empty(16, np.int64)
+    headers, stored, rows, sequences, following, counters = arrays
     for at in range(done, len(fingerprints)):
         fingerprint = fingerprints[at]
-        leaves = leaf_room[: leaves_of(fingerprint, tables, headers, leaf_room)]
-        slot = slot_of(fingerprint, leaves, arrays)
+        count = leaves_of(fingerprint, tables, headers, leaves)
+        slot = slot_of(fingerprint, leaves, count, headers, stored)
         if slot >= 0:
-            if join_chain(rows[slot], new_sequences[at], arrays):
+            if join_chain(rows[slot], new_sequences[at], sequences, following, counters):
                 continue
             counters[STATUS] = DUPLICATE
             return at
-        if counters[SLOTS_USED] + slots_needed(leaves, arrays) > len(stored):
+        if counters[SLOTS_USED] + slots_needed(leaves, count, headers) > len(stored):
             counters[STATUS] = FULL
             return at
-        row = take_row(new_sequences[at], arrays)
+        row = take_row(new_sequences[at], sequences, following, counters)
         counters[FINGERPRINTS] += 1
         longest = 0
-        for leaf in leaves:
-            length = append(leaf, fingerprint, row, arrays)
-            if leaf < tables << BLOCK_BITS:
+        for leaf in range(count):
+            length = append(leaves[leaf], fingerprint, row, headers, stored, rows, counters)
+            if leaves[leaf] < tables << BLOCK_BITS:
                 longest = max(longest, length)
         if longest > crowded:
             counters[STATUS] = CROWDED
@@ -117,10 +131,9 @@ def insert_all(
     return len(fingerprints)
 
 
-@kernel
-def erase(bucket: int, fingerprint: np.uint64, arrays: Arrays) -> None:
+@inlined
+def erase(bucket: int, fingerprint: np.uint64, headers: Headers, stored: Fingerprints, rows: Rows) -> None:
     """Take a fingerprint out of a bucket, filling its slot with the last entry."""
-    headers, stored, rows, _, _, _ = arrays
     start = np.int64(headers[bucket, START]) * QUANTUM
     last = start + headers[bucket, LENGTH] - 1
     at = position_of(stored, start, last + 1, fingerprint)
@@ -130,22 +143,21 @@ def erase(bucket: int, fingerprint: np.uint64, arrays: Arrays) -> None:
 
 
 @kernel
-def remove_one(sequence: int, fingerprints: Fingerprints, tables: int, arrays: Arrays) -> bool:
+def remove_one(sequence: int, fingerprints: Fingerprints, tables: int, leaves: Integers, arrays: Arrays) -> bool:
     """Remove the entry (sequence, fingerprints[0]); return False where there is none."""
-    headers, _, rows, sequences, following, counters = arrays
+    headers, stored, rows, sequences, following, counters = arrays
     fingerprint = fingerprints[0]
-    leaf_room = np.empty(16, np.int64)
-    leaves = leaf_room[: leaves_of(fingerprint, tables, headers, leaf_room)]
-    slot = slot_of(fingerprint, leaves, arrays)
+    count = leaves_of(fingerprint, tables, headers, leaves)
+    slot = slot_of(fingerprint, leaves, count, headers, stored)
     if slot < 0:
         return False
     first = np.int64(rows[slot])
     if following[first] >= 0:
-        return leave_chain(first, sequence, arrays)
+        return leave_chain(first, sequence, sequences, following, counters)
     if sequences[first] != sequence:
         return False
-    for leaf in leaves:
-        erase(leaf, fingerprint, arrays)
-    free_row(first, arrays)
+    for leaf in range(count):
+        erase(leaves[leaf], fingerprint, headers, stored, rows)
+    free_row(first, following, counters)
     counters[FINGERPRINTS] -= 1
     return True
