@@ -3,7 +3,7 @@
 `REPOSTS` is read as: this site publishes this story after these edits.
 """
 
-__all__ = ["MOBILE", "REPOSTS", "Repost"]
+__all__ = ["MOBILE", "REPOSTS", "SAME_EVENT", "Repost"]
 
 Repost = tuple[str, str, tuple[str, ...]]
 
@@ -33,3 +33,10 @@ REPOSTS: tuple[Repost, ...] = (
 
 MOBILE = ("zh-metro", "zh-library")
 """Stories of the daily that also have a page for telephones, with a canonical link to the full one."""
+
+SAME_EVENT = {
+    "zh-bridge-people": "zh-bridge",
+    "zh-marathon-safety": "zh-marathon",
+    "en-ferry-workers": "en-ferry",
+}
+"""Stories of another reporter about an event that a first story covers: to be kept."""

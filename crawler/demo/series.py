@@ -37,7 +37,7 @@ def weather(day: int) -> Article:
         name=f"zh-weather-{day + 1}", lang="zh", title=f"青河市天气预报（{month}月{number}日）", headline="", section="weather",
         author="市气象台", date=date, tags=("天气",),
         paragraphs=(
-            f"市气象台{month}月{number}日清晨五时发布：今天白天{sky}，最高气温{high}度，最低气温{low}度，{wind}，平均相对湿度百分之{humidity}。",
+            f"市气象台{month}月{number}日清晨五时发布：今天白天{sky}，最高气温{high}度，最低气温{low}度，{wind}，平均相对湿度{humidity}%。",
             remark,
             "更多预报请收听早间广播，或拨打气象热线。",
         ),

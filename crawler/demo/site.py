@@ -11,7 +11,7 @@ from itertools import cycle, islice
 
 from crawler.demo.articles import Article, load_articles
 from crawler.demo.edits import apply_edits
-from crawler.demo.plan import MOBILE, REPOSTS
+from crawler.demo.plan import MOBILE, REPOSTS, SAME_EVENT
 from crawler.demo.series import series_articles
 from crawler.demo.templates import FRAMES, Link, article_page, list_page
 from crawler.demo.truth import Relation, Truth
@@ -54,9 +54,14 @@ def original_path(article: Article) -> str:
 
 
 def _originals(articles: Iterable[Article]) -> list[Story]:
-    return [
-        Story(original_path(a), HOME_SITE[a.lang], a, Truth(a.name, Relation.ORIGINAL, "original")) for a in articles
-    ]
+    return [Story(original_path(a), HOME_SITE[a.lang], a, _truth_of_original(a)) for a in articles]
+
+
+def _truth_of_original(article: Article) -> Truth:
+    event = SAME_EVENT.get(article.name)
+    if event is not None:
+        return Truth(article.name, Relation.OWN, f"same event as {event}, another article")
+    return Truth(article.name, Relation.ORIGINAL, "original")
 
 
 def _series() -> list[Story]:

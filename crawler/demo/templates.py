@@ -119,7 +119,7 @@ def list_page(site: str, title: str, entries: Sequence[tuple[str, Article]], lin
     stop = "。" if frame.lang == "zh" else ". "
     items = "\n".join(
         f'<div class="item"><h3><a href="{escape(url)}">{escape(story.title)}</a></h3>'
-        f"<p>{escape(story.paragraphs[0].split(stop)[0] + stop.strip())} <span>{story.date}</span>"
+        f"<p>{escape(story.paragraphs[0].split(stop)[0].rstrip(stop) + stop.strip())} <span>{story.date}</span>"
         f' <a href="{escape(url)}">{frame.more}</a></p></div>'
         for url, story in entries
     )

@@ -1,0 +1,90 @@
+"""`twinsieve crawl URL…`: walk sites politely and keep each article once."""
+
+import signal
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from crawler.cli.feeds import feeds
+from crawler.cli.report import print_report, summary_of
+from dedup_service.core.verdict import Action
+from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
+
+if TYPE_CHECKING:
+    from crawler.running import CrawlOutcome
+
+__all__ = ["crawl_command", "exit_code"]
+
+def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
+    settings = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name.strip():
+            raise click.BadParameter(f"write NAME=VALUE, got {value!r}")
+        settings[name.strip()] = text
+    return settings
+
+
+@click.command(name="crawl", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("urls", metavar="URL…", nargs=-1, required=True)
+@click.option("--output", "-o", default="-", show_default=True, help="Kept pages; .jsonl, .json, .csv or .xml, or - for stdout.")
+@click.option("--verdicts", metavar="FILE", help="Every verdict as a line of JSON, whatever the action.")
+@click.option("--state", metavar="DIR", help="Where to remember pages between crawls. [default: JOBDIR, or memory]")
+@click.option("--action", type=click.Choice(list(Action)), help="What to do with a duplicate's response. [default: flag]")
+@click.option("--depth", type=click.IntRange(0), default=0, show_default=True, help="Links away from a start; 0: no limit.")
+@click.option("--follow", type=click.Choice(["links", "sitemap", "both"]), default="links", show_default=True, help="Where pages come from.")
+@click.option("--domains", default="", help="Hosts to stay on, with commas. [default: those of the URLs]")
+@click.option("--processes", type=click.IntRange(1), help="Worker processes that extract. [default: one per core, at most 4]")
+@click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
+@click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
+def crawl_command(
+    urls: tuple[str, ...],
+    output: str,
+    verdicts: str | None,
+    state: str | None,
+    action: str | None,
+    depth: int,
+    follow: str,
+    domains: str,
+    processes: int | None,
+    overrides: dict[str, str],
+    as_json: bool,  # noqa: FBT001 - click passes options by name
+) -> int:
+    """Crawl the sites at URL… and keep each article once.
+
+    Kept pages are those whose verdict is not `duplicate`. The summary goes to stderr. Ctrl-C once finishes
+    the pages in hand; twice stops at once.
+    """
+    from crawler.running import project_settings, run_site  # noqa: PLC0415 - Scrapy is slow to import
+    from crawler.watching import progress, verdict_lines  # noqa: PLC0415
+
+    chosen = {
+        "NEARDUP_STATE": state,
+        "NEARDUP_ACTION": action,
+        "NEARDUP_PROCESSES": processes,
+        "LOG_LEVEL": "WARNING",
+        "FEEDS": feeds(output, resume="JOBDIR" in overrides),
+    }
+    settings = project_settings({**{name: value for name, value in chosen.items() if value is not None}, **overrides})
+    arguments: dict[str, Any] = {"urls": ",".join(urls), "domains": domains, "depth": depth, "follow": follow}
+    with ExitStack() as stack:
+        observers = [stack.enter_context(progress())]
+        if verdicts:
+            observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123, SIM115
+        outcome = run_site(settings, arguments, observers)
+    print_report(summary_of(outcome.stats, outcome.seconds), as_json=as_json)
+    return exit_code(outcome)
+
+
+def exit_code(outcome: "CrawlOutcome") -> ExitCode:
+    """Return how a crawl's end reads as an exit code, and say on stderr what went wrong where something did."""
+    if outcome.signum is not None:
+        return ExitCode.TERMINATED if outcome.signum == signal.SIGTERM else ExitCode.INTERRUPTED
+    if outcome.reason == "neardup_state_failed":
+        click.echo("twinsieve: the state could not be written and the crawl was closed; see the log above", err=True)
+        return ExitCode.FAILED
+    if not outcome.stats.get("downloader/response_status_count/200"):
+        click.echo("twinsieve: no page could be fetched; --set LOG_LEVEL=INFO shows why", err=True)
+        return ExitCode.FAILED
+    return ExitCode.DONE

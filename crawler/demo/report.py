@@ -1,0 +1,114 @@
+"""Compare what the filter said about the demo site with what is true, page by page, and tell it as a table."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from crawler.demo.site import DemoPage
+from crawler.demo.truth import Outcome, Relation, judge
+
+__all__ = ["Row", "compare", "counts", "print_rows"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One visited page: what was said, and what it was worth."""
+
+    path: str
+    verdict: str
+    target: str | None
+    words: int | None
+    body: int | None
+    score: float | None
+    reason: str | None
+    relation: str
+    note: str
+    outcome: Outcome
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain values."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def compare(verdicts: Iterable[Mapping[str, Any]], pages: Mapping[str, DemoPage]) -> list[Row]:
+    """Return a row for each verdict on a page of the site, in the order of their sequence numbers."""
+    kept: set[str] = set()
+    rows = []
+    for verdict in sorted(verdicts, key=lambda v: (v["sequence"] is None, v["sequence"])):
+        page = pages.get(urlsplit(verdict["url"]).path)
+        if page is None:
+            continue
+        rows.append(_row(verdict, page, pages, kept))
+        if verdict["verdict"] == "unique" and page.truth.relation is not Relation.PARTLY:
+            kept.add(page.truth.family)
+    return rows
+
+
+def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPage], kept: set[str]) -> Row:
+    of = verdict["duplicate_of_url"]
+    target = urlsplit(of).path if of else None
+    target_truth = pages[target].truth if target in pages else None
+    return Row(
+        path=page.path,
+        verdict=verdict["verdict"],
+        target=target,
+        words=verdict["distance"]["words"],
+        body=verdict["distance"]["body"],
+        score=verdict["score"],
+        reason=verdict["reason"],
+        relation=page.truth.relation.value,
+        note=page.truth.note,
+        outcome=judge(page.truth, verdict["verdict"], target_truth, page.truth.family in kept),
+    )
+
+
+def counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+    """Return how many pages got each verdict, and what the verdicts were worth."""
+    held = list(rows)
+    return {
+        "verdicts": dict(Counter(row.verdict for row in held)),
+        "outcomes": {outcome.value: sum(row.outcome is outcome for row in held) for outcome in Outcome},
+    }
+
+
+def print_rows(rows: Iterable[Row]) -> None:
+    """Write the table: copies that were found, then everything that was kept although it looks like something else."""
+    from rich.console import Console  # noqa: PLC0415 - machines need not wait for it
+    from rich.table import Table  # noqa: PLC0415
+
+    held = list(rows)
+    shown = [row for row in held if row.verdict != "unique" or row.outcome is not Outcome.RIGHT or "list" not in row.note and row.note != "original"]
+    table = Table(title="What was said of each page, and what is true", title_justify="left")
+    for name in ("page", "verdict", "of"):
+        table.add_column(name, overflow="fold")
+    for name in ("words", "body"):
+        table.add_column(name, justify="right")
+    table.add_column("the truth", overflow="fold")
+    table.add_column("so it is")
+    for row in sorted(shown, key=lambda r: (r.verdict != "duplicate", r.verdict, r.path)):
+        bits = ("–" if value is None else str(value) for value in (row.words, row.body))
+        table.add_row(row.path, row.verdict, row.target or "", *bits, f"{row.relation}: {row.note}" if row.relation != row.note else row.note, _coloured(row.outcome))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=150)
+    console.print(table)
+    _print_counts(console, held)
+
+
+def _coloured(outcome: Outcome) -> str:
+    colour = {Outcome.RIGHT: "green", Outcome.MISSED: "red", Outcome.FALSE_DROP: "red"}.get(outcome, "yellow")
+    return f"[{colour}]{outcome.value}[/{colour}]"
+
+
+def _print_counts(console: Any, rows: list[Row]) -> None:
+    summary = counts(rows)
+    copies = [row for row in rows if row.verdict == "duplicate" and row.outcome is Outcome.RIGHT]
+    missed, wrong = summary["outcomes"]["missed copy"], summary["outcomes"]["false drop"]
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in summary["verdicts"].items())
+    console.print(f"{len(rows)} pages: {verdicts}.", highlight=False)
+    console.print(
+        f"Copies found: {len(copies)} of {len(copies) + missed}. Pages called a duplicate that are none: {wrong}.",
+        highlight=False,
+    )

@@ -1,0 +1,71 @@
+"""Run the `site` spider in this process and say how it went.
+
+Scrapy's own process object does the work: reactor, logging, signals (the first Ctrl-C ends the crawl after
+the pages in hand, the second at once). Invariant: an error that kept the crawl from starting is raised
+here, as it was, and not only logged.
+"""
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.settings import Settings
+
+from crawler.spiders.site import SiteSpider
+from crawler.watching import Connect
+
+__all__ = ["CrawlOutcome", "project_settings", "run_site"]
+
+
+@dataclass(frozen=True, slots=True)
+class CrawlOutcome:
+    """stats: Scrapy's. seconds: wall clock. reason: why the spider closed. signum: the signal that asked it to, or None."""
+
+    stats: dict[str, Any]
+    seconds: float
+    reason: str
+    signum: int | None
+
+
+class _Process(AsyncCrawlerProcess):  # type: ignore[misc] # Scrapy is untyped here
+    """Remembers which signal ended it."""
+
+    signum: int | None = None
+
+    def _signal_shutdown(self, signum: int, frame: Any) -> None:
+        self.signum = signum
+        super()._signal_shutdown(signum, frame)
+
+
+def project_settings(overrides: Mapping[str, Any]) -> Settings:
+    """Return the project's settings with `overrides` at the priority of a command line."""
+    settings = Settings()
+    settings.setmodule(import_module("crawler.settings"), priority="project")
+    settings.setdict(dict(overrides), priority="cmdline")
+    return settings
+
+
+def run_site(settings: Settings, arguments: Mapping[str, Any], observers: Iterable[Connect] = ()) -> CrawlOutcome:
+    """Crawl, wait for the end, return the outcome; whatever kept the crawl from starting is raised.
+
+    arguments: the spider's. observers: connected to the crawler before it starts (`crawler.watching`).
+    A process can crawl once: Twisted's reactor does not start a second time.
+    """
+    process = _Process(settings)
+    crawler = process.create_crawler(SiteSpider)
+    for connect in observers:
+        connect(crawler)
+    started = time.monotonic()
+    task: asyncio.Task[None] = process.crawl(crawler, **arguments)
+    process.start(install_signal_handlers=True)
+    seconds = time.monotonic() - started
+    if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+        raise error
+    stats = dict(crawler.stats.get_stats())
+    reason = str(stats.get("finish_reason", "killed"))
+    return CrawlOutcome(stats, seconds, reason, process.signum)
+

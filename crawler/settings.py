@@ -1,0 +1,30 @@
+"""Scrapy settings of the project: polite by default, the filter switched on, breadth first.
+
+Any of them can be changed with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
+"""
+
+BOT_NAME = "twinsieve"
+SPIDER_MODULES = ["crawler.spiders"]
+NEWSPIDER_MODULE = "crawler.spiders"
+
+ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
+NEARDUP_KEEP_PAGE = True  # the items are made of the page that the filter extracted
+
+# Polite: ask robots.txt, two requests at a time to one host, as far apart as its answers suggest.
+USER_AGENT = "twinsieve/0.1 (a crawler that keeps each article once)"
+ROBOTSTXT_OBEY = True
+CONCURRENT_REQUESTS_PER_DOMAIN = 2
+DOWNLOAD_DELAY = 0.5
+AUTOTHROTTLE_ENABLED = True
+AUTOTHROTTLE_START_DELAY = 1.0
+COOKIES_ENABLED = False
+
+# Breadth first: front pages and sections before the depths of an archive.
+DEPTH_PRIORITY = 1
+SCHEDULER_DISK_QUEUE = "scrapy.squeues.PickleFifoDiskQueue"
+SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
+
+DOWNLOAD_MAXSIZE = 64 * 2**20
+TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
+FEED_EXPORT_ENCODING = "utf-8"

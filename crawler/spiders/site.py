@@ -1,0 +1,121 @@
+"""Walk a site from its start URLs, by links or by its sitemap, and give an item for every page kept.
+
+How: pages come judged and extracted by the add-on; the spider makes items of them and finds the next ones.
+A page that names another address as its canonical one is followed there, at no cost in depth, unless
+that address is not to be believed (another host, a home page). A page that was fetched again in the same
+crawl and has not changed gives no second item.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response
+from scrapy.linkextractors import LinkExtractor
+from scrapy.spiders import SitemapSpider
+
+from crawler.items import PageItem
+from crawler.plain import plain_page
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.url import believed_canonical, canonicalise
+
+__all__ = ["SiteSpider"]
+
+FOLLOW = ("links", "sitemap", "both")
+
+
+class SiteSpider(SitemapSpider):  # type: ignore[misc] # Scrapy is untyped here
+    """`scrapy crawl site -a urls=https://example.org/`.
+
+    urls: start URLs, with commas between. domains: hosts to stay on, with commas (default: those of the start URLs).
+    depth: links away from a start URL or sitemap entry, 0 for no limit. follow: links, sitemap or both.
+    """
+
+    name = "site"
+    sitemap_rules = (("", "parse_page"),)
+
+    def __init__(
+        self, urls: str = "", domains: str = "", depth: str | int = 0, follow: str = "links", **arguments: Any
+    ) -> None:
+        super().__init__(**arguments)
+        self.start_urls = _checked_urls(urls)
+        self.allowed_domains = _split(domains) or sorted({urlsplit(url).hostname or "" for url in self.start_urls})
+        self._depth = _checked_depth(depth)
+        if follow not in FOLLOW:
+            raise ConfigurationError(f"follow is one of {', '.join(FOLLOW)}, got {follow!r}")
+        self._follow_links = follow in ("links", "both")
+        self._follow_sitemap = follow in ("sitemap", "both")
+        self._links = LinkExtractor()
+
+    async def start(self) -> AsyncIterator[Any]:
+        """The first requests: the start URLs themselves, the robots.txt of their hosts, or both."""
+        if self._follow_links:
+            for url in self.start_urls:
+                yield Request(url, callback=self.parse_page)
+        if self._follow_sitemap:
+            for site in dict.fromkeys(urljoin(url, "/") for url in self.start_urls):
+                yield Request(urljoin(site, "robots.txt"), callback=self._parse_sitemap)
+                yield Request(urljoin(site, "sitemap.xml"), callback=self._parse_sitemap)
+
+    def parse_page(self, response: Response, hops: int = 0) -> Iterator[Any]:
+        """Give the page's item and the requests that it leads to; `hops` links away from the start."""
+        if not isinstance(response, HtmlResponse):
+            return
+        item = PageItem.of(response.meta.get("neardup_page") or plain_page(response), response.meta.get("neardup"))
+        if self._is_news(item):
+            yield item
+        yield from self._canonical(response, hops)
+        if self._follow_links and (self._depth == 0 or hops < self._depth):
+            yield from self._linked(response, hops + 1)
+
+    def _is_news(self, item: PageItem) -> bool:
+        """Whether this crawl has not given this very page yet. The memory is part of a resumed job's state."""
+        given: set[str] = self._state.setdefault("given", set())
+        if item.verdict == "unchanged" and item.canonical_url in given:
+            return False
+        if item.verdict != "duplicate":
+            given.add(item.canonical_url)
+        return True
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        """Scrapy's `spider.state`, stored with `JOBDIR`; without one, a dict of our own."""
+        if not hasattr(self, "state"):
+            self.state: dict[str, Any] = {}
+        return self.state
+
+    def _canonical(self, response: HtmlResponse, hops: int) -> Iterator[Request]:
+        declared = response.css("head link[rel=canonical]::attr(href)").get()
+        if not declared:
+            return
+        believed = believed_canonical(response.url, declared)
+        if believed != canonicalise(response.url):
+            yield Request(believed, callback=self.parse_page, cb_kwargs={"hops": hops})
+
+    def _linked(self, response: HtmlResponse, hops: int) -> Iterator[Request]:
+        for link in self._links.extract_links(response):
+            if not link.nofollow and self._is_ours(urlsplit(link.url).hostname or ""):
+                yield Request(link.url, callback=self.parse_page, cb_kwargs={"hops": hops})
+
+    def _is_ours(self, host: str) -> bool:
+        """Scrapy would filter foreign links too, at the price of a request object each."""
+        return any(host == domain or host.endswith(f".{domain}") for domain in self.allowed_domains)
+
+
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _checked_urls(urls: str) -> list[str]:
+    addresses = _split(urls)
+    wrong = [url for url in addresses if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname]
+    if wrong or not addresses:
+        raise ConfigurationError(f"a start URL looks like https://example.org/, got {', '.join(wrong) or 'none'}")
+    return addresses
+
+
+def _checked_depth(depth: str | int) -> int:
+    if not str(depth).isdecimal():
+        raise ConfigurationError(f"depth is a whole number from 0 (no limit), got {depth!r}")
+    return int(depth)

@@ -1,0 +1,162 @@
+"""A verdict on every page that a crawl downloads, before the spider sees it.
+
+How: the response's bytes go to a worker process (`runtime.workers`), the prepared page to the decision thread
+(`deciding`); the event loop only waits. The verdict is left in `request.meta["neardup"]`, on the response as a
+flag, in the stats and in the signal `page_judged`; then `NEARDUP_ACTION` says what becomes of the response.
+
+Invariants: what is not a page of the site (robots.txt, media, redirects, errors, other types) passes untouched.
+A page that we fail on passes too, counted and logged. Wrong settings or a refused state stop the crawl before its
+first request, a state that cannot be written any more closes it: no crawl goes on unfiltered in silence.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy import signals
+from scrapy.exceptions import IgnoreRequest
+from scrapy.http import HtmlResponse
+from scrapy.http.request import NO_CALLBACK
+from scrapy.utils.asyncio import is_asyncio_available
+
+from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.verdict import Action
+from dedup_service.faces.cli.verdicts import verdict_dict
+from dedup_service.faces.scrapy.deciding import DecisionThread
+from dedup_service.faces.scrapy.meta import flag_of, forget, remember
+from dedup_service.faces.scrapy.settings import NearDuplicateSettings
+from dedup_service.faces.scrapy.signals import page_judged
+from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.workers import Html, HtmlWorkers
+
+if TYPE_CHECKING:
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+__all__ = ["STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
+
+STATE_FAILED = "neardup_state_failed"
+"""The reason with which a crawl is closed whose state cannot be written any more."""
+
+logger = logging.getLogger(__name__)
+
+
+class NearDuplicateDownloaderMiddleware:
+    """Judges pages and acts on the verdicts; made by `from_crawler`, closed with its spider."""
+
+    def __init__(self, crawler: "Crawler", settings: NearDuplicateSettings) -> None:
+        self._crawler = crawler
+        self._settings = settings
+        self._closing: asyncio.Task[None] | None = None
+        self._filter = NearDuplicateFilter.open(
+            settings.state, space=settings.space, rule=settings.rule, shards=settings.shards
+        )
+        self._decisions = DecisionThread(self._filter.decide_many)
+        self._workers = HtmlWorkers(settings.processes, settings.space, timeout_s=settings.timeout_s)
+        self._places = asyncio.Semaphore(settings.concurrency)
+        crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> Self:
+        """Read the settings and open the state; an error here keeps the crawl from starting."""
+        if not is_asyncio_available():
+            raise ConfigurationError(
+                f"the near-duplicate filter needs Scrapy's asyncio reactor, this project sets TWISTED_REACTOR to "
+                f"{crawler.settings.get('TWISTED_REACTOR')!r}: leave it at its default"
+            )
+        settings = NearDuplicateSettings.from_settings(crawler.settings)
+        if settings.state is None:
+            logger.info("NEARDUP_STATE and JOBDIR are not set: pages are remembered until this crawl ends")
+        return cls(crawler, settings)
+
+    async def process_response(self, request: "Request", response: "Response") -> "Response":
+        """Pass `response` on with its verdict; IgnoreRequest for a duplicate where the action is `drop`."""
+        forget(request)
+        if request.callback is NO_CALLBACK or response.status != 200 or not isinstance(response, HtmlResponse):
+            return response
+        judged = await self._judged(response)
+        if judged is None:
+            return response
+        prepared, verdict = judged
+        remember(request, verdict, prepared.page if self._settings.keep_page and prepared.reason is None else None)
+        self._tell(verdict, request, response)
+        if self._settings.action is not Action.PASS:
+            response.flags.append(flag_of(verdict))
+        if self._settings.action is Action.DROP and verdict["verdict"] == "duplicate":
+            self._count("dropped_count")
+            raise IgnoreRequest(f"near-duplicate of {verdict['duplicate_of_url']}")
+        return response
+
+    async def spider_closed(self) -> None:
+        """End the workers and the decision thread, close the state."""
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        self._workers.close()
+        self._decisions.close()
+        self._filter.close()
+
+    async def _judged(self, response: "Response") -> tuple[PreparedPage, dict[str, Any]] | None:
+        """Return the page and its verdict, or None where we failed; then the page passes as it is."""
+        self._count("page_count")
+        try:
+            prepared = await self._prepared(response)
+            with self._timed("decision"):
+                verdict = await asyncio.wrap_future(self._decisions.submit(prepared))
+        except StateError as error:
+            self._failed("state", response, error)
+            self._close_crawl()
+        except TwinsieveError as error:
+            self._failed("page", response, error)
+        except Exception as error:  # noqa: BLE001 - a page is never lost because we failed
+            self._failed("bug", response, error)
+        else:
+            return prepared, verdict_dict(verdict)
+        return None
+
+    async def _prepared(self, response: "Response") -> PreparedPage:
+        """Return the page as a worker prepared it; one that no worker can read says so in its `problem`."""
+        header = response.headers.get("Content-Type")
+        page = Html(html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None)
+        with self._timed("queue"):
+            await self._places.acquire()
+        try:
+            with self._timed("preparation"):
+                prepared = await asyncio.wrap_future(self._workers.submit(page))
+        finally:
+            self._places.release()
+        if (prepared.page.problem or "").startswith("extraction failed"):
+            self._failed("extraction", response, prepared.page.problem)
+        return prepared
+
+    def _tell(self, verdict: dict[str, Any], request: "Request", response: "Response") -> None:
+        self._count(f"verdict_count/{verdict['verdict']}")
+        self._crawler.signals.send_catch_log(page_judged, verdict=verdict, request=request, response=response)
+
+    def _failed(self, kind: str, response: "Response", error: object) -> None:
+        self._count(f"error_count/{kind}")
+        trace = error if kind == "bug" and isinstance(error, Exception) else None
+        logger.error("%s cannot be judged and is kept: %s", response, error, exc_info=trace)
+
+    def _close_crawl(self) -> None:
+        """Close the spider, once: a crawl whose pages cannot be remembered would keep every copy."""
+        if self._closing is None and self._crawler.engine is not None:
+            logger.critical("The near-duplicate state cannot be written: the crawl is closed")
+            self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
+
+    def _count(self, name: str, value: float = 1) -> None:
+        self._crawler.stats.inc_value(f"neardup/{name}", value)
+
+    @contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        started = perf_counter()
+        try:
+            yield
+        finally:
+            self._count(f"seconds/{step}", perf_counter() - started)
+

@@ -1,0 +1,149 @@
+"""The `NEARDUP_*` settings of a Scrapy project, read once and checked before the first request.
+
+Invariant: a setting that cannot be understood stops the crawl at its start; none is ignored in silence.
+Every name, default and meaning is in docs/scrapy.md.
+"""
+
+import difflib
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from scrapy.utils.job import job_dir
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.rule import MatchRule, rule_for
+from dedup_service.core.verdict import Action
+from dedup_service.runtime.resources import SpaceOptions
+
+if TYPE_CHECKING:
+    from scrapy.settings import BaseSettings
+
+__all__ = ["ItemPolicy", "NearDuplicateSettings"]
+
+PREFIX = "NEARDUP_"
+TIMEOUT_S = 30.0
+"""The slowest of 987 real pages took 2.4 s to extract, so half a minute means that something is wrong."""
+
+
+class ItemPolicy(StrEnum):
+    """What happens to the items of a `duplicate` page."""
+
+    DROP = "drop"
+    ANNOTATE = "annotate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearDuplicateSettings:
+    """What the middlewares need to know.
+
+    state: folder of the journal, or None to remember pages for the length of one crawl only.
+    rule: what makes a match, or None for the state's own (in a new state, the default).
+    processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
+    timeout_s: how long a worker may take over a page. keep_page: leave the extracted page in `request.meta`.
+    """
+
+    action: Action = Action.FLAG
+    items: ItemPolicy = ItemPolicy.DROP
+    state: Path | None = None
+    space: SpaceOptions = SpaceOptions()
+    rule: MatchRule | None = None
+    shards: int = 1
+    processes: int = 1
+    concurrency: int = 2
+    timeout_s: float = TIMEOUT_S
+    keep_page: bool = False
+
+    @classmethod
+    def from_settings(cls, settings: "BaseSettings") -> Self:
+        """Read a project's settings; ConfigurationError names the setting, its value and what it may be."""
+        _check_names(name for name in settings if str(name).startswith(PREFIX))
+        processes = _whole(settings, "NEARDUP_PROCESSES", default_processes())
+        return cls(
+            action=_choice(settings, "NEARDUP_ACTION", Action, Action.FLAG),
+            items=_choice(settings, "NEARDUP_ITEMS", ItemPolicy, ItemPolicy.DROP),
+            state=_state(settings),
+            space=SpaceOptions(scheme=settings.get("NEARDUP_SCHEME", "twinsieve"), idf=settings.get("NEARDUP_IDF") or None),
+            rule=_rule(settings),
+            shards=_whole(settings, "NEARDUP_SHARDS", 1),
+            processes=processes,
+            concurrency=_whole(settings, "NEARDUP_CONCURRENCY", 2 * processes),
+            timeout_s=_seconds(settings, "NEARDUP_TIMEOUT_S", TIMEOUT_S),
+            keep_page=_flag(settings, "NEARDUP_KEEP_PAGE"),
+        )
+
+
+NAMES = frozenset(
+    PREFIX + name
+    for name in (
+        "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "IDF", "CHANNELS", "K", "SHARDS", "PROCESSES",
+        "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE",
+    )
+)  # fmt: skip
+
+
+def default_processes() -> int:
+    """One worker for each core we may use, at most four: a worker holds about 250 MB of dictionaries."""
+    return min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in NAMES:
+            near = difflib.get_close_matches(name, NAMES, n=1)
+            hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(sorted(NAMES))}"
+            raise ConfigurationError(f"there is no setting {name}{hint}")
+
+
+def _state(settings: "BaseSettings") -> Path | None:
+    """`NEARDUP_STATE`, else a folder beside the job's own state, else memory: as Scrapy's URL filter does."""
+    state = settings.get("NEARDUP_STATE")
+    if state:
+        return Path(state)
+    job = job_dir(settings)
+    return Path(job, "neardup") if job else None
+
+
+def _rule(settings: "BaseSettings") -> MatchRule | None:
+    """The rule that the project states, or None where it leaves it to the state."""
+    channels, k = settings.get("NEARDUP_CHANNELS"), _whole(settings, "NEARDUP_K", None, least=0)
+    return None if channels is None and k is None else rule_for(channels or "both", k=k)
+
+
+def _choice(settings: "BaseSettings", name: str, kind: Any, default: Any) -> Any:
+    value = settings.get(name, default)
+    try:
+        return kind(value)
+    except ValueError:
+        raise ConfigurationError(f"{name} is one of {', '.join(kind)}, got {value!r}") from None
+
+
+def _whole(settings: "BaseSettings", name: str, default: Any, least: int = 1) -> Any:
+    value = settings.get(name)
+    if value is None:
+        return default
+    number = int(value) if str(value).strip().isdecimal() else None
+    if isinstance(value, bool) or number is None or number < least:
+        raise ConfigurationError(f"{name} is a whole number from {least}, got {value!r}")
+    return number
+
+
+def _seconds(settings: "BaseSettings", name: str, default: float) -> float:
+    value = settings.get(name, default)
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"{name} is a number of seconds above 0, got {value!r}")
+    return seconds
+
+
+def _flag(settings: "BaseSettings", name: str) -> bool:
+    try:
+        return bool(settings.getbool(name, False))
+    except ValueError:
+        raise ConfigurationError(f"{name} is True or False, got {settings.get(name)!r}") from None
