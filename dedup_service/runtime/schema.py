@@ -67,9 +67,9 @@ def open_header(
         return _create(connection, Header(FORMAT_VERSION, uuid.uuid4().hex, space_id, space), policy)
     if header.space_id != space_id:
         raise ForeignStateError(
-            f"{path} was made in space {header.space_id}, the pages would come in space {space_id}: their "
-            f"fingerprints cannot be compared. {_differences(header.space, space)}Open it with the space it was "
-            "made in, or start a new state folder"
+            f"{path} was made in space {header.space_id}, the pages would come in space {space_id}. "
+            f"{_differences(header.space, space)}Fingerprints of two spaces cannot be compared: open it with the "
+            "space it was made in, or start a new state folder"
         )
     return header
 

@@ -1,0 +1,113 @@
+"""Killed at random instants and run again, a filter's output is that of one uninterrupted run, line for line.
+
+The number of kills is `TWINSIEVE_KILLS` (default 12). A run that gets to its end before it is killed is
+compared and followed by a new state folder, so that kills fall on states of every age.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+KILLS = int(os.environ.get("TWINSIEVE_KILLS", "12"))
+PAGES = 3000
+LIMIT_S = 300
+WORDS = (
+    "harbour council storm repair winter flood engineer budget vote ship school bridge market river teacher "
+    "election farmer harvest doctor museum railway festival island volcano glacier orchestra lantern"
+).split()
+CHARACTERS = "新闻记者城市交通发展经济学校医院河流桥梁农业电影音乐科学研究天气台风市场价格居民政府会议"
+
+
+def story(rng: random.Random) -> str:
+    """A text that no other shares much with, Chinese or English."""
+    if rng.random() < 0.5:
+        return " ".join(f"{rng.choice(WORDS)}{rng.randrange(99)}" for _ in range(90))
+    return "".join(rng.choice(CHARACTERS) for _ in range(300))
+
+
+def stream(seed: int) -> bytes:
+    """JSON lines with new stories, copies, known URLs (same body, other body), short pages and lines given twice."""
+    rng = random.Random(seed)
+    told: list[tuple[str, str]] = []
+    lines: list[str] = []
+    for number in range(PAGES):
+        chance = rng.random()
+        url, text = f"http://site/{number}", story(rng)
+        if told and chance < 0.5:
+            old_url, old_text = rng.choice(told)
+            if chance < 0.3:
+                text = old_text
+            elif chance < 0.4:
+                url, text = old_url, old_text
+            elif chance < 0.45:
+                url = old_url
+            else:
+                lines.append(rng.choice(lines))
+                continue
+        elif chance > 0.95:
+            text = "too short"
+        told.append((url, text))
+        lines.append(json.dumps({"id": f"p{number}", "url": url, "title": text[:12], "text": text}))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One `filter` command over a file, with its state and output."""
+
+    source: Path
+    state: Path
+    output: Path
+
+    def killed_after(self, delay_s: float | None) -> bool:
+        """Run it, kill it after `delay_s` (None: never), and say whether it was killed."""
+        command = [sys.executable, "-m", "dedup_service.faces.cli", "filter", str(self.source), "--quiet"]
+        command += ["--state", str(self.state), "--output", str(self.output)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+            try:
+                _, errors = process.communicate(timeout=delay_s or LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return True
+        assert process.returncode == 0, errors.decode()
+        return False
+
+    def whole_lines(self) -> list[bytes]:
+        """What was written, without a last line that was cut off."""
+        content = self.output.read_bytes() if self.output.exists() else b""
+        return content[: content.rfind(b"\n") + 1].splitlines()
+
+
+@pytest.mark.slow
+def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
+    """Every line ever handed out is that of the uninterrupted run, and a run that is left alone writes them all."""
+    rng = random.Random(20)
+    source = tmp_path / "pages.jsonl"
+    source.write_bytes(stream(seed=7))
+    steady = Run(source, tmp_path / "steady", tmp_path / "steady.jsonl")
+    started = time.monotonic()
+    assert not steady.killed_after(None)
+    whole_s = time.monotonic() - started
+    expected = steady.whole_lines()
+    assert len(expected) == PAGES
+    assert len({json.loads(line)["verdict"] for line in expected}) == 5
+
+    kills, age = 0, 0
+    while kills < KILLS:
+        run = Run(source, tmp_path / f"state{age}", tmp_path / f"verdicts{age}.jsonl")
+        if run.killed_after(rng.uniform(0.2, 1.05) * whole_s):
+            kills += 1
+            handed_out = run.whole_lines()
+            assert handed_out == expected[: len(handed_out)]
+        else:
+            assert run.whole_lines() == expected
+            age += 1
+    assert not run.killed_after(None)
+    assert run.whole_lines() == expected

@@ -1,0 +1,52 @@
+"""Live entries as an array: the fold of a log, wherever it is cut."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.entries import Entry
+from dedup_service.runtime.entry_rows import EntryRows, flags_of, signed
+
+UNSIGNED = st.integers(0, (1 << 64) - 1)
+MAYBE = st.one_of(st.none(), UNSIGNED)
+entries = st.builds(
+    Entry, st.just(0), MAYBE, MAYBE, MAYBE, UNSIGNED, indexed=st.booleans(), metadata=st.binary(max_size=9)
+)
+
+
+def rows_of(entries: list[Entry]) -> EntryRows:
+    """The entries as a journal's columns would give them."""
+    columns = [
+        (
+            entry.sequence,
+            *(signed(value or 0) for value in (entry.words, entry.body, entry.body_hash, entry.url_hash)),
+            len(entry.metadata),
+            flags_of(entry),
+        )
+        for entry in entries
+    ]
+    return EntryRows.of_log([columns], [[(entry.metadata,) for entry in entries]])
+
+
+def numbered(entries: list[Entry]) -> list[Entry]:
+    """The same entries with sequences 1, 2, …."""
+    return [
+        Entry(number, e.words, e.body, e.body_hash, e.url_hash, e.indexed, e.metadata)
+        for number, e in enumerate(entries, 1)
+    ]
+
+
+@given(st.lists(entries))
+def test_entries_survive_the_array(some: list[Entry]) -> None:
+    """Every field comes back as it was, absent values and the highest bit included."""
+    some = numbered(some)
+    assert list(rows_of(some).entries()) == some
+
+
+@given(st.lists(entries, max_size=12), st.integers(0, 12), st.sets(st.integers(1, 14)))
+def test_a_fold_does_not_depend_on_where_it_is_cut(some: list[Entry], cut: int, removed: set[int]) -> None:
+    """Folding all at once, or a first part and then the rest, gives the entries that nobody removed."""
+    some = numbered(some)
+    early = {sequence for sequence in removed if sequence <= cut}
+    first = EntryRows.none().followed_by(rows_of(some[:cut]), early)
+    both = first.followed_by(rows_of(some[cut:]), removed - early)
+    assert list(both.entries()) == [entry for entry in some if entry.sequence not in removed]

@@ -1,0 +1,128 @@
+"""A crash is a value in the test's input: whatever happened, the resumed run says what one run would have said."""
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
+
+from .prepared import SPACE, SPACE_ID, prepared
+
+BATCH = 3
+Delivery = tuple[PreparedPage, bytes]
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Where a run stops. batches: how many were durable before.
+
+    torn_wal: share of the last transaction's bytes that reached the disk. torn_snapshot: share of the
+    snapshot that did, or None where it is whole. leftover: a half-written temporary snapshot lies about.
+    """
+
+    batches: int
+    torn_wal: float = 1.0
+    torn_snapshot: float | None = None
+    leftover: bool = False
+
+
+pages = st.builds(
+    lambda url, story, version, short: prepared(
+        f"http://site/{url}", story, version=version, reason="too short" if short else None, metadata=b"S" * (8 * url)
+    ),
+    st.integers(0, 7),
+    st.integers(0, 4),
+    st.sampled_from([0, 0, 0, 1, 3]),
+    st.sampled_from([False] * 5 + [True]),
+)
+streams = st.lists(st.tuples(pages, st.integers(0, 40).map(lambda n: b"%016d" % n)), min_size=1, max_size=24)
+shares = st.floats(0, 1, exclude_max=True)
+crashes = st.builds(
+    Crash, st.integers(0, 8), st.one_of(st.just(1.0), shares), st.one_of(st.none(), shares), leftover=st.booleans()
+)
+
+
+def opened(folder: Path, snapshot_every: int) -> State:
+    """The state in `folder`."""
+    folder.mkdir(exist_ok=True)
+    return State(folder, SPACE_ID, SPACE, None, StateSettings(snapshot_every=snapshot_every))
+
+
+def fed(state: State, stream: Sequence[Delivery]) -> list[Verdict]:
+    """The verdicts on `stream`, batch by batch."""
+    batches = [stream[start : start + BATCH] for start in range(0, len(stream), BATCH)]
+    return [verdict for batch in batches for verdict in state.decide(batch)]
+
+
+def image_after_crash(folder: Path, stream: Sequence[Delivery], crash: Crash, every: int) -> tuple[Path, list[Verdict]]:
+    """What the disk holds when a run on `folder` dies at `crash`, and the verdicts it had handed out."""
+    state = opened(folder, every)
+    wal = folder / f"{JOURNAL_FILE}-wal"
+    given_out = fed(state, stream[: crash.batches * BATCH])
+    before = wal.stat().st_size if wal.exists() else 0
+    rest = stream[crash.batches * BATCH :][:BATCH]
+    state.decide(rest)  # nobody sees these verdicts: the run dies before it can hand them out
+    image = folder.with_name("image")
+    shutil.copytree(folder, image)
+    state.close()
+    _tear(image, before, crash)
+    return image, given_out
+
+
+def _tear(image: Path, wal_bytes_before: int, crash: Crash) -> None:
+    wal, snapshot = image / f"{JOURNAL_FILE}-wal", image / SNAPSHOT_FILE
+    content = wal.read_bytes()
+    wal.write_bytes(content[: wal_bytes_before + int((len(content) - wal_bytes_before) * crash.torn_wal)])
+    (image / f"{JOURNAL_FILE}-shm").unlink(missing_ok=True)  # shared memory does not survive a machine's crash
+    if crash.torn_snapshot is not None and snapshot.exists():
+        whole = snapshot.read_bytes()
+        snapshot.write_bytes(whole[: int(len(whole) * crash.torn_snapshot)])
+    if crash.leftover:
+        snapshot.with_suffix(".tmp").write_bytes(b"twinsnap, but no more of it")
+
+
+@settings(max_examples=150, deadline=None)
+@given(streams, crashes, st.sampled_from([1, 4, 1000]))
+def test_a_resumed_run_says_what_one_run_says(stream: list[Delivery], crash: Crash, every: int) -> None:
+    """After a crash anywhere, feeding the stream again gives verdicts equal to those of an uninterrupted run."""
+    with tempfile.TemporaryDirectory() as name:
+        whole = opened(Path(name) / "whole", every)
+        expected = fed(whole, stream)
+        whole.close()
+
+        image, given_out = image_after_crash(Path(name) / "state", stream, crash, every)
+        assert given_out == expected[: len(given_out)]
+        resumed = opened(image, every)
+        assert fed(resumed, stream) == expected
+        resumed.close()
+
+
+@settings(max_examples=60, deadline=None)
+@given(streams, st.lists(st.integers(0, 8), max_size=4), st.data())
+def test_any_openings_and_retractions_give_one_history(
+    stream: list[Delivery], openings: list[int], data: st.DataObject
+) -> None:
+    """Closing and reopening between batches changes no verdict, also where pages are retracted in between."""
+    with tempfile.TemporaryDirectory() as name:
+        steady, moved = opened(Path(name) / "steady", 1000), opened(Path(name) / "moved", 2)
+        for number in range(0, len(stream), BATCH):
+            batch = stream[number : number + BATCH]
+            verdicts = steady.decide(batch)
+            assert moved.decide(batch) == verdicts
+            live = [entry.sequence for entry in steady._decider.entries()]
+            if live and data.draw(st.booleans()):
+                target = data.draw(st.sampled_from(live))
+                assert steady.retract(target) == moved.retract(target)
+            if number // BATCH in openings:
+                moved.close()
+                moved = opened(Path(name) / "moved", 2)
+                assert moved._decider.entries() == steady._decider.entries()
+        steady.close()
+        moved.close()
