@@ -226,7 +226,12 @@ class Decider:
 
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
         entry = Entry.of(sequence, prepared, url_hash(prepared.page.canonical_url))
-        self.restore([entry])
+        self._table.extend([entry])
+        self._visits[entry.url_hash] = sequence
+        for channel, index in self._indexes.items():
+            value = entry.channel(channel)
+            if entry.indexed and value is not None:
+                index.insert(sequence, value)
         return entry
 
     def _remove(self, entry: Entry) -> None:

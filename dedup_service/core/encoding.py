@@ -12,7 +12,6 @@ Sniffing is faust-cchardet: the only C detector; 6 ms for 88 KB where charset-no
 Source: WHATWG Encoding and HTML ("determining the character encoding"); w3lib.encoding.
 """
 
-import codecs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -106,9 +105,21 @@ def _resolve(label: str | None) -> str | None:
     if not name.isascii() or "\0" in name:
         return None
     resolved = ALIASES.get(name) or resolve_encoding(name)
-    if resolved is None or resolved in NOT_ENCODINGS:
+    if resolved is None or not _is_of_text(resolved):
         return None
     return resolved + "-be" if resolved in {"utf-16", "utf-32"} else resolved
+
+
+@lru_cache(maxsize=256)
+def _is_of_text(encoding: str) -> bool:
+    """Whether Python decodes bytes to text with it; `hex` and `rot13` are codecs too."""
+    if encoding in NOT_ENCODINGS:
+        return False
+    try:
+        b"a".decode(encoding, "replace")
+    except LookupError:
+        return False
+    return True
 
 
 def _is_only_utf8(data: bytes) -> bool:
@@ -123,11 +134,7 @@ def _is_only_utf8(data: bytes) -> bool:
 @lru_cache(maxsize=256)
 def _fits_anything(encoding: str) -> bool:
     """Whether the encoding has one byte for a character, so that decoding hardly ever fails."""
-    try:
-        decoded, _ = codecs.getdecoder(encoding)(b"\x81\xb1\xe9\xff", "replace")
-    except (LookupError, UnicodeError, TypeError):
-        return False
-    return len(decoded) == 4 and encoding not in {"utf-8", "ascii"}
+    return encoding != "utf-8" and len(b"\x81\xb1\xe9\xff".decode(encoding, "replace")) == 4
 
 
 def _sniff(data: bytes) -> str | None:

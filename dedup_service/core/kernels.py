@@ -6,7 +6,7 @@ written the loops are compiled anew in every process: slower to start, never a f
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Return `function` compiled by numba (GIL released), cached on disk where a folder allows it."""
     try:
-        compiled: F = numba.njit(cache=True, nogil=True)(function)
+        compiled = numba.njit(cache=True, nogil=True)(function)
     except RuntimeError:  # numba's "no locator available": there is no folder to cache in
         compiled = numba.njit(nogil=True)(function)
-    return compiled
+    return cast("F", compiled)

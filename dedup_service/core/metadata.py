@@ -40,7 +40,8 @@ def pack(members: Iterable[str]) -> bytes:
 
 def minhash(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the signature uint64[PERMUTATIONS] of member hashes uint64[n], n ≥ 1: the least mixed hash of each row."""
-    return mix64(values[None, :] + _STEPS[:, None]).min(axis=1)
+    least: npt.NDArray[np.uint64] = mix64(values[None, :] + _STEPS[:, None]).min(axis=1)
+    return least
 
 
 def jaccard(a: bytes, b: bytes) -> Fraction | None:

@@ -132,7 +132,7 @@ class MatchRule:
 RULES = {
     "words": MatchRule((Near(words=3),)),
     "body": MatchRule((Near(body=7),)),
-    "both": MatchRule((Near(body=7), Near(words=3, body=16))),
+    "both": MatchRule((Near(body=7), Near(words=6, body=16))),
 }
 
 

@@ -131,7 +131,7 @@ class _Jieba:
 
 def chinese_segmenter(name: str, user_words: Mapping[str, str] | None = None) -> Segmenter:
     """Return the segmenter `name` (rjieba or jieba) with the words of a user's dictionary (word → tag)."""
-    makers = {"rjieba": _Rjieba, "jieba": _Jieba}
+    makers: dict[str, type[_Rjieba] | type[_Jieba]] = {"rjieba": _Rjieba, "jieba": _Jieba}
     if name not in makers:
         raise ConfigurationError(f"the Chinese segmenter is one of {', '.join(SEGMENTERS)}, got {name!r}")
     return makers[name](user_words or {})

@@ -1,0 +1,148 @@
+"""From page to fingerprint."""
+
+import dataclasses
+
+import pytest
+
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.page import Page
+from dedup_service.core.simhash import hamming
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+
+BODY = (
+    "市交通局昨日公布，跨江大桥主体工程提前三周完工，将于下月初通车。大桥全长四千二百米，设双向六车道，"
+    "两侧留有自行车道。总之，通车以后，从老城到新区的车程将由五十分钟缩短到二十分钟。沿线居民对此期待已久，"
+    "附近三所学校也将调整校车路线。施工方表示，最后的路面铺装与照明调试正在进行，验收安排在本月二十五日。"
+)
+ENGLISH = (
+    "The harbour authority opened the new grain terminal on Monday after four years of work. However, farmers "
+    "along the river say that freight rates will not fall before the second berth is ready next autumn. The "
+    "terminal can load nine ships a week and stores two hundred thousand tonnes of wheat and barley."
+)
+
+
+def page(text: str = BODY, title: str = "跨江大桥下月通车", **changes: object) -> Page:
+    """A news page."""
+    fields: dict[str, object] = {"url": "http://a.test/1", "canonical_url": "http://a.test/1", "id": "1"}
+    return Page(title=title, text=text, **(fields | changes))  # type: ignore[arg-type]
+
+
+def prepare(item: Page, **options: object) -> PreparedPage:
+    """The page in the default space or another."""
+    return build_fingerprinter(SpaceOptions(**options)).prepare(item)  # type: ignore[arg-type]
+
+
+def body_distance(a: PreparedPage, b: PreparedPage) -> int:
+    """Bits between the bodies."""
+    assert a.fingerprint.body is not None
+    assert b.fingerprint.body is not None
+    return hamming(a.fingerprint.body, b.fingerprint.body)
+
+
+def test_typography_and_script_do_not_move_a_fingerprint() -> None:
+    """Traditional characters and full-width figures of the same text give the same fingerprint."""
+    traditional = "市交通局昨日公佈，跨江大橋主體工程提前三週完工，將於下月初通車。"
+    simplified = "市交通局昨日公布，跨江大桥主体工程提前三周完工，将于下月初通车。"
+    assert prepare(page(traditional)).fingerprint.body == prepare(page(simplified)).fingerprint.body
+
+
+def test_the_headline_moves_words_and_never_body() -> None:
+    """Another headline over the same text leaves the body channel and the body hash alone."""
+    first, second = prepare(page()), prepare(page(title="车程缩短一半 居民期待已久"))
+    assert first.fingerprint.body == second.fingerprint.body
+    assert first.body_hash == second.body_hash
+    assert first.fingerprint.words != second.fingerprint.words
+
+
+def test_an_edited_sentence_moves_the_body_a_little() -> None:
+    """A changed phrase stays near, another article is far."""
+    edited = prepare(page(BODY.replace("本月二十五日", "下月三日")))
+    assert 0 < body_distance(prepare(page()), edited) <= 7
+    assert body_distance(prepare(page()), prepare(page(ENGLISH))) > 16
+
+
+def test_english_pages_have_both_channels() -> None:
+    """A page in another script is fingerprinted by Unicode words."""
+    fingerprint = prepare(page(ENGLISH, "New grain terminal opens")).fingerprint
+    assert fingerprint.words is not None
+    assert fingerprint.body is not None
+
+
+def test_a_page_without_text_has_no_fingerprint_and_says_so() -> None:
+    """Nothing to judge: no body, no hash, a reason."""
+    empty = prepare(page("  \n ", title=""))
+    assert empty.fingerprint.words is None
+    assert empty.fingerprint.body is None
+    assert (empty.body_hash, empty.reason) == (None, "no text")
+
+
+def test_the_extractions_problem_is_the_reason() -> None:
+    """What extraction reports is what the verdict will say."""
+    assert prepare(page("", problem="page too large")).reason == "page too large"
+
+
+def test_too_little_text_is_named_with_both_numbers() -> None:
+    """A short page has fingerprints but is not judged by them."""
+    assert prepare(page("大桥通车了")).reason == "too little text: 5 letters, at least 64 to judge"
+
+
+def test_stop_words_and_punctuation_are_no_features() -> None:
+    """The words of a page are its content words."""
+    words = build_fingerprinter().words(page())
+    assert {"大桥", "通车"} <= set(words)
+    assert not {"的", "，", "将", "总之"} & set(words)
+
+
+def test_words_beside_a_marker_weigh_more() -> None:
+    """The sentence that begins with 总之 carries the marker factor, others do not."""
+    features = {item.word: item for item in build_fingerprinter().explain(page(), most=100)}
+    assert features["车程"].factors["marker"] == 2.0
+    assert features["照明"].factors["marker"] == 1.0
+    assert features["大桥"].factors["title"] == 5.0
+
+
+def test_an_english_marker_phrase_is_found() -> None:
+    """Markers of several words work in other scripts."""
+    text = ENGLISH + " In conclusion, dredging remains the bottleneck."
+    features = {item.word: item for item in build_fingerprinter().explain(page(text), most=100)}
+    assert features["dredging"].factors["marker"] == 2.0
+    assert features["barley"].factors["marker"] == 1.0
+
+
+def test_seed_java_is_the_seed_program() -> None:
+    """The scheme reads the text as it is and knows nothing of titles."""
+    item = page("the cat sat on the mat")
+    assert prepare(item, scheme="seed-java").fingerprint.words == 18067315166123372031
+    assert prepare(page(""), scheme="seed-java").fingerprint.words == 2**64 - 1
+
+
+@pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])
+def test_every_scheme_has_a_space_of_its_own(scheme: str) -> None:
+    """Space ids differ by scheme, and by a factor switched off."""
+    ids = {build_fingerprinter(SpaceOptions(scheme=name)).space_id for name in (scheme, "tf", "twinsieve")}
+    assert len(ids) == len({scheme, "tf", "twinsieve"})
+    assert all("/" not in name for name in ids)
+
+
+def test_the_same_options_make_the_same_space() -> None:
+    """A space id depends on nothing but what makes fingerprints."""
+    build_fingerprinter.cache_clear()
+    first = build_fingerprinter().space_id
+    build_fingerprinter.cache_clear()
+    assert build_fingerprinter().space_id == first
+
+
+def test_128_bits_extend_64() -> None:
+    """A wide fingerprint has both lanes in both channels."""
+    wide = prepare(page(), bits=128).fingerprint
+    assert wide.words is not None
+    assert wide.words >> 64
+    assert wide.body is not None
+    assert wide.body >> 64
+    assert wide.body & 2**64 - 1 == prepare(page()).fingerprint.body
+
+
+def test_a_prepared_page_can_be_compared_by_value() -> None:
+    """Preparing is a pure function of the page."""
+    item = page(keywords=("大桥", "交通"))
+    assert prepare(item) == prepare(dataclasses.replace(item))

@@ -1,0 +1,47 @@
+"""Folding: one form for texts that read the same."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.normalise import body_hash, fold, fold_slowly, letters
+
+
+@given(st.text())
+def test_the_table_folds_like_the_definition(text: str) -> None:
+    """The fast way and the defining way give the same string for any text."""
+    assert fold(text) == fold_slowly(text)
+
+
+@given(st.text(alphabet="あが한글e\u0301\u3099ｶﾞABｃ１２ \t\n\u3000中國乾隆後髮发ßŒ"))
+def test_the_table_knows_characters_that_combine(text: str) -> None:
+    """Marks, jamo and half-width kana, which join their neighbours, do not slip through the table."""
+    assert fold(text) == fold_slowly(text)
+
+
+def test_width_case_and_script_of_chinese_disappear() -> None:
+    """Full-width letters, capitals and traditional characters fold to one form."""
+    assert fold("ＡＢＣ１２３　國際新聞") == "abc123 国际新闻"
+
+
+def test_white_space_runs_become_one_and_lines_stay() -> None:
+    """Runs of spaces become one space, blank lines go, line breaks stay."""
+    assert fold("  a \t b \n\n  c  ") == "a b\nc"
+
+
+def test_lone_surrogates_are_survived() -> None:
+    """A text that is not valid Unicode is folded all the same."""
+    assert fold("a\ud800b") == fold_slowly("a\ud800b")
+
+
+def test_letters_are_letters_and_digits_only() -> None:
+    """Punctuation and spaces are no letters; supplementary characters are."""
+    assert letters("a, 中。3 𠮷").tolist() == [ord("a"), ord("中"), ord("3"), ord("𠮷")]
+    assert letters("").dtype == np.uint32
+
+
+def test_equal_bodies_have_equal_hashes_whatever_their_line_breaks() -> None:
+    """The hash of a body ignores white space, and nothing else."""
+    assert body_hash("第一段 第二段") == body_hash("第一段\n第二段")
+    assert body_hash("3.5") != body_hash("35")
+    assert body_hash(" \n") is None

@@ -1,0 +1,96 @@
+"""The weighting schemes against their published formulas."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.simhash import FIXED_POINT
+from dedup_service.core.weighting import factors
+from dedup_service.core.weighting.schemes import FACTORS, SCHEMES, Scheme, scheme_named
+from dedup_service.core.words import WordTable
+
+
+def table() -> WordTable:
+    """Three words: a noun of the title, a marked verb, another word."""
+    return WordTable(
+        words=["大桥", "通车", "来自五湖四海"],
+        counts=np.array([4, 1, 3], dtype=np.int64),
+        idf=np.array([2.0, 5.0, 3.0]),
+        in_title=np.array([True, False, False]),
+        marked=np.array([False, True, False]),
+        tags=["n", "v", "x"],
+    )
+
+
+def weights(scheme: Scheme) -> list[float]:
+    """The weights of the table's words, as floats."""
+    return (scheme.weigh(table()) / FIXED_POINT).tolist()
+
+
+def test_tf_counts() -> None:
+    """`tf` weighs a word by its occurrences."""
+    assert weights(SCHEMES["tf"]) == [4.0, 1.0, 3.0]
+
+
+def test_wang2019_multiplies_tf_idf_and_length() -> None:
+    """w(x) = tf · idf · (1 + len(x)), len a Gaussian at 4.51 with σ 2.207."""
+    expected = [
+        n / 8 * idf * (1 + math.exp(-((length - 4.51) ** 2) / (2 * 2.207**2)))
+        for n, idf, length in ((4, 2.0, 2), (1, 5.0, 2), (3, 3.0, 6))
+    ]
+    assert weights(SCHEMES["wang2019"]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_the_other_reading_of_the_length_curve_is_a_switch() -> None:
+    """2.207 may be the fitting tool's c: exp(−((x − 4.51)/2.207)²)."""
+    narrow = factors.gauss_length(table(), as_sigma=False)
+    assert narrow[0] == pytest.approx(1 + math.exp(-(((2 - 4.51) / 2.207) ** 2)))
+
+
+def test_zhang2020_multiplies_all_factors() -> None:
+    """Tf · idf × part of speech × length × marker × title."""
+    expected = [4 / 8 * 2.0 * 3 * 1 * 1 * 5, 1 / 8 * 5.0 * 2 * 1 * 5 * 1, 3 / 8 * 3.0 * 1 * 2 * 1 * 1]
+    assert weights(SCHEMES["zhang2020"]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_zhang2020_can_add_its_factors() -> None:
+    """The second published form is tf · idf × (pos + length + marker + title)."""
+    import dataclasses
+
+    summed = dataclasses.replace(SCHEMES["zhang2020"], combine="sum")
+    expected = [4 / 8 * 2.0 * (3 + 1 + 1 + 5), 1 / 8 * 5.0 * (2 + 1 + 5 + 1), 3 / 8 * 3.0 * (1 + 2 + 1 + 1)]
+    assert weights(summed) == pytest.approx(expected, abs=1e-5)
+
+
+def test_words_of_one_length_weigh_the_same() -> None:
+    """The length factor is 1 for all where no word is longer than another."""
+    short = WordTable(["ab", "cd"], np.array([1, 1]), np.ones(2), np.zeros(2, bool), np.zeros(2, bool), ["", ""])
+    assert factors.minmax_length(short).tolist() == [1.0, 1.0]
+
+
+def test_levels_are_quintiles_of_tf_idf() -> None:
+    """Ten rising values fill five levels evenly, and equal values share one."""
+    assert factors.levels(np.arange(10.0)).tolist() == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert factors.levels(np.array([7.0, 7.0, 7.0])).tolist() == [1, 1, 1]
+
+
+def test_the_default_boosts_title_and_marker() -> None:
+    """(1 + ln n) · idf, five times in the title, twice in a marked sentence."""
+    expected = [(1 + math.log(4)) * 2.0 * 5, 5.0 * 2, (1 + math.log(3)) * 3.0]
+    assert weights(SCHEMES["twinsieve"]) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_every_factor_has_a_switch(factor: str) -> None:
+    """Each factor can be switched off, and doing so changes the weights it took part in."""
+    assert weights(SCHEMES["zhang2020"].without([factor])) != weights(SCHEMES["zhang2020"])
+
+
+def test_unknown_names_are_refused() -> None:
+    """Both errors name the choices."""
+    with pytest.raises(ConfigurationError, match="wang2019"):
+        scheme_named("wang2020")
+    with pytest.raises(ConfigurationError, match="idf, title, marker, pos, length"):
+        scheme_named("tf", without=["colour"])

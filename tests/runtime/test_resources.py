@@ -1,0 +1,34 @@
+"""Tables read from files."""
+
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.page import Page
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
+
+
+def test_own_tables_make_another_space(tmp_path: Path) -> None:
+    """An IDF table or a user dictionary of one's own changes the space id."""
+    idf, words = tmp_path / "idf.txt", tmp_path / "words.txt"
+    idf.write_text("大桥 7.5\n通车 6.0\n", encoding="utf-8")
+    words.write_text("跨江大桥 1000 n\n", encoding="utf-8")
+    options = [SpaceOptions(), SpaceOptions(idf=str(idf)), SpaceOptions(user_words=str(words))]
+    assert len({build_fingerprinter(option).space_id for option in options}) == 3
+    page = Page(url="u", canonical_url="u", id="u", text="跨江大桥通车")
+    assert "跨江大桥" in build_fingerprinter(options[2]).words(page)
+
+
+def test_a_missing_table_is_a_configuration_error() -> None:
+    """The message names what could not be read."""
+    with pytest.raises(ConfigurationError, match="IDF table"):
+        build_fingerprinter(SpaceOptions(idf="no such file"))
+
+
+def test_the_word_lists_hold_both_languages() -> None:
+    """Stop words and markers come in Chinese and English, and comments are no words."""
+    lexicon = default_lexicon()
+    assert {"的", "the"} <= lexicon.stop_words
+    assert {"总之", "综上所述", "但是", "in conclusion", "however"} <= set(lexicon.markers)
+    assert not any(word.startswith("#") for word in (*lexicon.stop_words, *lexicon.markers))
