@@ -7,6 +7,7 @@ up to four tables, whose first number stands in the crowded bucket's header; its
 Source: Wang and Wang 2019, "4 x 12" second hash level of a bucket above (1 + 2) x the average.
 """
 
+# ruff: noqa: PLR0917 - kernels take their arrays by position
 import numpy as np
 
 from dedup_service.core.index.layout import (
@@ -83,7 +84,7 @@ def copy_buckets(
 ) -> None:
     """Copy every bucket to its new start, in quanta."""
     for bucket in range(len(headers)):
-        source = np.int64(headers[bucket, START]) * QUANTUM
+        source = int(headers[bucket, START]) * QUANTUM
         target = starts[bucket] * QUANTUM
         for offset in range(headers[bucket, LENGTH]):
             new_stored[target + offset] = stored[source + offset]
@@ -101,10 +102,9 @@ def more_rows(arrays: Arrays, rows_needed: int) -> Arrays:
 
 def more_headers(arrays: Arrays, headers_needed: int) -> Arrays:
     """Return the arrays with at least `headers_needed` bucket headers, the new ones empty."""
-    headers, *others = arrays
+    headers, stored, rows, sequences, following, counters = arrays
     larger = np.zeros((max(headers_needed, len(headers) + len(headers) // 4), headers.shape[1]), np.int32)
     larger[: len(headers)] = headers
-    stored, rows, sequences, following, counters = others
     return larger, stored, rows, sequences, following, counters
 
 
@@ -120,7 +120,7 @@ def split(bucket: int, child: int, table: int, tables: int, arrays: Arrays) -> N
     The arena has `split_room` slots left. Capacities count entries first, and become quanta after.
     """
     headers, stored, rows, _, _, counters = arrays
-    start = np.int64(headers[bucket, START]) * QUANTUM
+    start = int(headers[bucket, START]) * QUANTUM
     stop = start + headers[bucket, LENGTH]
     for at in range(start, stop):
         rest = remaining_bits(stored[at], table)

@@ -8,8 +8,6 @@ Invariant: the first row of a chain is the same row as long as the chain lives (
 instead), so no bucket is touched when a chain grows or shrinks.
 """
 
-import numpy as np
-
 from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.layout import ENTRIES, FREE_ROW, ROWS_USED, Integers, Rows
 
@@ -19,11 +17,11 @@ __all__ = ["free_row", "join_chain", "leave_chain", "take_row"]
 @inlined
 def take_row(sequence: int, sequences: Integers, following: Rows, counters: Integers) -> int:
     """Return a new chain of one row for a sequence; the caller has seen to it that a row is left."""
-    row = counters[FREE_ROW]
+    row = int(counters[FREE_ROW])
     if row >= 0:
         counters[FREE_ROW] = following[row]
     else:
-        row = counters[ROWS_USED]
+        row = int(counters[ROWS_USED])
         counters[ROWS_USED] += 1
     sequences[row] = sequence
     following[row] = -1
@@ -42,12 +40,12 @@ def free_row(row: int, following: Rows, counters: Integers) -> None:
 @inlined
 def join_chain(first: int, sequence: int, sequences: Integers, following: Rows, counters: Integers) -> bool:
     """Put a sequence into the chain that starts at row `first`; return False where it is there already."""
-    at = np.int64(first)
+    at = int(first)
     if sequence > sequences[at]:
         sequence, sequences[at] = sequences[at], sequence
     else:
         while following[at] >= 0 and sequences[following[at]] >= sequence:
-            at = np.int64(following[at])
+            at = int(following[at])
         if sequences[at] == sequence:
             return False
     row = take_row(sequence, sequences, following, counters)
@@ -59,13 +57,13 @@ def join_chain(first: int, sequence: int, sequences: Integers, following: Rows, 
 @inlined
 def leave_chain(first: int, sequence: int, sequences: Integers, following: Rows, counters: Integers) -> bool:
     """Take a sequence out of a chain of two rows or more; return False where it is not there."""
-    before = np.int64(first)
-    row = np.int64(following[before])
+    before = int(first)
+    row = int(following[before])
     if sequences[before] == sequence:
         sequences[before] = sequences[row]
     else:
         while row >= 0 and sequences[row] != sequence:
-            before, row = row, np.int64(following[row])
+            before, row = row, int(following[row])
         if row < 0:
             return False
     following[before] = following[row]

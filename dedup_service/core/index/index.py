@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.index.candidates import CandidateBatch, Candidates, IndexStatistics, WorkCounters
 from dedup_service.core.index.layout import BUCKETS, COMPARED, FINGERPRINTS, MAX_RADIUS, PROBES
-from dedup_service.core.index.shard import Shard
+from dedup_service.core.index.shard import SMALLEST_SPLIT, Shard
 from dedup_service.core.index.sharding import owner, owners
 
 __all__ = ["BlockIndex"]
@@ -37,11 +37,12 @@ class BlockIndex:
 
     __slots__ = ("_one_fingerprint", "_one_sequence", "_radius", "_shards")
 
-    def __init__(self, radius: int, *, shards: int = 1, second_level: bool = True) -> None:
+    def __init__(self, radius: int, *, shards: int = 1, smallest_split: int | None = SMALLEST_SPLIT) -> None:
         """Make an empty index, exact within `radius` bits.
 
         shards: how many parts own the entries; answers are the same for any number.
-        second_level: split crowded buckets; answers are the same without, hot buckets slower.
+        smallest_split: entries up to which a bucket is left whole, however crowded; None splits none.
+        Answers are the same for any value; hot buckets are slower without a second level.
         Raises ConfigurationError for a radius outside 0..7 or fewer shards than 1.
         """
         if not 0 <= radius <= MAX_RADIUS:
@@ -51,7 +52,7 @@ class BlockIndex:
         if shards < 1:
             raise ConfigurationError(f"{shards} shards cannot hold an index; give 1 or more")
         self._radius = radius
-        self._shards = [Shard(radius, second_level=second_level) for _ in range(shards)]
+        self._shards = [Shard(radius, smallest_split=smallest_split) for _ in range(shards)]
         self._one_sequence = np.zeros(1, np.int64)
         self._one_fingerprint = np.zeros(1, np.uint64)
 
@@ -165,7 +166,7 @@ def _checked_arrays(sequences: Any, fingerprints: Any) -> tuple[npt.NDArray[np.i
     """Return copies that kernels may take as they are, sequences ascending."""
     if sequences.shape != fingerprints.shape or sequences.ndim != 1:
         raise ConfigurationError(
-            f"sequences of shape {sequences.shape} and fingerprints of shape {fingerprints.shape}: give one list each, as long"
+            f"sequences have shape {sequences.shape}, fingerprints {fingerprints.shape}; give two lists of one length"
         )
     if fingerprints.dtype != np.uint64 or sequences.dtype != np.int64:
         raise ConfigurationError(

@@ -7,7 +7,7 @@ a part, delete `__pycache__/*.nbi` of the package, or touch the files of the ker
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
@@ -18,5 +18,4 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def inlined(function: F) -> F:
     """Return `function` for use in kernels, inlined wherever one calls it."""
-    compiled: F = numba.njit(nogil=True, forceinline=True)(function)
-    return compiled
+    return cast("F", numba.njit(nogil=True, forceinline=True)(function))

@@ -106,7 +106,7 @@ def tolerance(radius: int, table: int) -> int:
 def home_bucket(fingerprint: np.uint64, table: int) -> int:
     """Return the first-level bucket of a fingerprint in `table`."""
     key = (fingerprint >> np.uint64(BLOCK_BITS * table)) & np.uint64(KEYS - 1)
-    return (table << BLOCK_BITS) | np.int64(key)
+    return (table << BLOCK_BITS) | int(np.int64(key))
 
 
 @inlined
@@ -121,7 +121,7 @@ def remaining_bits(fingerprint: np.uint64, table: int) -> np.uint64:
 def sub_bucket(rest: np.uint64, sub: int) -> int:
     """Return the second-level bucket of 48 remaining bits in second-level table `sub`, from 0."""
     key = (rest >> np.uint64(SUB_BITS * sub)) & np.uint64(SUB_KEYS - 1)
-    return (sub << SUB_BITS) | np.int64(key)
+    return (sub << SUB_BITS) | int(np.int64(key))
 
 
 @inlined

@@ -5,7 +5,7 @@ spelling in Python's operators is certain to.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from numba import types
 from numba.extending import intrinsic
@@ -22,5 +22,5 @@ def _ctpop(_typing: Any, _word: Any) -> Any:
     return types.int64(types.uint64), emit
 
 
-popcount: Callable[[Any], int] = intrinsic(_ctpop)
+popcount = cast("Callable[[Any], int]", intrinsic(_ctpop))
 """Return how many bits of a uint64 are set; callable from kernels only."""

@@ -6,6 +6,7 @@ other 48 bits, with the radius that is left. See `layout` for why this misses no
 Invariant: probing changes no entry; only the work counters move.
 """
 
+# ruff: noqa: PLR0917 - kernels take their arrays by position
 import numpy as np
 import numpy.typing as npt
 
@@ -51,7 +52,7 @@ def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) 
             out_sequences[found] = sequences[row]
             out_distances[found] = distance
         found += 1
-        row = np.int64(following[row])
+        row = int(following[row])
     return found
 
 
@@ -69,7 +70,7 @@ def scan_bucket(
 ) -> int:
     """Report the entries of one bucket that are within the radius and that no earlier table reports."""
     headers, stored, rows, _, _, counters = arrays
-    start = np.int64(headers[bucket, START]) * QUANTUM
+    start = int(headers[bucket, START]) * QUANTUM
     stop = start + headers[bucket, LENGTH]
     counters[BUCKETS] += 1
     counters[COMPARED] += stop - start
@@ -81,7 +82,7 @@ def scan_bucket(
             difference = stored[at] ^ fingerprint
             distance = popcount(difference)
             if distance <= radius and not reported_earlier(difference, radius, table, sub_radius, sub):
-                found = report(np.int64(rows[at]), distance, arrays, found, output)
+                found = report(int(rows[at]), distance, arrays, found, output)
     return found
 
 
@@ -123,7 +124,7 @@ def probe_all(fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Int
             home = home_bucket(fingerprint, table)
             for near in range(1 + BLOCK_BITS * tolerance(radius, table)):
                 bucket = home if near == 0 else home ^ (1 << (near - 1))
-                child = np.int64(headers[bucket, CHILD])
+                child = int(headers[bucket, CHILD])
                 left = radius if near == 0 else radius - 1
                 if child == 0:
                     found = scan_bucket(bucket, fingerprint, radius, table, left, 0, arrays, found, output)

@@ -5,6 +5,7 @@ reclaimed when the arena is laid out anew (`arena`).
 Invariant: a fingerprint stands once in every leaf bucket that `leaves_of` names, in no other.
 """
 
+# ruff: noqa: PLR0917 - kernels take their arrays by position
 import numpy as np
 
 from dedup_service.core.index.chains import free_row, join_chain, leave_chain, take_row
@@ -41,14 +42,14 @@ def slot_of(fingerprint: np.uint64, leaves: Integers, count: int, headers: Heade
     for at in range(1, count):
         if headers[leaves[at], LENGTH] < headers[shortest, LENGTH]:
             shortest = leaves[at]
-    start = np.int64(headers[shortest, START]) * QUANTUM
+    start = int(headers[shortest, START]) * QUANTUM
     return position_of(stored, start, start + headers[shortest, LENGTH], fingerprint)
 
 
 @inlined
 def grown(capacity: int) -> int:
     """Return the next capacity, in quanta, of a full bucket: a quarter more, and at least one."""
-    return np.int64(capacity) + capacity // 4 + 1
+    return int(capacity) + capacity // 4 + 1
 
 
 @inlined
@@ -73,8 +74,8 @@ def append(
     counters: Integers,
 ) -> int:
     """Add an entry to a bucket, moving a full one to the arena's free end; return its new length."""
-    start = np.int64(headers[bucket, START]) * QUANTUM
-    length = np.int64(headers[bucket, LENGTH])
+    start = int(headers[bucket, START]) * QUANTUM
+    length = int(headers[bucket, LENGTH])
     if length == headers[bucket, CAPACITY] * QUANTUM:
         target = counters[SLOTS_USED]
         for offset in range(length):
@@ -102,7 +103,8 @@ def insert_all(
 ) -> int:
     """Insert entries from number `done` on; return how many are in, and in counters[STATUS] why it ended.
 
-    crowded: the length beyond which a first-level bucket is reported. leaves: int64[16], scratch. Rows must suffice for all.
+    crowded: the length beyond which a first-level bucket is reported. leaves: int64[16], scratch.
+    Rows must suffice for all.
     """
     headers, stored, rows, sequences, following, counters = arrays
     for at in range(done, len(fingerprints)):
@@ -134,7 +136,7 @@ def insert_all(
 @inlined
 def erase(bucket: int, fingerprint: np.uint64, headers: Headers, stored: Fingerprints, rows: Rows) -> None:
     """Take a fingerprint out of a bucket, filling its slot with the last entry."""
-    start = np.int64(headers[bucket, START]) * QUANTUM
+    start = int(headers[bucket, START]) * QUANTUM
     last = start + headers[bucket, LENGTH] - 1
     at = position_of(stored, start, last + 1, fingerprint)
     stored[at] = stored[last]
@@ -151,7 +153,7 @@ def remove_one(sequence: int, fingerprints: Fingerprints, tables: int, leaves: I
     slot = slot_of(fingerprint, leaves, count, headers, stored)
     if slot < 0:
         return False
-    first = np.int64(rows[slot])
+    first = int(rows[slot])
     if following[first] >= 0:
         return leave_chain(first, sequence, sequences, following, counters)
     if sequences[first] != sequence:

@@ -1,0 +1,52 @@
+"""Fingerprints as a crawl makes them: clusters a few bits apart, and blocks that many share."""
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+from dedup_service.core.index import BlockIndex, Candidates
+from tests.oracle import BruteForceIndex
+
+__all__ = ["agree", "fingerprints", "hot", "pairs_of", "uniform"]
+
+WORD = (1 << 64) - 1
+TEMPLATES = (0, WORD, 0x0123456789ABCDEF)
+HOT_MASKS = (WORD << 16 & WORD, WORD >> 16, 0x00000FFF00000FFF, 0xFFFF)
+
+
+@st.composite
+def fingerprints(draw: st.DrawFn) -> int:
+    """Return a template with up to nine bits flipped, or one that shares a block or more with a template."""
+    template = draw(st.sampled_from(TEMPLATES))
+    if draw(st.booleans()):
+        for bit in draw(st.lists(st.integers(0, 63), max_size=9)):
+            template ^= 1 << bit
+        return template
+    mask = draw(st.sampled_from(HOT_MASKS))
+    return (template & ~mask & WORD) | (draw(st.integers(0, WORD)) & mask)
+
+
+def uniform(count: int, seed: int) -> npt.NDArray[np.uint64]:
+    """Return independent fingerprints: uint64[count]."""
+    return np.random.default_rng(seed).integers(0, 1 << 64, count, dtype=np.uint64)
+
+
+def hot(count: int, seed: int, block: int = 1) -> npt.NDArray[np.uint64]:
+    """Return fingerprints that agree in one block of 16 bits and are independent elsewhere: uint64[count]."""
+    mask = np.uint64(0xFFFF << (16 * block))
+    return (uniform(count, seed) & ~mask) | (np.uint64(0x5AA5 << (16 * block)) & mask)
+
+
+def pairs_of(candidates: Candidates) -> list[tuple[int, int]]:
+    """Return (distance, sequence) of candidates, in their order."""
+    return list(zip(candidates.distances.tolist(), candidates.sequences.tolist(), strict=True))
+
+
+def agree(index: BlockIndex, oracle: BruteForceIndex, probes: list[int]) -> None:
+    """Assert that every probe, one by one and as a batch, finds what brute force finds."""
+    batch = index.probe_many(np.array(probes, np.uint64))
+    for number, fingerprint in enumerate(probes):
+        expected = oracle.probe(fingerprint)
+        assert pairs_of(index.probe(fingerprint)) == expected
+        assert pairs_of(batch[number]) == expected
+    assert len(index) == len(oracle.entries)

@@ -1,0 +1,50 @@
+"""Bulk insert, which restores an index from its journal."""
+
+import numpy as np
+import pytest
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.index import BlockIndex
+from tests.core.index.streams import hot, pairs_of, uniform
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+def test_bulk_equals_one_by_one(shards: int) -> None:
+    """The same entries, at once in any order or one by one, answer alike, hot and identical ones included."""
+    stored = np.concatenate([uniform(6000, 1), hot(5000, 2), np.repeat(uniform(5, 3), 300)])
+    order = np.random.default_rng(4).permutation(len(stored))
+    at_once, one_by_one = BlockIndex(5, shards=shards), BlockIndex(5, shards=shards)
+    at_once.insert_many(order, stored[order])
+    for sequence, fingerprint in enumerate(stored.tolist()):
+        one_by_one.insert(sequence, fingerprint)
+    probes = stored[::97] ^ np.uint64(0b1001)
+    left, right = at_once.probe_many(probes), one_by_one.probe_many(probes)
+    assert [pairs_of(left[at]) for at in range(len(probes))] == [pairs_of(right[at]) for at in range(len(probes))]
+    assert len(at_once) == len(one_by_one) == len(stored)
+
+
+@pytest.mark.parametrize("shards", [1, 4])
+def test_bulk_with_an_entry_twice_changes_nothing(shards: int) -> None:
+    """Where one entry of many is there already, StateError comes and none of the others stays."""
+    index = BlockIndex(3, shards=shards)
+    index.insert(77, 77)
+    with pytest.raises(StateError, match="sequence 77 with fingerprint 77 is in the index already"):
+        index.insert_many(np.arange(100), np.arange(100, dtype=np.uint64))
+    assert len(index) == 1
+    assert pairs_of(index.probe(77)) == [(0, 77)]
+
+
+def test_bulk_leaves_its_arguments_alone() -> None:
+    """Read-only and strided arrays are taken as they are and not written to."""
+    sequences, stored = np.arange(20)[::-2], uniform(20, 1)[::2]
+    sequences.flags.writeable = stored.flags.writeable = False
+    index = BlockIndex(3)
+    index.insert_many(sequences, stored)
+    assert pairs_of(index.probe(int(stored[0]))) == [(0, 19)]
+
+
+def test_nothing_in_bulk_is_nothing() -> None:
+    """Empty arrays insert and probe without a candidate."""
+    index = BlockIndex(7, shards=2)
+    index.insert_many(np.empty(0, np.int64), np.empty(0, np.uint64))
+    assert len(index) == len(index.probe_many(np.empty(0, np.uint64))) == len(index.probe(5)) == 0

@@ -1,0 +1,81 @@
+"""What the index refuses, and what it says then."""
+
+import numpy as np
+import pytest
+
+from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
+from dedup_service.core.index import BlockIndex
+from tests.core.index.streams import pairs_of
+
+
+@pytest.mark.parametrize("radius", [-1, 8, 64])
+def test_radius_outside_is_refused(radius: int) -> None:
+    """A radius that four 16-bit blocks cannot find exactly is a configuration error that names the range."""
+    with pytest.raises(ConfigurationError, match=rf"radius {radius} is outside 0\.\.7"):
+        BlockIndex(radius)
+
+
+def test_no_shards_are_refused() -> None:
+    """An index needs a shard."""
+    with pytest.raises(ConfigurationError, match="0 shards"):
+        BlockIndex(3, shards=0)
+
+
+@pytest.mark.parametrize("fingerprint", [-1, 1 << 64])
+def test_fingerprints_outside_64_bits_are_refused(fingerprint: int) -> None:
+    """A negative or a 65-bit fingerprint is refused by every call, and changes nothing."""
+    index = BlockIndex(3)
+    with pytest.raises(ConfigurationError, match=f"fingerprint {fingerprint} does not fit"):
+        index.insert(1, fingerprint)
+    with pytest.raises(ConfigurationError, match="does not fit"):
+        index.probe(fingerprint)
+    with pytest.raises(ConfigurationError, match="does not fit"):
+        index.remove(1, fingerprint)
+    assert len(index) == 0
+
+
+@pytest.mark.parametrize("sequence", [-1, 1 << 63])
+def test_sequences_outside_63_bits_are_refused(sequence: int) -> None:
+    """A sequence is a place in the total order: not negative, and an int64."""
+    with pytest.raises(ConfigurationError, match=f"sequence {sequence} does not fit"):
+        BlockIndex(3).insert(sequence, 1)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "stored", "message"),
+    [
+        (np.array([1, 2]), np.array([1], np.uint64), "shape"),
+        (np.array([1]), np.array([1], np.int64), "give int64 and uint64"),
+        (np.array([-1]), np.array([1], np.uint64), "sequence -1 is negative"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(sequences: np.ndarray, stored: np.ndarray, message: str) -> None:
+    """Bulk insert refuses lists of two lengths, of other types, and negative sequences."""
+    with pytest.raises(ConfigurationError, match=message):
+        BlockIndex(3).insert_many(sequences, stored)
+
+
+def test_the_same_entry_twice_is_refused() -> None:
+    """A pair of sequence and fingerprint is there once; the second insert changes nothing."""
+    index = BlockIndex(3)
+    index.insert(1, 5)
+    with pytest.raises(StateError, match="sequence 1 with fingerprint 5 is in the index already"):
+        index.insert(1, 5)
+    assert pairs_of(index.probe(5)) == [(0, 1)]
+
+
+@pytest.mark.parametrize(("sequence", "fingerprint"), [(2, 5), (1, 6)])
+def test_removing_what_is_not_there_is_refused(sequence: int, fingerprint: int) -> None:
+    """Neither another sequence nor another fingerprint removes an entry."""
+    index = BlockIndex(3, shards=2)
+    index.insert(1, 5)
+    with pytest.raises(StateError, match=f"sequence {sequence} with fingerprint {fingerprint} is not in the index"):
+        index.remove(sequence, fingerprint)
+    assert len(index) == 1
+
+
+def test_errors_have_one_root_and_are_not_retried() -> None:
+    """Whatever the index raises can be caught as TwinsieveError and says that trying again will not help."""
+    for error in (ConfigurationError, StateError):
+        assert issubclass(error, TwinsieveError)
+        assert not error.retryable

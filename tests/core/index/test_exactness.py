@@ -1,0 +1,121 @@
+"""The one law of the index: it finds what brute force finds, whatever happened before."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.index import BlockIndex
+from tests.core.index.streams import agree, fingerprints, hot, uniform
+from tests.oracle import BruteForceIndex
+
+entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size=60, unique=True)
+
+
+@given(
+    radius=st.integers(0, 7),
+    shards=st.integers(1, 5),
+    smallest_split=st.sampled_from([None, 0, 2, 8]),
+    entries=entries_lists,
+    probes=st.lists(fingerprints(), min_size=1, max_size=8),
+)
+def test_probes_equal_brute_force(
+    radius: int, shards: int, smallest_split: int | None, entries: list[tuple[int, int]], probes: list[int]
+) -> None:
+    """Any radius, number of shards and splitting of buckets gives the candidates of brute force, in order."""
+    index, oracle = BlockIndex(radius, shards=shards, smallest_split=smallest_split), BruteForceIndex(radius)
+    for sequence, fingerprint in entries:
+        index.insert(sequence, fingerprint)
+        oracle.insert(sequence, fingerprint)
+    agree(index, oracle, probes + [fingerprint for _, fingerprint in entries[:4]])
+
+
+class AnyHistory(RuleBasedStateMachine):
+    """Inserts, bulk inserts and removes in any order, beside the same on brute force."""
+
+    inserted = Bundle("inserted")
+
+    @initialize(radius=st.integers(0, 7), shards=st.integers(1, 3))
+    def open(self, radius: int, shards: int) -> None:
+        """Start empty, with a second level for every bucket of more than two."""
+        self.index = BlockIndex(radius, shards=shards, smallest_split=2)
+        self.oracle = BruteForceIndex(radius)
+
+    @rule(target=inserted, sequence=st.integers(0, 9), fingerprint=fingerprints())
+    def insert(self, sequence: int, fingerprint: int) -> tuple[int, int]:
+        """Insert; the pair is refused where it is there."""
+        if (sequence, fingerprint) in self.oracle.entries:
+            with pytest.raises(StateError):
+                self.index.insert(sequence, fingerprint)
+        else:
+            self.index.insert(sequence, fingerprint)
+            self.oracle.insert(sequence, fingerprint)
+        return sequence, fingerprint
+
+    @rule(entries=entries_lists)
+    def insert_many(self, entries: list[tuple[int, int]]) -> None:
+        """Insert many, all or, where one is there already, none."""
+        sequences = np.array([sequence for sequence, _ in entries], np.int64)
+        stored = np.array([fingerprint for _, fingerprint in entries], np.uint64)
+        if self.oracle.entries.isdisjoint(entries):
+            self.index.insert_many(sequences, stored)
+            self.oracle.entries.update(entries)
+        else:
+            with pytest.raises(StateError):
+                self.index.insert_many(sequences, stored)
+
+    @rule(entry=inserted)
+    def remove(self, entry: tuple[int, int]) -> None:
+        """Remove; a second time is refused."""
+        if entry in self.oracle.entries:
+            self.index.remove(*entry)
+            self.oracle.remove(*entry)
+        else:
+            with pytest.raises(StateError):
+                self.index.remove(*entry)
+
+    @rule(fingerprint=fingerprints())
+    def probe(self, fingerprint: int) -> None:
+        """Find what brute force finds."""
+        agree(self.index, self.oracle, [fingerprint])
+
+    @invariant()
+    def size(self) -> None:
+        """Count the entries."""
+        if hasattr(self, "index"):
+            assert len(self.index) == len(self.oracle.entries)
+
+
+AnyHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestAnyHistory = AnyHistory.TestCase
+
+
+@pytest.mark.parametrize("radius", range(8))
+def test_every_neighbour_within_the_radius_is_found(radius: int) -> None:
+    """Of fingerprints that differ in random bits, exactly those within the radius are found, at every radius."""
+    index, oracle = BlockIndex(radius), BruteForceIndex(radius)
+    generator = np.random.default_rng(radius)
+    for sequence in range(3000):
+        flipped = generator.choice(64, generator.integers(0, 11), replace=False).tolist()
+        fingerprint = 0x5DEECE66D1234567 ^ sum(1 << bit for bit in flipped)
+        index.insert(sequence, fingerprint)
+        oracle.insert(sequence, fingerprint)
+    agree(index, oracle, [0x5DEECE66D1234567, 0x5DEECE66D1234566, 0])
+
+
+@pytest.mark.parametrize("radius", [0, 1, 2, 3, 4, 5, 6, 7])
+def test_split_buckets_stay_exact(radius: int) -> None:
+    """Near copies of entries in buckets of the default second level are found as by brute force."""
+    stored = np.concatenate([hot(6000, 1), hot(6000, 2, block=radius % 4), uniform(500, 3)])
+    index, oracle = BlockIndex(radius), BruteForceIndex(radius)
+    index.insert_many(np.arange(len(stored)), stored)
+    oracle.entries.update(enumerate(stored.tolist()))
+    generator = np.random.default_rng(4)
+    probes = [
+        int(stored[at]) ^ sum(1 << bit for bit in generator.choice(64, flips, replace=False).tolist())
+        for at, flips in zip(generator.choice(len(stored), 24), list(range(8)) * 3, strict=True)
+    ]
+    assert index.statistics().split_buckets >= 1 or radius == 0
+    agree(index, oracle, probes)
