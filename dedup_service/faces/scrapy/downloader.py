@@ -83,7 +83,7 @@ class NearDuplicateDownloaderMiddleware:
         if judged is None:
             return response
         prepared, verdict = judged
-        remember(request, verdict, prepared.page if self._settings.keep_page and prepared.reason is None else None)
+        remember(request, verdict, prepared.page if self._keeps(prepared) else None)
         self._tell(verdict, request, response)
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))
@@ -100,6 +100,9 @@ class NearDuplicateDownloaderMiddleware:
         self._workers.close()
         self._decisions.close()
         self._filter.close()
+
+    def _keeps(self, prepared: PreparedPage) -> bool:
+        return self._settings.keep_page and prepared.page.problem is None
 
     async def _judged(self, response: "Response") -> tuple[PreparedPage, dict[str, Any]] | None:
         """Return the page and its verdict, or None where we failed; then the page passes as it is."""
