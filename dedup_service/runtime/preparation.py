@@ -1,22 +1,27 @@
 """Records into prepared pages, here or in worker processes: the part of a run that costs time.
 
 Goal: JSON decoding, extraction, segmentation and fingerprints of a batch, wherever they happen.
-How: `Preparer.submit` takes a batch and returns at once; the answer is asked for later, in order.
+How: `Preparer.submit` takes a batch and returns at once; the answers are asked for later, in order. Where a worker
+dies, the records it held are tried again in a process of their own, in the end one by one, and the one that
+kills is kept with that reason. (`runtime.workers` does the same for single fetched pages, with a time limit.)
 Invariant: the answers are the same however many processes work, one for each record, in their order.
 """
 
 import multiprocessing
 import signal
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from functools import cache
 from types import TracebackType
 from typing import Self
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import Extraction, extract
-from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.extraction import Extraction
+from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
+from dedup_service.runtime.extraction_cache import ExtractionCache
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -24,6 +29,8 @@ __all__ = ["Answer", "BadRecord", "Preparer", "page_of", "prepare_records"]
 
 CHUNK_RECORDS = 16
 """Records a task: at 0.3 to 10 ms a page the hand-over of a task (about 0.2 ms) stays in the noise."""
+
+DEATH = "not judged: the worker process died over this page, twice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,7 @@ class Preparer:
 
     def __init__(self, choice: SpaceOptions, processes: int = 1) -> None:
         self._choice = choice
+        self._processes = processes
         self._pool = _pool(processes) if processes > 1 else None
         self.depth = 0 if self._pool is None else 3
 
@@ -63,8 +71,32 @@ class Preparer:
             return lambda: answers
         starts = range(0, len(records), CHUNK_RECORDS)
         chunks = [records[start : start + CHUNK_RECORDS] for start in starts]
-        futures = [self._pool.submit(prepare_records, self._choice, chunk) for chunk in chunks]
-        return lambda: [answer for future in futures for answer in future.result()]
+        tasks = [(chunk, self._start(chunk)) for chunk in chunks]
+        return lambda: [answer for chunk, future in tasks for answer in self._settle(chunk, future)]
+
+    def _start(self, chunk: Sequence[Record]) -> Future[list[Answer]]:
+        assert self._pool is not None
+        try:
+            return self._pool.submit(prepare_records, self._choice, chunk)
+        except BrokenProcessPool:
+            self._pool = _pool(self._processes)
+            return self._pool.submit(prepare_records, self._choice, chunk)
+
+    def _settle(self, chunk: Sequence[Record], future: Future[list[Answer]]) -> list[Answer]:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return self._try_again(chunk)
+
+    def _try_again(self, chunk: Sequence[Record]) -> list[Answer]:
+        """The same in a process of its own, and where that dies too, record by record."""
+        try:
+            with _pool(1) as pool:
+                return pool.submit(prepare_records, self._choice, chunk).result()
+        except BrokenProcessPool:
+            if len(chunk) == 1:
+                return [_unjudged(chunk[0])]
+            return [answer for record in chunk for answer in self._try_again([record])]
 
 
 def prepare_records(choice: SpaceOptions, records: Sequence[Record]) -> list[Answer]:
@@ -82,13 +114,29 @@ def page_of(record: Record) -> Page | BadRecord:
         return BadRecord(str(error))
 
 
+def _unjudged(record: Record) -> Answer:
+    """The page of a record that nobody could prepare: named, and kept."""
+    try:
+        page = record.page(lambda _html, _declared: Extraction(problem=DEATH))
+    except RecordError as error:
+        return BadRecord(str(error))
+    page = replace(page, text="", problem=DEATH)
+    return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=DEATH)
+
+
+@cache
+def _memory() -> ExtractionCache:
+    """One memory of extractions per process."""
+    return ExtractionCache()
+
+
 def _extract(html: bytes | str, declared_encoding: str | None) -> Extraction:
-    return extract(html, declared_encoding=declared_encoding)
+    return _memory().extract(html, declared_encoding=declared_encoding)
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])  # imported once, not by every worker
     return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_signals_to_parent)
 
 

@@ -50,9 +50,10 @@ def _line(name: str, record: Record, problem: str) -> bytes:
 
 def _raw(raw: bytes) -> dict[str, Any]:
     """The beginning of the record: as text where it is UTF-8, else in base 64."""
+    raw = raw.rstrip(b"\r\n")
     cut = len(raw) > RAW_BYTES
     try:
-        text = raw.decode()[:RAW_BYTES].rstrip("\r\n")
+        text = raw.decode()[:RAW_BYTES]
     except UnicodeDecodeError:
         return {"raw": None, "raw_base64": base64.b64encode(raw[:RAW_BYTES]).decode(), "raw_cut": cut}
     return {"raw": text, "raw_base64": None, "raw_cut": cut}

@@ -4,6 +4,7 @@ Invariant: after a failed write (disk full) a regular file ends where the last w
 nothing in it is half-written.
 """
 
+import fcntl
 import os
 import shutil
 import stat
@@ -46,7 +47,7 @@ class OutputFile:
     def write(self, chunks: Sequence[bytes]) -> None:
         """Write `chunks` as one batch; OutputError where the batch does not fit, BrokenPipeError where nobody reads."""
         data = memoryview(b"".join(chunks))
-        start = os.lseek(self._descriptor, 0, os.SEEK_CUR) if self._regular else 0
+        start = self._end() if self._regular else 0
         try:
             while data:
                 data = data[os.write(self._descriptor, data) :]
@@ -55,10 +56,16 @@ class OutputFile:
         except OSError as error:
             if self._regular:
                 os.ftruncate(self._descriptor, start)
+                os.lseek(self._descriptor, start, os.SEEK_SET)
             raise OutputError(
                 f"{self._name}: {error.strerror}; it ends after the last batch that was written whole. "
                 "Make room and run the same command again"
             ) from error
+
+    def _end(self) -> int:
+        """Where the next byte goes; a file that the shell opened with >> is written at its end, wherever it stands."""
+        appends = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_APPEND
+        return os.fstat(self._descriptor).st_size if appends else os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
 
 class Kept(Protocol):
