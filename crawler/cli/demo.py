@@ -12,6 +12,7 @@ import msgspec
 
 from crawler.cli.crawl import exit_code
 from crawler.cli.feeds import feeds
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 
 __all__ = ["demo_command"]
@@ -42,6 +43,8 @@ def demo_command(
     from crawler.demo.server import serve  # noqa: PLC0415
     from crawler.demo.site import build_site  # noqa: PLC0415
 
+    if keep and (Path(keep) / "state").exists():
+        raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
     pages = build_site()
     with ExitStack() as stack:
         server = stack.enter_context(serve(pages, port=port))

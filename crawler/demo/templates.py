@@ -34,7 +34,7 @@ def _daily(title: str, main: str, links: Sequence[Link], head: str) -> str:
     return f"""<!DOCTYPE html><html lang="zh-CN"><head><meta charset="utf-8"><title>{escape(title)}_青河日报网</title>{head}
 <style>.side{{float:right;width:280px}}</style></head><body>
 <div id="top"><a href="/daily/">青河日报网</a> <a href="/daily/local/">本地</a> <a href="/daily/culture/">文化</a>
-<a href="/daily/economy/">经济</a> <a href="/daily/society/">社会</a> <a href="/daily/sports/">体育</a>
+<a href="/daily/economy/">经济</a> <a href="/daily/society/">社会</a> <a href="/daily/sports/">体育</a> <a href="/daily/weather/">天气</a>
 <form><input name="q" placeholder="站内搜索"><button>搜索</button></form></div>
 <div class="crumb">当前位置：首页 &gt; 新闻 &gt; 正文</div>
 <div class="side"><h4>热门阅读</h4><ul>{_anchors(links)}</ul><h4>便民服务</h4><p>公交查询 水电缴费 挂号预约</p></div>

@@ -1,0 +1,49 @@
+"""The demo server answers as a site does."""
+
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from crawler.demo.server import serve
+from crawler.demo.site import build_site
+
+PAGES = build_site()
+
+
+def get(url: str) -> tuple[str, bytes]:
+    with urlopen(url, timeout=10) as response:
+        return response.headers["Content-Type"], response.read()
+
+
+def test_a_page_comes_in_its_own_encoding() -> None:
+    """The portal is as old-fashioned as it looks."""
+    with serve(PAGES) as server:
+        content_type, body = get(f"{server.url}portal/a/10231.html")
+    assert content_type == "text/html; charset=gb18030"
+    assert "青河大桥" in body.decode("gb18030")
+
+
+def test_the_live_page_grows_between_visits() -> None:
+    """From the second visit on it is the longer one."""
+    with serve(PAGES) as server:
+        sizes = [len(get(f"{server.url}daily/live/storm.html?visit={n}")[1]) for n in range(3)]
+    assert sizes[0] < sizes[1] == sizes[2]
+
+
+def test_the_sitemap_lists_stories_that_exist() -> None:
+    """robots.txt says where it is."""
+    with serve(PAGES) as server:
+        robots = get(f"{server.url}robots.txt")[1].decode()
+        sitemap = get(f"{server.url}sitemap.xml")[1].decode()
+        locations = sitemap.split("<loc>")[1:]
+        paths = {"/" + location.split("</loc>")[0].removeprefix(server.url) for location in locations}
+    assert f"Sitemap: {server.url}sitemap.xml" in robots
+    assert len(paths) > 40
+    assert paths <= set(PAGES)
+
+
+def test_an_unknown_page_is_not_found() -> None:
+    """404, as anywhere."""
+    with serve(PAGES) as server, pytest.raises(HTTPError, match="404"):
+        get(f"{server.url}nowhere")

@@ -1,0 +1,108 @@
+"""`twinsieve crawl` from outside: what it writes, and how it ends."""
+
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from crawler.demo.server import serve
+from crawler.demo.site import build_site
+from dedup_service.runtime.embedded import NearDuplicateFilter
+from tests.crawler.running import FAST, environment, json_lines, run, twinsieve
+
+PAGES = build_site()
+pytestmark = pytest.mark.slow
+
+
+def test_it_keeps_each_page_once_and_tells_every_verdict(tmp_path: Path) -> None:
+    """Kept pages in the feed, all verdicts in --verdicts, counts that add up, and robots.txt obeyed."""
+    with serve(PAGES) as server:
+        done = run("crawl", server.url, *FAST, "-o", "pages.jsonl", "--verdicts", "v.jsonl", "--state", "s", "--json", cwd=tmp_path)
+        visits = Counter(server.visits)
+    assert done.returncode == 0, done.stderr
+    [summary] = json_lines(done.stderr)
+    verdicts, items = (json_lines((tmp_path / name).read_text("utf-8")) for name in ("v.jsonl", "pages.jsonl"))
+    assert summary["pages"] == len(verdicts) == len(PAGES)
+    assert summary["verdicts"]["duplicate"] == summary["items_dropped"] > 10
+    assert summary["kept"] == len(items)
+    assert not {item["url"] for item in items} & {v["url"] for v in verdicts if v["verdict"] == "duplicate"}
+    assert len({item["canonical_url"] for item in items}) == len(items)
+    assert visits["/private/login"] == 0
+    assert all(item["title"] for item in items if urlsplit(item["url"]).path != "/")
+
+
+def test_a_second_crawl_on_the_same_state_finds_nothing_new(tmp_path: Path) -> None:
+    """Every kept page is unchanged or updated; a copy is a duplicate again. Without --output, lines on stdout."""
+    with serve(PAGES) as server:
+        arguments = ("crawl", f"{server.url}courier/", *FAST, "--state", "s", "--depth", 1, "--json")
+        first, second = (run(*arguments, cwd=tmp_path) for _ in range(2))
+    before, after = (json_lines(done.stderr)[0]["verdicts"] for done in (first, second))
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert after["unique"] == 0
+    assert before["unique"] == after["unchanged"] == len(json_lines(second.stdout)) - before["undecided"]
+
+
+def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
+    """A depth of 1 from a sitemap of stories does not visit the front page."""
+    with serve(PAGES) as server:
+        done = run("crawl", server.url, *FAST, "--follow", "sitemap", "-o", "pages.csv", "--json", cwd=tmp_path)
+        visits = Counter(server.visits)
+    assert done.returncode == 0, done.stderr
+    listed = [page.path for page in PAGES.values() if page.in_sitemap]
+    assert all(visits[path] == 1 for path in listed)
+    assert visits["/"] == 0
+    assert (tmp_path / "pages.csv").read_text("utf-8").startswith("id,url,canonical_url,title,text")
+
+
+def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
+    """One line says why, and no page was fetched."""
+    with NearDuplicateFilter.open(tmp_path / "s"), serve(PAGES) as server:
+        done = run("crawl", server.url, *FAST, "--state", "s", cwd=tmp_path)
+        visits = server.visits.total()
+    assert (done.returncode, visits) == (1, 0)
+    assert done.stderr.splitlines()[-1].startswith("twinsieve: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--set", "NEARDUP_ACTIONS=drop"), "did you mean NEARDUP_ACTION"),
+        (("--set", "LOG_LEVEL"), "NAME=VALUE"),
+        (("-o", "pages.doc"), "pages.doc"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    """Code 2, and the value is shown."""
+    done = run("crawl", "http://127.0.0.1:9/", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_site_that_does_not_answer_is_a_failure(tmp_path: Path) -> None:
+    """Nothing was crawled, so the code is not 0."""
+    done = run("crawl", "http://127.0.0.1:9/", *FAST, "--set", "RETRY_ENABLED=0", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no page could be fetched" in done.stderr
+
+
+def test_ctrl_c_finishes_the_pages_in_hand_and_a_job_goes_on(tmp_path: Path) -> None:
+    """The first run ends with 130 and a whole feed; the second crawls the rest, and no page is in the feed twice."""
+    job = ("--set", "JOBDIR=job", "-o", "pages.jsonl", "--json")
+    with serve(PAGES) as server:
+        slow = ("crawl", server.url, *FAST, *job, "--set", "DOWNLOAD_DELAY=0.2")
+        with subprocess.Popen(twinsieve(*slow), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True) as first:
+            while server.visits.total() < 8:
+                assert first.poll() is None
+            first.send_signal(signal.SIGINT)
+            _, said = first.communicate(timeout=60)
+        half = len((tmp_path / "pages.jsonl").read_text("utf-8").splitlines())
+        second = run("crawl", server.url, *FAST, *job, cwd=tmp_path)
+    assert (first.returncode, second.returncode) == (130, 0), said
+    items = json_lines((tmp_path / "pages.jsonl").read_text("utf-8"))
+    assert 0 < half < len(items)
+    assert len({item["canonical_url"] for item in items}) == len(items)
+    counts = [json_lines(text)[0]["pages"] for text in (said, second.stderr)]
+    assert sum(counts) == len(PAGES)

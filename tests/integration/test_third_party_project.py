@@ -1,0 +1,75 @@
+"""A project that somebody else made with `scrapy startproject`, and one line of ours in its settings."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from crawler.demo.server import serve
+from crawler.demo.site import build_site
+from crawler.demo.truth import Relation
+from tests.crawler.running import TIMEOUT_S, environment
+
+PAGES = build_site()
+LINE = 'ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}\n'
+SPIDER = '''
+import scrapy
+
+
+class NewsSpider(scrapy.Spider):
+    name = "news"
+
+    def __init__(self, url, **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = [url]
+
+    def parse(self, response):
+        yield {"url": response.url, "title": response.css("h1::text").get()}
+        yield from response.follow_all(css="a")
+'''
+
+pytestmark = pytest.mark.slow
+
+
+def scrapy(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "scrapy", *arguments]
+    return subprocess.run(
+        command, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=True
+    )
+
+
+def crawled(tmp_path: Path, *, with_addon: bool) -> list[str]:
+    """Make the project, crawl the demo site with it, return the paths in its feed."""
+    scrapy("startproject", "thirdparty", str(tmp_path), cwd=tmp_path)
+    settings = tmp_path / "thirdparty" / "settings.py"
+    text = settings.read_text("utf-8").replace("DOWNLOAD_DELAY = 1", "DOWNLOAD_DELAY = 0")  # localhost need not wait
+    assert "ADDONS = {}\n" in text
+    settings.write_text(text.replace("ADDONS = {}\n", LINE) if with_addon else text, "utf-8")
+    (tmp_path / "thirdparty" / "spiders" / "news.py").write_text(SPIDER, "utf-8")
+    with serve(PAGES) as server:
+        done = scrapy("crawl", "news", "-a", f"url={server.url}", "-O", "feed.json", "-L", "INFO", cwd=tmp_path)
+    assert "ERROR" not in done.stderr, done.stderr
+    return [urlsplit(item["url"]).path for item in json.loads((tmp_path / "feed.json").read_text("utf-8"))]
+
+
+def families(paths: list[str]) -> list[str]:
+    """The stories behind the paths; half a story counts as one of its own."""
+    truths = [PAGES[path].truth for path in paths]
+    return [f"half of {t.family}" if t.relation is Relation.PARTLY else t.family for t in truths]
+
+
+def test_one_line_keeps_every_copy_out_of_the_feed(tmp_path: Path) -> None:
+    """No page is in the feed twice, every story is in it, and what only looks like a copy is kept."""
+    stories = families(crawled(tmp_path, with_addon=True))
+    assert len(stories) == len(set(stories))
+    originals = {p.truth.family for p in PAGES.values() if p.truth.relation in (Relation.ORIGINAL, Relation.OWN)}
+    assert originals <= {story.removeprefix("half of ") for story in stories}
+
+
+def test_without_the_line_the_feed_holds_copies(tmp_path: Path) -> None:
+    """The same project without our line shows that it is the line that does it."""
+    stories = families(crawled(tmp_path, with_addon=False))
+    assert len(stories) > len(set(stories)) + 15
