@@ -99,7 +99,7 @@ def _netloc(parts: SplitResult) -> str:
 def _without_tracking(url: str) -> str:
     """The URL without the query parameters that name a campaign, a click or a session."""
     query = urlsplit(url).query
-    names = {name for pair in query.split("&") if _TRACKING.fullmatch(name := pair.partition("=")[0])}
+    names = [name for pair in query.split("&") if _TRACKING.fullmatch(name := pair.partition("=")[0])]
     return url_query_cleaner(url, names, remove=True, unique=False) if names else url
 
 

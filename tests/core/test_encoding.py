@@ -11,7 +11,7 @@ from dedup_service.core.encoding import decode_html
 ZH = "<html><head></head><body><p>综上所述，图书馆延长开放时间的决定受到读者欢迎。</p></body></html>"
 TRADITIONAL = "<html><body><p>綜上所述，圖書館延長開放時間的決定受到讀者歡迎，詳情請見公告。</p></body></html>"
 JA = "<html><body><p>図書館は来月から週末の開館時間を延長すると発表しました。これは読者の要望です。</p></body></html>"
-KO = "<html><body><p>도서관은 다음 달부터 주말 개관 시간을 연장한다고 발표했습니다. 독자들이 환영합니다.</p></body></html>"
+KO = "<html><body><p>도서관은 다음 달부터 주말 개관 시간을 연장한다고 발표했습니다.</p></body></html>"
 RU = "<html><body><p>Библиотека объявила, что со следующего месяца будет открыта по выходным дольше.</p></body></html>"
 FR = "<html><body><p>La bibliothèque prolonge ses heures d’ouverture, “à la demande” des lecteurs.</p></body></html>"
 LEGACY = [

@@ -21,7 +21,8 @@ SENTENCE_LENGTH = 40
 MIN_LINKS = 2
 MAX_DEPTH = 200
 BLOCKS = frozenset(
-    "article aside center dd div dl dt footer form h1 h2 h3 h4 h5 h6 header li main nav ol p section table tbody td tr ul".split()
+    {"article", "aside", "center", "dd", "div", "dl", "dt", "footer", "form", "header", "li", "main", "nav", "ol", "p"}
+    | {"section", "table", "tbody", "td", "tr", "ul", "h1", "h2", "h3", "h4", "h5", "h6"}
 )
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
 # Empty ones that still separate text or hold a column.
@@ -39,8 +40,8 @@ Sums = tuple[int, int, int, int]
 
 def prune(root: HtmlElement) -> None:
     """Remove link lists, empty elements and scripts from a tree, in place."""
-    for element in _USELESS(root):  # type: ignore[union-attr]
-        remove(element)  # type: ignore[arg-type]
+    for element in _USELESS(root):
+        remove(element)
     etree.strip_tags(root, *INLINE)
     body = root.find("body")
     if body is not None:

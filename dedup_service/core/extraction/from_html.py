@@ -23,13 +23,13 @@ __all__ = ["MAX_HTML_BYTES", "extract", "warm_up"]
 MAX_HTML_BYTES = 10 << 20
 # With less text than this the pruned tree may have lost the page's own list: look at all of it.
 MIN_TEXT_CHARS = 100
+# What lxml and trafilatura raise, or may, on broken markup; MemoryError and signals pass.
+UNEXPECTED = (etree.LxmlError, ValueError, TypeError, AttributeError, LookupError, RecursionError, AssertionError)
 BINARY_SAMPLE_BYTES = 1024
 NUL_SHARE = 0.02
 
 
-def extract(
-    html: bytes | str, *, declared_encoding: str | None = None, max_bytes: int = MAX_HTML_BYTES
-) -> Extraction:
+def extract(html: bytes | str, *, declared_encoding: str | None = None, max_bytes: int = MAX_HTML_BYTES) -> Extraction:
     """Main text, title and metadata of a page, independent of its address.
 
     html: the body, decompressed; a str is taken as decoded already.
@@ -45,7 +45,7 @@ def extract(
         return Extraction(problem="not HTML: no markup" if text.strip() else "empty page")
     try:
         return _extract_text(text)
-    except (etree.LxmlError, ValueError, TypeError, AttributeError, LookupError, RecursionError, AssertionError) as error:
+    except UNEXPECTED as error:
         return Extraction(problem=f"extraction failed: {type(error).__name__}: {error}"[:300])
 
 

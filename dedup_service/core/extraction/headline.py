@@ -16,7 +16,9 @@ MAX_HEADLINES = 3
 SHORTEST_SHARE = 0.3
 MAX_TITLE_CHARS = 500
 _SEPARATOR = re.compile(r"\s*[_|｜·»]+\s*|\s+[-–—:]+\s+|\s*[-–—]+\s*(?=[^-–—_|｜]{2,12}$)")
-_SITE_WORD = re.compile(r"(?:网|网站|新闻|在线|频道|日报|晚报|时报|客户端|中文|\.(?:com|cn|net|org)|news|online)$", re.IGNORECASE)
+_SITE_WORD = re.compile(
+    r"(?:网|网站|新闻|在线|频道|日报|晚报|时报|客户端|中文|\.(?:com|cn|net|org)|news|online)$", re.IGNORECASE
+)
 
 
 def headline(root: HtmlElement, stated: str | None, site_name: str | None) -> str:

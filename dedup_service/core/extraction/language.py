@@ -24,9 +24,9 @@ SCRIPT_LANGUAGES = ("zh", "ja", "ko")
 
 def declared_language(root: HtmlElement, *stated: str | None) -> str | None:
     """The first well-formed tag of <html lang>, xml:lang and the stated ones (content-language, og:locale)."""
-    for value in (root.get("lang"), root.get("{http://www.w3.org/XML/1998/namespace}lang"), root.get("xml:lang"), *stated):
+    for value in (root.get("lang"), root.get("xml:lang"), *stated):
         if value and _TAG.fullmatch(value.strip()):
-            return value.strip().replace("_", "-")
+            return str(value).strip().replace("_", "-")
     return None
 
 

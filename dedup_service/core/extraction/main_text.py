@@ -17,7 +17,7 @@ __all__ = ["main_text", "warm_up"]
 @lru_cache(maxsize=1)
 def _trafilatura() -> Any:
     """The module, imported at the first page: 0.4 s that `--help` need not spend."""
-    import trafilatura  # noqa: PLC0415
+    import trafilatura
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
     return trafilatura
@@ -25,8 +25,8 @@ def _trafilatura() -> Any:
 
 @lru_cache(maxsize=1)
 def _options() -> Any:
-    """trafilatura's settings as one value: it would read them from its file for every page, 0.2 ms each time."""
-    from trafilatura.settings import Extractor  # noqa: PLC0415
+    """Settings of trafilatura as one value: it would read them from its file for every page, 0.2 ms each time."""
+    from trafilatura.settings import Extractor
 
     return Extractor(output_format="python", fast=True, comments=False, with_metadata=False, dedup=False)
 

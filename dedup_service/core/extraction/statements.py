@@ -81,8 +81,8 @@ def read_statements(root: HtmlElement) -> Statements:
     statements = Statements()
     for element in _STATING(root):
         if element.tag == "meta":
-            name = element.get("property") or element.get("name") or element.get("itemprop") or element.get("http-equiv")
-            _state(statements, name, element.get("content"))
+            names = (element.get(kind) for kind in ("property", "name", "itemprop", "http-equiv"))
+            _state(statements, next(filter(None, names), None), element.get("content"))
         elif element.tag == "link":
             if "canonical" in element.get("rel").lower().split():
                 statements.canonical_links.append(element.get("href").strip())

@@ -1,0 +1,66 @@
+"""Tests for what is taken out of a tree before the main text is looked for."""
+
+from lxml import html
+
+from dedup_service.core.extraction.boilerplate import prune
+from dedup_service.core.extraction.tree import parse
+
+SENTENCE = "这一段说明了旧码头为什么要在冬天到来之前完成重建，以及渔民们在施工期间可以使用哪些临时设施。"
+
+
+def pruned(body: str) -> str:
+    """The body after pruning, as markup."""
+    root = parse(f"<html><body>{body}</body></html>")
+    assert root is not None
+    prune(root)
+    return html.tostring(root.find("body"), encoding="unicode")
+
+
+def test_list_of_links() -> None:
+    """A list whose text is mostly links goes, its dates with it."""
+    assert (
+        pruned("<p>一</p><ul><li><a href=/1>菜价平稳</a> 3-1</li><li><a href=/2>步道贯通</a> 3-2</li></ul>")
+        == "<body><p>一</p></body>"
+    )
+
+
+def test_paragraph_with_links() -> None:
+    """A block that holds a sentence stays, with the links in it."""
+    block = f'<p>{SENTENCE}<a href="/1">码头</a><a href="/2">渔民</a></p>'
+    assert pruned(block) == f"<body>{block}</body>"
+
+
+def test_links_beside_an_article() -> None:
+    """Only the list goes where article and list share a block."""
+    article = f"<div><p>{SENTENCE}</p></div>"
+    assert (
+        pruned(f"<div>{article}<div><a href=/1>菜价平稳</a><a href=/2>步道贯通</a></div></div>")
+        == f"<body><div>{article}</div></body>"
+    )
+
+
+def test_single_link() -> None:
+    """One link is no list."""
+    assert "码头" in pruned('<p><a href="/1">码头</a></p>')
+
+
+def test_anchors_are_no_links() -> None:
+    """Named anchors, which lead nowhere, do not count."""
+    block = '<div><a name="1">第一节</a><a name="2">第二节</a></div>'
+    assert pruned(block) == f"<body>{block}</body>"
+
+
+def test_empty_elements_and_scripts() -> None:
+    """What shows no text goes, line breaks and cells stay, and the text around it too."""
+    body = "前<img src=a><script>1</script>中<br>后<div><span></span></div><table><tr><td></td><td>格</td></tr></table>"
+    assert pruned(body) == "<body>前中<br>后<table><tr><td></td><td>格</td></tr></table></body>"
+
+
+def test_inline_markup() -> None:
+    """Bold and coloured words are words."""
+    assert pruned("<p>旧<b>码</b><span>头</span></p>") == "<body><p>旧码头</p></body>"
+
+
+def test_beyond_the_depth_limit() -> None:
+    """What is nested too deep to be walked counts as text and stays."""
+    assert SENTENCE in pruned("<div>" * 250 + SENTENCE)

@@ -1,0 +1,172 @@
+"""Tests for HTML → extraction: what a reader would call the article, and a reason wherever there is none."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dedup_service.core.extraction import MAX_HTML_BYTES, Extraction, extract
+from tests.core.extraction.pages import PARAGRAPHS_EN, PARAGRAPHS_ZH, RELATED_ZH, news_page
+
+
+def test_chinese_article() -> None:
+    """A news page gives its article, headline and language, without menu, scripts and links."""
+    extraction = extract(news_page())
+    assert extraction.text == "\n".join(PARAGRAPHS_ZH)
+    assert extraction.title == "图书馆延长周末开放时间"
+    assert extraction.lang == "zh-CN"
+    assert extraction.problem is None
+
+
+def test_english_article() -> None:
+    """An English page keeps its paragraphs apart, one on a line."""
+    page = news_page(PARAGRAPHS_EN, title="Old pier to be rebuilt", site="Harbour Post", related=(), lang="en")
+    extraction = extract(page.replace("城市", "Town"))
+    assert extraction.text.splitlines()[-3:] == list(PARAGRAPHS_EN)
+    assert extraction.lang == "en"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "gb18030", "utf-16"])
+def test_bytes_are_text_under_their_encoding(encoding: str) -> None:
+    """The same page as bytes gives the same extraction."""
+    assert extract(news_page().encode(encoding), declared_encoding=encoding) == extract(news_page())
+
+
+def test_big5_page_that_declares_itself() -> None:
+    """A traditional page in Big5 is read by its own <meta>."""
+    text = "圖書館宣布下月起延長週末開放時間，讀者可以在館內停留到晚上十點，以方便白天上班的市民借閱圖書。"
+    page = news_page((text, text[::-1]), title="圖書館公告", site="南山報", related=(), head='<meta charset="big5">')
+    page = (
+        page.replace("首页", "首頁").replace("体育", "體育").replace("脚", "腳").replace("关", "關").replace("于", "於")
+    )
+    page = page.replace("们", "們").replace("联", "聯").replace("阅读", "閱讀").replace("相關", "相關")
+    assert text in extract(page.encode("big5hkscs")).text
+
+
+def test_encoding_declaration_inside_text() -> None:
+    """A str that still carries an XML encoding declaration is parsed all the same."""
+    page = '<?xml version="1.0" encoding="gbk"?>' + news_page()
+    assert PARAGRAPHS_ZH[0] in extract(page).text
+
+
+def test_nul_and_control_characters() -> None:
+    """NUL bytes and other control characters inside a page cost nothing but themselves."""
+    page = news_page().replace("图书馆", "图\x00书\x01馆\x0b").replace("<p>", "<p>&#0;&#x1;&#65535;&#31\ufffe")
+    assert PARAGRAPHS_ZH[1] in extract(page.encode()).text
+
+
+def test_link_lists_stay_out() -> None:
+    """Related articles, which differ from copy to copy, are no part of the text."""
+    text = extract(news_page()).text
+    assert not any(title in text for title in RELATED_ZH)
+
+
+def test_copies_in_different_frames_have_the_same_text() -> None:
+    """One article beside different lists of links is extracted the same twice."""
+    other = news_page(related=("秋季菜价平稳", "环城步道全线贯通", "新校区下月启用"), site="北河晚报")
+    assert extract(other).text == extract(news_page()).text
+
+
+def test_links_inside_sentences_stay() -> None:
+    """An article that links some of its words keeps them."""
+    linked = (
+        PARAGRAPHS_ZH[1]
+        .replace("问卷调查", '<a href="/survey">问卷调查</a>')
+        .replace("馆长", '<a href="/who">馆长</a>')
+    )
+    assert PARAGRAPHS_ZH[1] in extract(news_page((PARAGRAPHS_ZH[0], linked))).text
+
+
+def test_page_of_links_alone() -> None:
+    """A page that is nothing but a list of links gives the list rather than nothing."""
+    items = "".join(
+        f'<li><a href="/{n}">{title}，以及更多的本地消息</a></li>' for n, title in enumerate(RELATED_ZH * 3)
+    )
+    page = f"<html><head><title>本地消息</title></head><body><div><ul>{items}</ul></div></body></html>"
+    assert RELATED_ZH[2] in extract(page).text
+
+
+@pytest.mark.parametrize(
+    ("html", "problem"),
+    [
+        (b"", "empty page"),
+        ("", "empty page"),
+        ("  \n\t ", "empty page"),
+        (b"\x00\x00\x00", "not HTML: binary data"),
+        ("just words, no markup", "not HTML: no markup"),
+        (b'{"id": 7}', "not HTML: no markup"),
+        (b"%PDF-1.7 <p>text</p>", "not HTML: PDF data"),
+        (b"\x89PNG\r\n\x1a\n<p>", "not HTML: PNG data"),
+        (b"\x1f\x8b\x08\x00 <", "not HTML: gzip data"),
+        ("<html><head><title>t</title></head><body></body></html>", "no main text"),
+        ("<html><body><script>var a = 1;</script><img src=a.png></body></html>", "no main text"),
+        ("<!-- nothing -->", "empty page"),
+    ],
+)
+def test_pages_without_text(html: bytes | str, problem: str) -> None:
+    """A page without text says why instead of raising."""
+    extraction = extract(html)
+    assert (extraction.text, extraction.problem) == ("", problem)
+
+
+def test_page_without_text_keeps_its_title() -> None:
+    """What the head says is kept where the body says nothing."""
+    html = "<html><head><title>只有标题</title><meta name=keywords content=甲,乙></head><body></body></html>"
+    assert extract(html) == Extraction(title="只有标题", keywords=("甲", "乙"), lang="zh", problem="no main text")
+
+
+def test_page_above_the_limit() -> None:
+    """A page of 50 MB is not parsed; both numbers are named."""
+    extraction = extract(b"<p>" + b"a" * (50 << 20))
+    assert extraction.problem == f"page too large: {(50 << 20) + 3} bytes, limit {MAX_HTML_BYTES}"
+    assert extract("<p>" + "a" * 100, max_bytes=102).problem == "page too large: 103 characters, limit 102"
+
+
+def test_deep_nesting() -> None:
+    """Tens of thousands of nested elements are no recursion error."""
+    for tag in ("div", "span", "ul><li", "blockquote", "table><tr><td"):
+        html = "<html><body>" + f"<{tag}>" * 20_000 + PARAGRAPHS_ZH[0] + "</body></html>"
+        assert extract(html).problem is None or extract(html).problem
+
+
+def test_broken_markup() -> None:
+    """Unclosed and misplaced tags do not lose the article."""
+    page = news_page().replace("</p>", "").replace("</div>", "").replace("</body></html>", "")
+    assert PARAGRAPHS_ZH[0] in extract(page).text
+
+
+def test_page_inside_a_form() -> None:
+    """A page that lies in one form, as some frameworks write them, keeps its text."""
+    page = news_page().replace("<body>", '<body><form id="f">').replace("</body>", "</form></body>")
+    assert PARAGRAPHS_ZH[0] in extract(page).text
+
+
+ELEMENTS = "<p> </p> <div> </div> <li> <table><tr><td> <br> <svg> <script> <!-- <![CDATA[ <title> <h1> <frameset>"
+PIECES = [
+    "<body>",
+    "<?php",
+    "<x:y>",
+    "<a href=/>",
+    "<html lang=x>",
+    "<meta charset=gbk>",
+    "<link rel=canonical href=//>",
+]
+ODDITIES = ["<", ">", "<p a:b=1>", "&#0;", "&#xD800;", "\x00", "\ud800", "\ufffe", PARAGRAPHS_ZH[0]]
+JSON_LD = "<script type='application/ld+json'>{\"datePublished\":[1]}</script>"
+MARKUP = st.sampled_from([*ELEMENTS.split(), *PIECES, *ODDITIES, JSON_LD])
+
+
+@settings(max_examples=300)
+@example(["<html lang=x>", "<frameset>", "<body>"])
+@given(parts=st.lists(MARKUP | st.text(max_size=5), max_size=30))
+def test_no_markup_raises(parts: list[str]) -> None:
+    """Any markup gives text or a problem."""
+    extraction = extract("".join(parts))
+    assert bool(extraction.text) != bool(extraction.problem)
+
+
+@settings(max_examples=200)
+@given(data=st.binary(max_size=300), prefix=st.sampled_from([b"", b"<p>", b"<html><body>"]))
+def test_no_bytes_raise(data: bytes, prefix: bytes) -> None:
+    """Any bytes give text or a problem."""
+    extraction = extract(prefix + data)
+    assert bool(extraction.text) != bool(extraction.problem)
