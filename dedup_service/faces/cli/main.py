@@ -71,7 +71,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except SystemExit:  # click's answer to a closed pipe, whoever wrote into it
         _silence_stdout()
         return ExitCode.PIPE_CLOSED
     except ConfigurationError as error:

@@ -14,9 +14,13 @@ __all__ = ["MATCHING", "SPACE", "rule_of", "space_of", "with_options"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 SPACE = (
-    click.option("--scheme", type=click.Choice(list(SCHEMES)), default="twinsieve", show_default=True, help="Weighting scheme."),
+    click.option(
+        "--scheme", type=click.Choice(list(SCHEMES)), default="twinsieve", show_default=True, help="Weighting scheme."
+    ),
     click.option("--without", type=click.Choice(FACTORS), multiple=True, help="Factor of the scheme to leave out."),
-    click.option("--segmenter", type=click.Choice(["rjieba", "jieba"]), default="rjieba", show_default=True, help="For Chinese."),
+    click.option(
+        "--segmenter", type=click.Choice(["rjieba", "jieba"]), default="rjieba", show_default=True, help="For Chinese."
+    ),
     click.option("--idf", metavar="FILE", help="Table of `twinsieve idf build`. [default: jieba's]"),
     click.option("--user-words", metavar="FILE", help="Dictionary in jieba's format."),
 )

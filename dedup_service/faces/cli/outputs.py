@@ -100,7 +100,9 @@ class KeptFolder:
 
     def __init__(self, source: Path, target: Path) -> None:
         if target.resolve().is_relative_to(source.resolve()):
-            raise ConfigurationError(f"--kept {str(target)!r} lies in the input folder {str(source)!r}: name one outside")
+            raise ConfigurationError(
+                f"--kept {str(target)!r} lies in the input folder {str(source)!r}: name one outside"
+            )
         self._source, self._target = source, target
         target.mkdir(parents=True, exist_ok=True)
 

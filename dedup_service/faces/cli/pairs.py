@@ -7,7 +7,6 @@ meets an empty index and the rules are those of the stream, none of them written
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +14,6 @@ import msgspec
 
 from dedup_service.core.decision import Decider, Decision, score_of
 from dedup_service.core.entries import Entry
-from dedup_service.core.errors import ConfigurationError, RecordError
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.rule import rule_for
 from dedup_service.faces.cli.errors_file import BadRecords

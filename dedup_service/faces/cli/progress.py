@@ -16,8 +16,8 @@ def progress(name: str, size_bytes: int | None) -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield _nothing
         return
-    from rich.console import Console  # noqa: PLC0415 - not wanted off a terminal
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (
         TextColumn("{task.description}"),

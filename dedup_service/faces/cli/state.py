@@ -36,8 +36,8 @@ def _plain(info: StateInfo) -> dict[str, Any]:
 
 
 def _print(folder: str, info: StateInfo) -> None:
-    from rich.console import Console  # noqa: PLC0415 - 60 ms that --json need not spend
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     table = Table(title=folder, title_justify="left", show_header=False)
     table.add_column("what")

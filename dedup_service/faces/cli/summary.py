@@ -40,8 +40,8 @@ class Summary:
 
     def print_table(self, **facts: Any) -> None:
         """Write the table to stderr, with `facts` below the counts."""
-        from rich.console import Console  # noqa: PLC0415 - 60 ms that machines need not spend
-        from rich.table import Table  # noqa: PLC0415
+        from rich.console import Console
+        from rich.table import Table
 
         table = Table(title=f"{self.pages:,} pages", title_justify="left", show_header=False)
         table.add_column("what")

@@ -21,6 +21,9 @@ from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTE
 
 __all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
 
+CHUNK_BYTES = 2**16
+GZIP = b"\x1f\x8b"
+SEPARATOR = b"\r\n\r\n"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -54,8 +57,11 @@ class WarcRecord:
             record = next(iter(ArchiveIterator(io.BytesIO(self.raw))))
             url = record.rec_headers.get_header("WARC-Target-URI")
             body = record.content_stream().read(MAX_PAGE_BYTES + 1)
+            missing = _missing_bytes(record)
         except (ArchiveLoadFailed, StopIteration, OSError, EOFError, ValueError) as error:
             raise RecordError(f"not a readable WARC record: {error!r}") from None
+        if missing and len(body) <= MAX_PAGE_BYTES:
+            raise RecordError(f"the WARC record breaks off: {missing:,} bytes of its Content-Length are missing")
         if not url:
             raise RecordError("the WARC record has no WARC-Target-URI")
         name = record.rec_headers.get_header("WARC-Record-ID") or url
@@ -99,6 +105,10 @@ def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
                 offset, size = archive.get_record_offset(), archive.get_record_length()
                 if wanted:
                     yield WarcRecord(number, offset, size, _piece(bytes_again, offset, size))
+                offset += size
+            bytes_again.seek(offset)
+            if bytes_again.read(CHUNK_BYTES).strip():  # warcio ends in silence where a gzip member is cut short
+                yield BrokenWarc(number + 1, offset, "a record that is cut short, or none")
         except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
             yield BrokenWarc(number + 1, offset, " ".join(str(error).split()) or type(error).__name__)
 
@@ -122,4 +132,13 @@ def _piece(stream: BinaryIO, offset: int, size: int) -> bytes:
     if size > MAX_RECORD_BYTES:
         return b""
     stream.seek(offset)
-    return stream.read(size)
+    piece = stream.read(size)
+    # The length that warcio gives for a record that is not compressed leaves out the two line ends after it.
+    return piece if piece.startswith(GZIP) or stream.read(len(SEPARATOR)) != SEPARATOR else piece + SEPARATOR
+
+
+def _missing_bytes(record: Any) -> int:
+    """Bytes that the record announces and does not have, once its content was read."""
+    while record.raw_stream.read(CHUNK_BYTES):
+        pass
+    return int(getattr(record.raw_stream, "limit", 0))

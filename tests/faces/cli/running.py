@@ -6,10 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-WORDS = (
-    "harbour council bridge river opened morning ferry market school teacher garden winter library train station "
-    "repair budget meeting weather storm island festival music bakery farmer orchard museum painter stadium runner"
-).split()
+WORDS = ["harbour", "council", "bridge", "river", "opened", "morning", "ferry", "market", "school", "teacher", "garden", "winter", "library", "train", "station", "repair", "budget", "meeting", "weather", "storm", "island", "festival", "music", "bakery", "farmer", "orchard", "museum", "painter", "stadium", "runner"]
 
 
 class Ran(NamedTuple):

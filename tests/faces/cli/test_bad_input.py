@@ -27,7 +27,7 @@ BAD_LINES = {
 
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
 def test_a_bad_line_is_reported_with_its_number_and_the_stream_goes_on(cli: Cli, tmp_path: Path, line: bytes) -> None:
-    """stderr and the errors file name line 2; lines 1 and 3 have verdicts; the code is 3."""
+    """Stderr and the errors file name line 2; lines 1 and 3 have verdicts; the code is 3."""
     path, errors = write_lines(tmp_path / "pages.jsonl", [page(1), line, page(3)]), tmp_path / "errors.jsonl"
     ran = cli("filter", path, "--errors", errors, "--quiet")
     assert ran.code == 3

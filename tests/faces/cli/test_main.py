@@ -55,7 +55,11 @@ def test_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
     [
         (ConfigurationError("k is 9, at most 7"), 2, "twinsieve: k is 9, at most 7"),
         (StateError("state is of space a, not b"), 1, "twinsieve: state is of space a, not b"),
-        (OSError(errno.ENOSPC, "No space left on device", "out.jsonl"), 1, "twinsieve: out.jsonl: No space left on device"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "out.jsonl"),
+            1,
+            "twinsieve: out.jsonl: No space left on device",
+        ),
         (KeyboardInterrupt(), 130, ""),
         (ModuleNotFoundError("no scrapy", name="scrapy.http"), 2, "pip install 'twinsieve[scrapy]'"),
     ],

@@ -13,7 +13,6 @@ import pytest
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.faces.cli.outputs import OutputError, OutputFile, check_distinct
 
-
 APPENDING = "from dedup_service.faces.cli.outputs import OutputFile; OutputFile(chr(45)).write([bytes(5000)])"
 
 

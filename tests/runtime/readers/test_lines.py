@@ -1,0 +1,77 @@
+"""Lines in bounded memory, and a sign where the next has not come."""
+
+import io
+import os
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.runtime.readers import lines as lines_module
+from dedup_service.runtime.readers.lines import Line, read_lines
+
+
+@given(st.binary(max_size=200), st.integers(1, 300))
+def test_lines_are_those_of_the_bytes(data: bytes, limit: int) -> None:
+    """Together the uncut lines are the input; a line is cut where it is longer than the limit."""
+    lines = list(read_lines(io.BytesIO(data), limit))
+    expected = data.split(b"\n")
+    whole = [part + b"\n" for part in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
+    assert [line.number for line in lines if line] == list(range(1, len(whole) + 1))
+    assert [line.raw for line in lines if line and not line.cut] == [part for part in whole if len(part) <= limit]
+    assert all(part.startswith(line.raw) for line, part in zip(lines, whole, strict=True) if line)
+
+
+def test_a_long_line_is_not_held() -> None:
+    """Sixty-four megabytes without a line end pass in the memory of a few chunks."""
+    size = 64 * lines_module.CHUNK_BYTES
+    tracemalloc.start()
+    try:
+        stream = io.BufferedReader(Zeros(size))
+        found = list(read_lines(stream, 2 * lines_module.CHUNK_BYTES))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [(line.number, line.cut) for line in found if line] == [(1, True)]
+    assert peak < 8 * lines_module.CHUNK_BYTES
+
+
+class Zeros(io.RawIOBase):
+    """As many zero bytes as asked for."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill the buffer."""
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        count = min(len(view), self._left)
+        view[:count] = bytes(count)
+        self._left -= count
+        return count
+
+
+def test_a_pipe_says_when_nothing_is_waiting() -> None:
+    """None comes exactly where a read would block; what comes later is read as if it had been there."""
+    reading, writing = os.pipe()
+    os.write(writing, b"one\ntwo\nthr")
+    with os.fdopen(reading, "rb", buffering=0) as stream:
+        found = read_lines(stream, 100)
+        assert [next(found), next(found), next(found)] == [Line(1, b"one\n"), Line(2, b"two\n"), None]
+        os.write(writing, b"ee\n")
+        assert next(found) == Line(3, b"three\n")
+        os.close(writing)
+        assert list(found) in ([], [None])
+
+
+def test_a_wait_that_says_no_ends_the_reading() -> None:
+    """Where a signal came, the input counts as finished."""
+    reading, writing = os.pipe()
+    os.write(writing, b"one\n")
+    with os.fdopen(reading, "rb", buffering=0) as stream:
+        assert list(read_lines(stream, 100, wait=lambda _: False)) == [Line(1, b"one\n"), None]
+    os.close(writing)
