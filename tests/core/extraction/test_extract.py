@@ -128,6 +128,14 @@ def test_deep_nesting() -> None:
         assert extract(html).problem is None or extract(html).problem
 
 
+def test_more_elements_than_an_article_has() -> None:
+    """A huge table gives all of its text, and does so at once."""
+    rows = "".join(f"<tr><td>第{n}行</td><td>{n * 7}</td></tr>" for n in range(10_000))
+    lines = extract(f"<html><body><table>{rows}</table></body></html>").text.splitlines()
+    assert lines[:2] == ["第0行", "0"]
+    assert len(lines) == 20_000
+
+
 def test_broken_markup() -> None:
     """Unclosed and misplaced tags do not lose the article."""
     page = news_page().replace("</p>", "").replace("</div>", "").replace("</body></html>", "")
