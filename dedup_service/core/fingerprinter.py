@@ -14,7 +14,6 @@ from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.hashing import mix64, word_hasher
 from dedup_service.core.idf import IdfTable
 from dedup_service.core.lexicon import Lexicon
-from dedup_service.core.memory import Memory
 from dedup_service.core.metadata import pack
 from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import body_hash, fold, letters
@@ -47,9 +46,8 @@ class Fingerprinter:
     def __init__(self, space: Space, segmenter: Segmenter, lexicon: Lexicon, idf: IdfTable) -> None:
         self.space = space
         self.space_id = space.space_id
-        self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs)
         hash_word, bits = word_hasher(space.scheme.hash), space.bits
-        self._hashes: Memory[str, int] = Memory(lambda word: hash_word(word, bits))
+        self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
         """Return `page` with its fingerprint, the hash of its body, its metadata and, if it cannot be judged, why."""
@@ -95,8 +93,7 @@ class Fingerprinter:
         if self.space.scheme.name == "seed-java":
             return seed_java(page.text, bits=self.space.bits)
         table = self._table(page, folded)
-        hashes = [self._hashes[word] for word in table.words]
-        return simhash(hashes, self.space.scheme.weigh(table), bits=self.space.bits)
+        return simhash(table.hashes, self.space.scheme.weigh(table), bits=self.space.bits)
 
     def _body(self, seen: npt.NDArray[np.uint32]) -> int | None:
         hashes = distinct_ngrams(seen, self.space.shingle)

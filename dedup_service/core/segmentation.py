@@ -10,6 +10,7 @@ of unspaced scripts overlap and are the one exception.
 Source: Unicode Standard Annex 29 (word boundaries); part-of-speech tags are jieba's (ICTCLAS style).
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from itertools import pairwise
@@ -32,8 +33,11 @@ __all__ = [
 SEGMENTERS = ("rjieba", "jieba")
 UNKNOWN = "x"
 USER_FREQUENCY = 100_000
-_HAN = regex.compile(r"\p{Han}")
-_KANA = regex.compile(r"[\p{Hiragana}\p{Katakana}]")
+# Plain ranges in `re`, which finds them ten times faster than properties in `regex`; the middle dot of
+# foreign names in Chinese is no kana.
+_HAN = re.compile("[\u4e00-\u9fff\u3400-\u4dbf\U00020000-\U0003ffff]")
+_KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+KANA_SHARE = 5  # Japanese has at least one kana to five Chinese characters; a brand name in Chinese text does not
 _BOUNDARY = regex.compile(r"(?w)\b")
 _UNSPACED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Hiragana}\p{Katakana}\p{Han}]+")
 
@@ -88,7 +92,10 @@ class ScriptSegmenter:
         return self._of(text).tag(text)
 
     def _of(self, text: str) -> Segmenter:
-        return self._chinese if _HAN.search(text) and not _KANA.search(text) else self._other
+        if _HAN.search(text) is None:
+            return self._other
+        japanese = _KANA.search(text) and KANA_SHARE * len(_KANA.findall(text)) >= len(_HAN.findall(text))
+        return self._other if japanese else self._chinese
 
 
 class _Rjieba:
@@ -131,7 +138,7 @@ class _Jieba:
 
 def chinese_segmenter(name: str, user_words: Mapping[str, str] | None = None) -> Segmenter:
     """Return the segmenter `name` (rjieba or jieba) with the words of a user's dictionary (word → tag)."""
-    makers: dict[str, type[_Rjieba] | type[_Jieba]] = {"rjieba": _Rjieba, "jieba": _Jieba}
+    makers: dict[str, type[_Rjieba | _Jieba]] = {"rjieba": _Rjieba, "jieba": _Jieba}
     if name not in makers:
         raise ConfigurationError(f"the Chinese segmenter is one of {', '.join(SEGMENTERS)}, got {name!r}")
     return makers[name](user_words or {})

@@ -16,6 +16,7 @@ def table() -> WordTable:
     """Three words: a noun of the title, a marked verb, another word."""
     return WordTable(
         words=["大桥", "通车", "来自五湖四海"],
+        hashes=[1, 2, 3],
         counts=np.array([4, 1, 3], dtype=np.int64),
         idf=np.array([2.0, 5.0, 3.0]),
         in_title=np.array([True, False, False]),
@@ -66,7 +67,9 @@ def test_zhang2020_can_add_its_factors() -> None:
 
 def test_words_of_one_length_weigh_the_same() -> None:
     """The length factor is 1 for all where no word is longer than another."""
-    short = WordTable(["ab", "cd"], np.array([1, 1]), np.ones(2), np.zeros(2, bool), np.zeros(2, bool), ["", ""])
+    short = WordTable(
+        ["ab", "cd"], [1, 2], np.array([1, 1]), np.ones(2), np.zeros(2, bool), np.zeros(2, bool), ["", ""]
+    )
     assert factors.minmax_length(short).tolist() == [1.0, 1.0]
 
 

@@ -1,0 +1,197 @@
+"""Claim: a crawl of real pages is bound by extraction, and the event loop stays free (lag p99 at most 20 ms).
+
+Serves HTML files on localhost from a process of its own, crawls them with the `site` spider at full speed, and
+measures from inside the crawl how late the event loop is: a task sleeps 5 ms again and again, and whatever it
+oversleeps is lag. What the worker processes spend where is measured apart, in this process, on a sample.
+
+    python -m benchmarks.crawl FOLDER [--processes 2] [--links] [--json]
+
+FOLDER holds *.html. --links: extract and schedule links of every page as well; robots.txt forbids all that are
+not pages of the folder, so nothing else is fetched. Deterministic but for the machine's load, which is printed.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import os
+import re
+import resource
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.connection import Connection
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from crawler.cli.report import summary_of
+
+TICK_S = 0.005
+PER_INDEX = 100
+SAMPLE = 200
+ROBOTS = b"User-agent: *\nAllow: /page/\nAllow: /index/\nAllow: /$\nDisallow: /\n"
+
+
+class LoopLag:
+    """Measures how late a loop is: connect it to a crawler, read `percentiles_ms` afterwards."""
+
+    def __init__(self) -> None:
+        self._lags: list[float] = []
+        self._task: asyncio.Task[None] | None = None
+        self._pages_before_measuring = 20  # start-up is not the crawl
+
+    def connect(self, crawler: Any) -> None:
+        """Start with the spider's first pages, stop with the spider."""
+        from dedup_service.scrapy import page_judged
+        from scrapy import signals
+
+        crawler.signals.connect(self._page, signal=page_judged, weak=False)
+        crawler.signals.connect(self._stop, signal=signals.spider_closed, weak=False)
+
+    def percentiles_ms(self) -> dict[str, float]:
+        """p50, p90, p99 and the maximum of the lag."""
+        lags = np.array(self._lags) * 1000
+        return {name: round(float(np.percentile(lags, q)), 2) for name, q in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))}
+
+    def _page(self) -> None:
+        self._pages_before_measuring -= 1
+        if self._pages_before_measuring == 0:
+            self._task = asyncio.ensure_future(self._measure())
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _measure(self) -> None:
+        while True:
+            asked = perf_counter()
+            await asyncio.sleep(TICK_S)
+            self._lags.append(max(0.0, perf_counter() - asked - TICK_S))
+
+
+def site(folder: Path) -> dict[str, Path | bytes]:
+    """Return what is served: index pages that link to the files, and the files."""
+    files = sorted(folder.rglob("*.html"))
+    pages: dict[str, Path | bytes] = {f"/page/{path.stem}.html": path for path in files}
+    starts = range(0, len(files), PER_INDEX)
+    pages["/robots.txt"] = ROBOTS
+    pages["/"] = _index(f"/index/{start}" for start in starts)
+    for start in starts:
+        pages[f"/index/{start}"] = _index(f"/page/{path.stem}.html" for path in files[start : start + PER_INDEX])
+    return pages
+
+
+def _index(links: Iterator[str]) -> bytes:
+    return ("<html><body>" + "".join(f'<p><a href="{link}">{link}</a></p>' for link in links) + "</body></html>").encode()
+
+
+def _serve(folder: Path, ready: Connection) -> None:
+    pages = site(folder)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            found = pages.get(self.path.partition("?")[0])
+            body = found.read_bytes() if isinstance(found, Path) else found or b"not found"
+            self.send_response(404 if found is None else 200)
+            self.send_header("Content-Type", "text/plain" if self.path == "/robots.txt" else "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    ready.send(server.server_port)
+    server.serve_forever()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """Serve the folder from another process; the address of its home page."""
+    here, there = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=_serve, args=(folder, there), daemon=True)
+    process.start()
+    try:
+        yield f"http://127.0.0.1:{here.recv()}/"
+    finally:
+        process.terminate()
+        process.join()
+
+
+def crawl(url: str, processes: int, *, links: bool) -> dict[str, Any]:
+    """Crawl the site at full speed; Scrapy's numbers, the loop's lag, processor seconds of this process."""
+    from crawler.running import project_settings, run_site
+
+    lag = LoopLag()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {
+            "DOWNLOAD_DELAY": 0,
+            "AUTOTHROTTLE_ENABLED": False,
+            "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
+            "LOG_LEVEL": "ERROR",
+            "NEARDUP_PROCESSES": processes,
+            "NEARDUP_STATE": f"{folder}/state",
+            "FEEDS": {f"{folder}/pages.jsonl": {"format": "jsonlines"}},
+        }
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        outcome = run_site(project_settings(settings), {"urls": url, "depth": 0 if links else 2}, (lag.connect,))
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    crawled = summary_of(outcome.stats, outcome.seconds)
+    return {**crawled, "loop_lag_ms": lag.percentiles_ms(), "main_process_cpu_s": round(spent, 2)}
+
+
+def shares(folder: Path) -> dict[str, float]:
+    """Milliseconds a page, by step, of what a worker does and of the decision, on a sample in this process."""
+    from dedup_service.core.extraction import extract, to_page
+    from dedup_service.runtime.embedded import NearDuplicateFilter
+    from dedup_service.runtime.resources import build_fingerprinter
+
+    files = sorted(folder.rglob("*.html"))
+    sample = files[:: max(1, len(files) // SAMPLE)]
+    prepare = build_fingerprinter().prepare
+    spent = dict.fromkeys(("extraction", "fingerprint", "decision"), 0.0)
+    with tempfile.TemporaryDirectory() as state, NearDuplicateFilter.open(state) as sieve:
+        for number, path in enumerate([*sample[:5], *sample]):
+            html, started = path.read_bytes(), perf_counter()
+            page = to_page(extract(html, declared_encoding="text/html"), f"http://localhost/{number}.html")
+            extracted = perf_counter()
+            prepared = prepare(page)
+            fingerprinted = perf_counter()
+            sieve.decide_many([prepared])
+            if number >= 5:  # the first ones load dictionaries
+                times = (extracted - started, fingerprinted - extracted, perf_counter() - fingerprinted)
+                spent = {step: spent[step] + time for step, time in zip(spent, times, strict=True)}
+    return {step: round(1000 * seconds / len(sample), 3) for step, seconds in spent.items()}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=re.split(r"\n\n", __doc__ or "")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--links", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    load = os.getloadavg()[0]
+    by_step = shares(options.folder)
+    with served(options.folder) as url:
+        measured = crawl(url, options.processes, links=options.links)
+    measured |= {"ms_per_page_by_step": by_step, "processes": options.processes, "cores": os.cpu_count(), "load_before": round(load, 2)}
+    if options.json:
+        json.dump(measured, sys.stdout)
+        return
+    for name, value in measured.items():
+        print(f"{name:22} {value}")
+
+
+if __name__ == "__main__":
+    main()
