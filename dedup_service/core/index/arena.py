@@ -7,7 +7,6 @@ up to four tables, whose first number stands in the crowded bucket's header; its
 Source: Wang and Wang 2019, "4 x 12" second hash level of a bucket above (1 + 2) x the average.
 """
 
-# ruff: noqa: PLR0917 - kernels take their arrays by position
 import numpy as np
 
 from dedup_service.core.index.layout import (

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.index.inlined import inlined
-from dedup_service.core.index.popcount import popcount
+from dedup_service.core.index.instructions import popcount
 
 __all__ = [
     "BLOCK_BITS",

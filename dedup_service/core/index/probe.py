@@ -6,11 +6,11 @@ other 48 bits, with the radius that is left. See `layout` for why this misses no
 Invariant: probing changes no entry; only the work counters move.
 """
 
-# ruff: noqa: PLR0917 - kernels take their arrays by position
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.index.inlined import inlined
+from dedup_service.core.index.instructions import popcount, prefetch
 from dedup_service.core.index.layout import (
     BLOCK_BITS,
     BUCKETS,
@@ -23,6 +23,7 @@ from dedup_service.core.index.layout import (
     SUB_BITS,
     Arrays,
     Fingerprints,
+    Headers,
     Integers,
     home_bucket,
     remaining_bits,
@@ -31,7 +32,6 @@ from dedup_service.core.index.layout import (
     tables_for,
     tolerance,
 )
-from dedup_service.core.index.popcount import popcount
 from dedup_service.core.index.scan import STRIDE, count_within
 from dedup_service.core.kernels import kernel
 
@@ -54,6 +54,13 @@ def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) 
         found += 1
         row = int(following[row])
     return found
+
+
+@inlined
+def fetch_neighbours(home: int, bits: int, headers: Headers, stored: Fingerprints) -> None:
+    """Ask for the first entries of the buckets one bit away from `home`, all at once."""
+    for bit in range(bits):
+        prefetch(stored, int(headers[home ^ (1 << bit), START]) * QUANTUM)
 
 
 @inlined
@@ -115,13 +122,14 @@ def probe_all(fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Int
     Returns the number of candidates in all. Where that exceeds the room of the output, the output is
     incomplete and the caller probes again with more.
     """
-    headers, counters = arrays[0], arrays[5]
+    headers, stored, counters = arrays[0], arrays[1], arrays[5]
     found = 0
     for query in range(len(fingerprints)):
         fingerprint = fingerprints[query]
         counters[PROBES] += 1
         for table in range(tables_for(radius)):
             home = home_bucket(fingerprint, table)
+            fetch_neighbours(home, BLOCK_BITS * tolerance(radius, table), headers, stored)
             for near in range(1 + BLOCK_BITS * tolerance(radius, table)):
                 bucket = home if near == 0 else home ^ (1 << (near - 1))
                 child = int(headers[bucket, CHILD])

@@ -7,8 +7,8 @@ second pass, entry by entry, runs where the count was not zero, which is rare.
 import numpy as np
 
 from dedup_service.core.index.inlined import inlined
+from dedup_service.core.index.instructions import popcount
 from dedup_service.core.index.layout import Fingerprints
-from dedup_service.core.index.popcount import popcount
 
 __all__ = ["STRIDE", "count_within", "position_of"]
 

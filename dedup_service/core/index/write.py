@@ -5,7 +5,6 @@ reclaimed when the arena is laid out anew (`arena`).
 Invariant: a fingerprint stands once in every leaf bucket that `leaves_of` names, in no other.
 """
 
-# ruff: noqa: PLR0917 - kernels take their arrays by position
 import numpy as np
 
 from dedup_service.core.index.chains import free_row, join_chain, leave_chain, take_row
