@@ -6,8 +6,10 @@ body holds both it and a marker word; markers are looked for before stop words l
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +22,8 @@ __all__ = ["WordCounter", "WordNeeds", "WordTable"]
 
 MODAL_PARTICLE = "y"
 MOST_KNOWN = 300_000  # words remembered before all are forgotten: some 60 MB
+
+Facts: TypeAlias = tuple[int, float] | tuple[()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +47,7 @@ class WordTable:
     """
 
     words: list[str]
-    hashes: list[int]
+    hashes: Sequence[int]
     counts: npt.NDArray[np.int64]
     idf: npt.NDArray[np.float64]
     in_title: npt.NDArray[np.bool_]
@@ -74,7 +78,7 @@ class WordCounter:
         self._needs = needs
         self._hash_word = hash_word
         self._markers = Markers(lexicon.markers, segmenter.cut)
-        self._known: dict[str, tuple[int, float] | None] = {}
+        self._known: dict[str, Facts] = {}
 
     def table(self, title: str, body: str) -> WordTable:
         """Segment a folded title and body and return their words."""
@@ -86,20 +90,19 @@ class WordCounter:
             title_segments, title_tags = self._segments(title)
             tags = title_tags | tags
             title_words.update(title_segments)
-            counts.update(sorted(title_words - counts.keys()))
-        known = self._facts(counts)
-        rows = [(word, count, facts) for word, count in counts.items() if (facts := known[word]) is not None]
-        if tags:
-            rows = [row for row in rows if tags[row[0]] != MODAL_PARTICLE]
-        words = [word for word, _, _ in rows]
+            counts.update(sorted(word for word in title_words if word not in counts))
+        facts = self._facts(counts)
+        words = [word for word in compress(counts, facts) if tags.get(word) != MODAL_PARTICLE]
+        hashes, idf = zip(*map(self._known.__getitem__, words), strict=True) if words else ((), ())
+        size = len(words)
         return WordTable(
             words=words,
-            hashes=[facts[0] for _, _, facts in rows],
-            counts=np.array([count for _, count, _ in rows], dtype=np.int64),
-            idf=np.array([facts[1] for _, _, facts in rows], dtype=np.float64),
-            in_title=np.array([word in title_words for word in words], dtype=np.bool_),
-            marked=np.array([word in marked for word in words], dtype=np.bool_),
-            tags=[tags.get(word, "") for word in words],
+            hashes=hashes,
+            counts=np.fromiter(map(counts.__getitem__, words), dtype=np.int64, count=size),
+            idf=np.array(idf, dtype=np.float64),
+            in_title=np.fromiter(map(title_words.__contains__, words), dtype=np.bool_, count=size),
+            marked=np.fromiter(map(marked.__contains__, words), dtype=np.bool_, count=size),
+            tags=[tags.get(word, "") for word in words] if tags else [""] * size,
         )
 
     def _segments(self, text: str) -> tuple[list[str], dict[str, str]]:
@@ -113,16 +116,17 @@ class WordCounter:
             return {word for word in segments if self._markers.inside(word)}
         return self._markers.marked(segments) if self._needs.marker_by == "sentence" else set()
 
-    def _facts(self, words: Mapping[str, int]) -> dict[str, tuple[int, float] | None]:
-        """What is known of every word there is, `words` among them."""
-        known = self._known
-        if len(known) > MOST_KNOWN:
-            known.clear()
-        for word in [word for word in words if word not in known]:
-            known[word] = self._look_up(word)
-        return known
+    def _facts(self, words: Mapping[str, int]) -> list[Facts]:
+        """Hash and idf of each of `words`, () where it is no feature; looked up without a Python loop."""
+        facts = list(map(self._known.get, words))
+        if None in facts:
+            if len(self._known) > MOST_KNOWN:
+                self._known.clear()
+            self._known.update((word, self._look_up(word)) for word in words if word not in self._known)
+            facts = [self._known[word] for word in words]
+        return cast("list[Facts]", facts)
 
-    def _look_up(self, word: str) -> tuple[int, float] | None:
-        """The hash and idf of a word that is a feature, else None."""
+    def _look_up(self, word: str) -> Facts:
+        """The hash and idf of a word that is a feature, else nothing."""
         feature = len(word) >= self._needs.least_chars and word not in self._stop_words
-        return (self._hash_word(word), self._idf.of(word)) if feature and any(map(str.isalnum, word)) else None
+        return (self._hash_word(word), self._idf.of(word)) if feature and any(map(str.isalnum, word)) else ()
