@@ -1,5 +1,6 @@
 """`twinsieve fingerprint`: one line of JSON for each text."""
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -42,7 +43,7 @@ def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **option
 
 def _read(files: tuple[str, ...]) -> Iterator[str]:
     for name in files:
-        raw = click.get_binary_stream("stdin").read() if name == "-" else Path(name).read_bytes()
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         try:
             yield raw.decode()
         except UnicodeDecodeError as error:

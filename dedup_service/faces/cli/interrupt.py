@@ -44,7 +44,7 @@ class Interrupt:
     def wait(self, descriptor: int) -> bool:
         """Block until `descriptor` has input or a signal comes; False after a signal."""
         if self.code is None:
-            select.select([descriptor, self._bell], [], [])
+            select.select([descriptor, self._bell.fileno()], [], [])
         return self.code is None
 
     def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature

@@ -74,26 +74,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except SystemExit:  # click's answer to a closed pipe, whoever wrote into it
         _silence_stdout()
         return ExitCode.PIPE_CLOSED
-    except ConfigurationError as error:
-        return _fail(str(error), ExitCode.USAGE)
-    except TwinsieveError as error:
-        return _fail(str(error), ExitCode.FAILED)
-    except OSError as error:
-        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", ExitCode.FAILED)
-    except ModuleNotFoundError as error:
-        return _missing(error)
+    except (TwinsieveError, OSError, ModuleNotFoundError) as error:
+        click.echo(f"twinsieve: {_message(error)}", err=True)
+        return ExitCode.USAGE if isinstance(error, ConfigurationError | ModuleNotFoundError) else ExitCode.FAILED
     return code if isinstance(code, int) else ExitCode.DONE
 
 
-def _fail(message: str, code: ExitCode) -> int:
-    click.echo(f"twinsieve: {message}", err=True)
-    return code
-
-
-def _missing(error: ModuleNotFoundError) -> int:
+def _message(error: TwinsieveError | OSError | ModuleNotFoundError) -> str:
+    """Say in one line what went wrong; a missing module that no extra would bring is raised again."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'input or output'}: {error.strerror or error}"
+    if not isinstance(error, ModuleNotFoundError):
+        return str(error)
     if (error.name or "").partition(".")[0] not in {"scrapy", "twisted"}:
         raise error
-    return _fail("this command needs Scrapy: pip install 'twinsieve[scrapy]'", ExitCode.USAGE)
+    return "this command needs Scrapy: pip install 'twinsieve[scrapy]'"
 
 
 def _silence_stdout() -> None:

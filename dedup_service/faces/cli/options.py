@@ -38,7 +38,7 @@ MATCHING = (
 """What makes a match."""
 
 
-def with_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
     """Return the decorator that adds `options` in the order in which help lists them."""
 
     def add(function: F) -> F:

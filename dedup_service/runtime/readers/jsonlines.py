@@ -111,10 +111,13 @@ def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
 
 def _with_stated(page: Page, line: PageLine) -> Page:
     """What the line states beside the HTML goes before what extraction found in it."""
-    stated = {name: getattr(line, name) for name in ("title", "lang", "date", "site_name")}
-    lists = {name: getattr(line, name) for name in ("keywords", "tags", "references")}
     return replace(
         page,
-        **{name: value for name, value in stated.items() if value},
-        **{name: tuple(value) for name, value in lists.items() if value},
+        title=line.title or page.title,
+        lang=line.lang or page.lang,
+        date=line.date or page.date,
+        site_name=line.site_name or page.site_name,
+        keywords=tuple(line.keywords or page.keywords),
+        tags=tuple(line.tags or page.tags),
+        references=tuple(line.references or page.references),
     )

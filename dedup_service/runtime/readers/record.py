@@ -14,7 +14,7 @@ from dedup_service.core.page import Page
 __all__ = ["MAX_PAGE_BYTES", "MAX_RECORD_BYTES", "Extract", "Record"]
 
 MAX_RECORD_BYTES = 300 * 2**20
-"""A longer record is not held in memory: it is reported as bad. Twice what a 50-MB page takes with every character escaped."""
+"""A longer record is not held in memory: it is reported as bad. A 50-MB page with every character escaped fits."""
 
 MAX_PAGE_BYTES = MAX_HTML_BYTES
 """A longer text is, like longer HTML, a page that cannot be judged: kept, with the reason."""

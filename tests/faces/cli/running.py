@@ -6,7 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-WORDS = ["harbour", "council", "bridge", "river", "opened", "morning", "ferry", "market", "school", "teacher", "garden", "winter", "library", "train", "station", "repair", "budget", "meeting", "weather", "storm", "island", "festival", "music", "bakery", "farmer", "orchard", "museum", "painter", "stadium", "runner"]
+WORDS = (
+    *("harbour", "council", "bridge", "river", "opened", "morning", "ferry", "market", "school", "teacher"),
+    *("garden", "winter", "library", "train", "station", "repair", "budget", "meeting", "weather", "storm"),
+    *("island", "festival", "music", "bakery", "farmer", "orchard", "museum", "painter", "stadium", "runner"),
+)
 
 
 class Ran(NamedTuple):

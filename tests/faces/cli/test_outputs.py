@@ -32,7 +32,7 @@ def test_a_batch_that_does_not_fit_leaves_nothing_of_itself(tmp_path: Path) -> N
     path = tmp_path / "verdicts.jsonl"
     with OutputFile(str(path)) as output, files_end_at(1000):
         output.write([b"first\n", b"second\n"])
-        with pytest.raises(OutputError, match="verdicts.jsonl: File too large"):
+        with pytest.raises(OutputError, match=r"verdicts\.jsonl: File too large"):
             output.write([b"x" * 700 + b"\n", b"y" * 700 + b"\n"])
         output.write([b"third\n"])
     assert path.read_bytes() == b"first\nsecond\nthird\n"
