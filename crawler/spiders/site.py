@@ -1,24 +1,26 @@
 """Walk a site from its start URLs, by links or by its sitemap, and give an item for every page kept.
 
-How: pages come judged and extracted by the add-on; the spider makes items of them and finds the next ones.
+How: pages come judged and extracted by the add-on; the spider makes items of them and has their links read in a
+process of its own, so that the event loop parses no HTML. Where the filter found no article, the item holds all text.
 A page that names another address as its canonical one is followed there, at no cost in depth, unless
 that address is not to be believed (another host, a home page). A page that was fetched again in the same
 crawl and has not changed gives no second item.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
-from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import SitemapSpider
 
 from crawler.items import PageItem
-from crawler.plain import plain_page
+from crawler.reader import Reader
+from crawler.reading import Reading
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.url import believed_canonical, canonicalise
+from dedup_service.core.page import Page
+from dedup_service.core.url import canonicalise
 
 __all__ = ["SiteSpider"]
 
@@ -46,7 +48,7 @@ class SiteSpider(SitemapSpider):  # type: ignore[misc] # Scrapy is untyped here
             raise ConfigurationError(f"follow is one of {', '.join(FOLLOW)}, got {follow!r}")
         self._follow_links = follow in ("links", "both")
         self._follow_sitemap = follow in ("sitemap", "both")
-        self._links = LinkExtractor()
+        self._reader = Reader(tuple(self.allowed_domains))
 
     async def start(self) -> AsyncIterator[Any]:
         """The first requests: the start URLs themselves, the robots.txt of their hosts, or both."""
@@ -58,16 +60,25 @@ class SiteSpider(SitemapSpider):  # type: ignore[misc] # Scrapy is untyped here
                 yield Request(urljoin(site, "robots.txt"), callback=self._parse_sitemap)
                 yield Request(urljoin(site, "sitemap.xml"), callback=self._parse_sitemap)
 
-    def parse_page(self, response: Response, hops: int = 0) -> Iterator[Any]:
+    async def parse_page(self, response: Response, hops: int = 0) -> AsyncIterator[Any]:
         """Give the page's item and the requests that it leads to; `hops` links away from the start."""
         if not isinstance(response, HtmlResponse):
             return
-        item = PageItem.of(response.meta.get("neardup_page") or plain_page(response), response.meta.get("neardup"))
+        page: Page | None = response.meta.get("neardup_page")
+        onward = self._follow_links and (self._depth == 0 or hops < self._depth)
+        reading = await self._reader.read(response, whole_text=page is None) if onward or page is None else Reading()
+        page = page or _whole_page(response, reading)
+        item = PageItem.of(page, response.meta.get("neardup"))
         if self._is_news(item):
             yield item
-        yield from self._canonical(response, hops)
-        if self._follow_links and (self._depth == 0 or hops < self._depth):
-            yield from self._linked(response, hops + 1)
+        if page.canonical_url != canonicalise(response.url):
+            yield Request(page.canonical_url, callback=self.parse_page, cb_kwargs={"hops": hops})
+        for link in reading.links if onward else ():
+            yield Request(link, callback=self.parse_page, cb_kwargs={"hops": hops + 1})
+
+    def closed(self, reason: str) -> None:
+        """End the reading process; `reason` is Scrapy's word for why the crawl ended."""
+        self._reader.close()
 
     def _is_news(self, item: PageItem) -> bool:
         """Whether this crawl has not given this very page yet. The memory is part of a resumed job's state."""
@@ -85,22 +96,16 @@ class SiteSpider(SitemapSpider):  # type: ignore[misc] # Scrapy is untyped here
             self.state: dict[str, Any] = {}
         return self.state
 
-    def _canonical(self, response: HtmlResponse, hops: int) -> Iterator[Request]:
-        declared = response.css("head link[rel=canonical]::attr(href)").get()
-        if not declared:
-            return
-        believed = believed_canonical(response.url, declared)
-        if believed != canonicalise(response.url):
-            yield Request(believed, callback=self.parse_page, cb_kwargs={"hops": hops})
 
-    def _linked(self, response: HtmlResponse, hops: int) -> Iterator[Request]:
-        for link in self._links.extract_links(response):
-            if not link.nofollow and self._is_ours(urlsplit(link.url).hostname or ""):
-                yield Request(link.url, callback=self.parse_page, cb_kwargs={"hops": hops})
-
-    def _is_ours(self, host: str) -> bool:
-        """Scrapy would filter foreign links too, at the price of a request object each."""
-        return any(host == domain or host.endswith(f".{domain}") for domain in self.allowed_domains)
+def _whole_page(response: HtmlResponse, reading: Reading) -> Page:
+    """The page of a document in which the filter found no article, or about which it could not be asked."""
+    return Page(
+        id=response.url,
+        url=response.url,
+        canonical_url=canonicalise(response.url),
+        title=reading.title,
+        text=reading.text,
+    )
 
 
 def _split(names: str) -> list[str]:

@@ -44,13 +44,14 @@ class _WorkerContext(ForkServerContext):
     Process = _WorkerProcess  # type: ignore[assignment]
 
 
-def worker_context(preloaded: str) -> ForkServerContext:
-    """Return the context whose processes start from a fork server that has imported the module `preloaded`.
+def worker_context(*preloaded: str) -> ForkServerContext:
+    """Return the context whose processes start from a fork server that has imported the modules `preloaded`.
 
-    Python has one fork server a process: another library's forked workers find the module loaded too.
+    Python has one fork server a process: whoever starts it decides, and other workers find the modules loaded too.
     """
     context = _WorkerContext()
-    context.set_forkserver_preload([preloaded])
+    if preloaded:
+        context.set_forkserver_preload(list(preloaded))
     return context
 
 

@@ -10,7 +10,6 @@ Invariant: a future ends with a page or a RecordError (`url` is none); never wit
 """
 
 import faulthandler
-import multiprocessing
 import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
@@ -26,6 +25,7 @@ from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.runtime.extraction_cache import ExtractionCache
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.worker_context import behave_as_worker, worker_context
 
 __all__ = ["Html", "HtmlWorkers", "prepare_html"]
 
@@ -155,13 +155,21 @@ def _failed(page: Html, problem: str) -> PreparedPage:
 
 
 def _pool(processes: int, options: SpaceOptions | None) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("forkserver")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_get_ready, initargs=(options,))
+    pool = ProcessPoolExecutor(
+        processes, mp_context=worker_context(__name__), initializer=_get_ready, initargs=(options,)
+    )
+    for _ in range(processes):
+        pool.submit(_nothing)  # starts a process, which loads its dictionaries before the first page comes
+    return pool
+
+
+def _nothing() -> None:
+    """A task that only makes a worker start."""
 
 
 def _get_ready(options: SpaceOptions | None) -> None:
-    """In a worker: leave Ctrl-C to the parent, load what the first page would wait for."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """In a worker: behave as one, load what the first page would wait for."""
+    behave_as_worker()
     signal.signal(signal.SIGALRM, _interrupt)
     warm_up()
     build_fingerprinter(options)

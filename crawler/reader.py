@@ -1,0 +1,49 @@
+"""A process that reads pages for the spider, so that the event loop does not parse HTML.
+
+One is enough: reading takes a fraction of what extraction takes in the filter's own workers. A page over which
+it dies is read as empty, and the next page gets a new one.
+"""
+
+import asyncio
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+from scrapy.http import Response
+
+from crawler.reading import Reading, read_page
+from dedup_service.runtime.worker_context import behave_as_worker, worker_context
+
+__all__ = ["Reader"]
+
+
+class Reader:
+    """Reads pages of `domains` in one worker process, which starts with the first page."""
+
+    def __init__(self, domains: tuple[str, ...]) -> None:
+        self._domains = domains
+        self._pool: ProcessPoolExecutor | None = None
+
+    async def read(self, response: Response, *, whole_text: bool) -> Reading:
+        """Return what `read_page` says of a response."""
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(1, mp_context=worker_context(), initializer=behave_as_worker)
+        pool = self._pool
+        header = response.headers.get("Content-Type")
+        content_type = header.decode("latin-1") if header else None
+        try:
+            task = pool.submit(_read, response.body, response.url, content_type, self._domains, whole_text)
+            return await asyncio.wrap_future(task)
+        except BrokenProcessPool:
+            if pool is self._pool:
+                self.close()
+            return Reading()
+
+    def close(self) -> None:
+        """End the process; it waits for a page at most."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+
+def _read(html: bytes, url: str, content_type: str | None, domains: tuple[str, ...], whole_text: bool) -> Reading:  # noqa: FBT001
+    return read_page(html, url, content_type, domains, whole_text=whole_text)
