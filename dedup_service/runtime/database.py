@@ -14,8 +14,10 @@ from dedup_service.runtime.state_errors import translated
 
 __all__ = ["Database"]
 
-_CHECKPOINT_PAGES = 4096  # 16 MiB: SQLite's 4 MiB checkpoint every few batches, each with two more fsyncs
-_CACHE_KIB = 32 * 1024
+# Digests fall on pages of their index at random, so a batch rewrites about a page for each record. At 1.5 million
+# records, 256 a batch, 64 MiB between checkpoints take a third less time than SQLite's usual 4 MiB.
+_CHECKPOINT_PAGES = 16 * 1024
+_CACHE_KIB = 64 * 1024
 _BUSY_TIMEOUT_MS = 5000  # a reader that copies the file may hold a commit up for a moment
 
 
@@ -84,9 +86,7 @@ class Database:
     def _set_up(self, read_only: bool) -> None:
         execute = self.connection.execute
         execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-        execute(
-            "SELECT count(*) FROM sqlite_master"
-        )  # fails here, in our own words, where the file is no database
+        execute("SELECT count(*) FROM sqlite_master")  # fails here, in our own words, where the file is no database
         if not read_only:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = FULL")

@@ -16,19 +16,20 @@ from pathlib import Path
 import pytest
 
 KILLS = int(os.environ.get("TWINSIEVE_KILLS", "12"))
-PAGES = 3000
+PAGES = 1500
 LIMIT_S = 300
 WORDS = (
-    "harbour council storm repair winter flood engineer budget vote ship school bridge market river teacher "
-    "election farmer harvest doctor museum railway festival island volcano glacier orchestra lantern"
-).split()
+    "harbour council storm repair winter flood engineer budget vote ship school bridge market river teacher",
+    "election farmer harvest doctor museum railway festival island volcano glacier orchestra lantern",
+)
 CHARACTERS = "新闻记者城市交通发展经济学校医院河流桥梁农业电影音乐科学研究天气台风市场价格居民政府会议"
 
 
 def story(rng: random.Random) -> str:
     """A text that no other shares much with, Chinese or English."""
     if rng.random() < 0.5:
-        return " ".join(f"{rng.choice(WORDS)}{rng.randrange(99)}" for _ in range(90))
+        words = " ".join(WORDS).split()
+        return " ".join(f"{rng.choice(words)}{rng.randrange(99)}" for _ in range(90))
     return "".join(rng.choice(CHARACTERS) for _ in range(300))
 
 

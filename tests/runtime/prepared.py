@@ -21,6 +21,8 @@ def prepared(
 ) -> PreparedPage:
     """The page at `url` telling `story`: stories are far apart, versions of one story a bit or two."""
     fingerprint = (story + 1) * STEP % (1 << 64) ^ version
-    page = Page(url=url, canonical_url=url, id=page_id or url, title=f"story {story}", text=text or f"story {story}, {version}")
+    page = Page(
+        url=url, canonical_url=url, id=page_id or url, title=f"story {story}", text=text or f"story {story}, {version}"
+    )
     body_hash = (story * 1000 + version) * STEP % (1 << 64)
     return PreparedPage(page, Fingerprint(fingerprint, fingerprint), body_hash, metadata=metadata, reason=reason)

@@ -1,5 +1,7 @@
 """A page's record as a row, and back."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,35 +14,30 @@ from dedup_service.runtime.page_row import INSERT_PAGE, VERDICT_COLUMNS, Decided
 from dedup_service.runtime.schema import open_header
 
 texts = st.text(st.characters(codec=None), max_size=6)  # lone surrogates and NUL included
+maybe_texts = st.one_of(st.none(), texts)
 bits = st.one_of(st.none(), st.integers(0, 64))
-of = st.one_of(st.just((None, None)), st.tuples(texts, texts))
-
-
-@given(texts, texts, st.sampled_from(VerdictKind), of, bits, bits, st.one_of(st.none(), st.floats(0, 1)), texts)
-def test_a_verdict_survives_the_database(
-    page_id: str,
-    url: str,
-    kind: VerdictKind,
-    of: tuple[str | None, str | None],
-    words: int | None,
-    body: int | None,
-    score: float | None,
-    reason: str,
-) -> None:
-    """Every field of a verdict reads back as it was handed out, whatever its strings hold."""
-    verdict = Verdict(
-        sequence=9,
-        id=page_id,
-        url=url,
-        kind=kind,
-        space="s",
-        duplicate_of=of[0],
-        duplicate_of_url=of[1],
-        distance=Distance(words, body),
-        score=score,
-        reason=reason,
+verdicts = st.builds(
+    Verdict,
+    sequence=st.just(9),
+    id=texts,
+    url=texts,
+    kind=st.sampled_from(VerdictKind),
+    space=st.just("s"),
+    distance=st.builds(Distance, bits, bits),
+    score=st.one_of(st.none(), st.floats(0, 1)),
+    reason=maybe_texts,
+).flatmap(
+    lambda verdict: st.one_of(
+        st.just(verdict),
+        st.builds(lambda id_, url: replace(verdict, duplicate_of=id_, duplicate_of_url=url), texts, texts),
     )
-    page = Page(url=url, canonical_url=page_id, id=page_id, title=reason)
+)
+
+
+@given(verdicts, texts, texts)
+def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, title: str) -> None:
+    """Every field of a verdict reads back as it was handed out, whatever its strings hold."""
+    page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
     decided = DecidedPage(PreparedPage(page, Fingerprint(1 << 63, None), None), Decision(verdict, kept=True), b"r")
     database = Database(None)
     with database.transaction() as connection:

@@ -134,7 +134,7 @@ def test_the_same_rule_again_leaves_no_record(tmp_path: Path) -> None:
 def test_another_space_is_refused_with_both_named(tmp_path: Path) -> None:
     """A state of another space is not opened; the message names both spaces and what differs."""
     opened(tmp_path).close()
-    with pytest.raises(ForeignStateError, match="space test-space.*space other.*scheme.*'test'.*'b'"):
+    with pytest.raises(ForeignStateError, match=r"space test-space.*space other.*scheme.*'test'.*'b'"):
         State(tmp_path, "other", {"scheme": "b"})
 
 
@@ -144,7 +144,7 @@ def test_a_newer_format_is_refused_with_both_named(tmp_path: Path) -> None:
     with state.journal.database.transaction() as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE name = 'format_version'")
     state.close()
-    with pytest.raises(ForeignStateError, match="format version 99.*up to 1"):
+    with pytest.raises(ForeignStateError, match=r"format version 99.*up to 1"):
         opened(tmp_path)
 
 
@@ -161,8 +161,10 @@ def test_a_full_disk_stops_the_state_and_leaves_nothing_half_done(tmp_path: Path
     given = first.decide([(prepared("u1", 1), b"1")])
     pages = first.journal.database.rows("PRAGMA page_count")[0][0]
     first.journal.database.rows(f"PRAGMA max_page_count = {pages + 2}")
-    large = [(prepared(f"v{n}", n, text=f"{n} " + "many words " * 999, page_id="x" * 3000), b"v%d" % n) for n in range(9)]
-    with pytest.raises(StateFullError, match="disk full.*free space") as full:
+    large = [
+        (prepared(f"v{n}", n, text=f"{n} " + "many words " * 999, page_id="x" * 3000), b"v%d" % n) for n in range(9)
+    ]
+    with pytest.raises(StateFullError, match=r"disk full.*free space") as full:
         first.decide(large)
     assert full.value.retryable
     with pytest.raises(StateClosedError, match="open it again"):
