@@ -2,7 +2,7 @@
 
 Small steps over many arrays are written as functions for the reader; called as such by the machine,
 each would count references to every array it is given, which costs more than the step (measured:
-probes 1.6 to 2.2 times slower without). Only kernels are cached on disk, with their parts inside: after editing
+probes 1.5 to 2.2 times slower without). Only kernels are cached on disk, with their parts inside: after editing
 a part, delete `__pycache__/*.nbi` of the package, or touch the files of the kernels that use it.
 """
 

@@ -26,8 +26,8 @@ from dedup_service.core.index.write import CROWDED, DONE, DUPLICATE, FULL, inser
 __all__ = ["SMALLEST_SPLIT", "Shard"]
 
 SMALLEST_SPLIT = 4096
-"""Entries up to which a bucket is never split: from here on a second level is faster at every radius (3.6 times
-at radius 3, level at 7), and the 1 MB that it takes is 250 bytes an entry at most, 16 in a bucket of 65,536
+"""Entries up to which a bucket is never split: above, a second level is faster (at this size 2 to 3.6 times at
+radius 3, level at 7), and the 1 MB that it takes is 256 bytes an entry at most, 16 in a bucket of 65,536
 (`python -m benchmarks.index --threshold`)."""
 
 TIMES_AVERAGE = 3

@@ -14,6 +14,7 @@ from tests.oracle import BruteForceIndex
 entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size=60, unique=True)
 
 
+@settings(deadline=None)  # the first example may compile
 @given(
     radius=st.integers(0, 7),
     shards=st.integers(1, 5),

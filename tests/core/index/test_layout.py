@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.index import layout
@@ -17,6 +17,7 @@ def test_tolerances_leave_no_gap(radius: int) -> None:
     assert set(tolerances) <= {0, 1}
 
 
+@settings(deadline=None)  # the first example compiles
 @given(fingerprint=fingerprints(), table=st.integers(0, 3))
 def test_block_and_remaining_bits_make_the_fingerprint(fingerprint: int, table: int) -> None:
     """A key and the 48 bits beside it hold every bit of the fingerprint once."""
