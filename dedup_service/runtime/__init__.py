@@ -1,0 +1,1 @@
+"""Floor 1: disk, processes and clocks around the pure core."""
