@@ -5,7 +5,7 @@ pages, make two different articles of one site alike and two copies of one artic
 How: one walk, bottom-up. A block goes when it has at least two links and either nearly all of its text is
 link text, or half of it is and no run of text outside links is as long as a sentence. Elements without text,
 scripts and form controls go too, and inline markup is unwrapped: each element costs some 20 XPath tests later.
-A block that holds the article holds long runs, so it stays. Measured: docs/adr/0003-extraction.md.
+A block that holds the article holds long runs, so it stays. Measured: docs/adr/0006-extraction.md.
 """
 
 from lxml import etree

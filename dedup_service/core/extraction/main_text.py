@@ -1,7 +1,7 @@
 """The main text of a tree: the one place that calls trafilatura.
 
 Settings: `fast`, no comments, no metadata (ours are cheaper, see `statements`), its own deduplication off: it is
-a process-wide cache that discards what it has seen. Figures: docs/adr/0003-extraction.md.
+a process-wide cache that discards what it has seen. Figures: docs/adr/0006-extraction.md.
 A tree of more elements than any article has (tables of data, archives of links) would take it seconds; all of the
 body's text is taken instead, which is still something to compare.
 Its log messages are silenced: what they say is in `Extraction.problem`.
