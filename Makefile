@@ -37,12 +37,14 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-annotate
+
 # Made with uv, needed by nobody who only installs: hashes for every platform and Python from 3.11 on.
 lock: $(READY)
 	$(BIN)/python -m pip install -q uv
-	$(BIN)/uv pip compile pyproject.toml --extra all --group dev --group build --universal \
-	  --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
-	  --quiet --upgrade --output-file requirements.lock
+	$(COMPILE) --extra all --group dev --group build --upgrade --output-file requirements.lock
+	$(COMPILE) --extra scrapy --group build --constraint requirements.lock --output-file deploy/requirements.lock
 
 # The stamp comes last, so a set-up that broke off starts again.
 $(READY): requirements.lock pyproject.toml
