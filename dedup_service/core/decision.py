@@ -3,20 +3,20 @@
 A page is kept iff no earlier kept page matches it (rule 3 of the design). Only kept pages have an
 entry in the indexes. A known URL is one with a kept visit: the same body again is `unchanged`, another
 one is `updated` and takes the entry's place. A URL whose visits were all duplicates stays unknown, so a
-copy fetched again is a `duplicate` again and can never slip past as `unchanged` (docs/adr/0006).
+copy fetched again is a `duplicate` again and can never slip past as `unchanged` (docs/adr/0007).
 
 A later issue verifies candidates by a sketch; its place is `_matches`, between distance and choice.
 """
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import xxhash
 
-from dedup_service.core.entries import Entry, EntryTable
+from dedup_service.core.entries import Entry
+from dedup_service.core.entry_rows import EntryRows
+from dedup_service.core.entry_table import EntryTable
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import CHANNELS, PreparedPage
 from dedup_service.core.index import BlockIndex
@@ -80,22 +80,35 @@ class Decider:
     """Decide pages in the order of their sequence numbers, and remember the kept ones.
 
     rule: what makes a candidate a match. space_id: of every fingerprint given. shards: parts of each index.
+    restored: the entries that a journal or snapshot kept; nothing of them is decided again.
     """
 
-    def __init__(self, rule: MatchRule, space_id: str, names: PageNames, *, shards: int = 1) -> None:
+    def __init__(
+        self, rule: MatchRule, space_id: str, names: PageNames, *, shards: int = 1, restored: EntryRows | None = None
+    ) -> None:
+        restored = restored or EntryRows.none()
         self.rule = rule
         self.space_id = space_id
         self._names = names
-        self._table = EntryTable()
-        self._visits: dict[int, int] = {}
+        self._table = EntryTable(restored)
+        self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
         self._indexes: dict[str, BlockIndex] = {}
         for channel in CHANNELS:
             radius = rule.radius(channel)
             if radius is not None:
                 self._indexes[channel] = BlockIndex(radius, shards=shards)
+                self._indexes[channel].insert_many(*restored.indexed(channel))
 
     def __len__(self) -> int:
-        return len(self._visits)
+        return len(self._table)
+
+    def sequence_of(self, canonical_url: str) -> int | None:
+        """Return the sequence of the kept visit of a canonical URL, or None where it is unknown."""
+        return self._visits.get(url_hash(canonical_url))
+
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` has a live entry."""
+        return self._table.get(sequence) is not None
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Return the decision on `prepared` and apply it; `sequence` is larger than any before."""
@@ -118,21 +131,6 @@ class Decider:
         if entry is None:
             raise StateError(f"page {sequence} has no entry to retract: it was not kept, or it left the index already")
         self._remove(entry)
-
-    def restore(self, entries: Iterable[Entry]) -> None:
-        """Take back entries that a journal or snapshot kept; nothing is decided again."""
-        rows = list(entries)
-        self._table.extend(rows)
-        self._visits.update((entry.url_hash, entry.sequence) for entry in rows)
-        for channel, index in self._indexes.items():
-            held = [(e.sequence, value) for e in rows if e.indexed and (value := e.channel(channel)) is not None]
-            if held:
-                sequences, values = zip(*held, strict=True)
-                index.insert_many(np.array(sequences, dtype=np.int64), np.array(values, dtype=np.uint64))
-
-    def entries(self) -> list[Entry]:
-        """All live entries in order of sequence: what a snapshot holds."""
-        return self._table.live()
 
     def _again(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
         earlier = self._table[visit]
@@ -226,7 +224,7 @@ class Decider:
 
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
         entry = Entry.of(sequence, prepared, url_hash(prepared.page.canonical_url))
-        self._table.extend([entry])
+        self._table.add(entry)
         self._visits[entry.url_hash] = sequence
         for channel, index in self._indexes.items():
             value = entry.channel(channel)

@@ -37,9 +37,7 @@ _DIGEST_BYTES = 16  # blake2b: pages come from strangers, who must not be able t
 class NearDuplicateFilter:
     """The streaming near-duplicate filter; made by `open`."""
 
-    def __init__(
-        self, fingerprinter: Fingerprinter, state: State, folder: Path | None, lock: StateLock | None
-    ) -> None:
+    def __init__(self, fingerprinter: Fingerprinter, state: State, folder: Path | None, lock: StateLock | None) -> None:
         self._fingerprinter = fingerprinter
         self._state = state
         self._folder = folder
@@ -67,9 +65,7 @@ class NearDuplicateFilter:
         space or a newer version; StateFullError where it cannot be written.
         """
         fingerprinter = build_fingerprinter(space)
-        settings = StateSettings(
-            shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every
-        )
+        settings = StateSettings(shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every)
         if path is None:
             return cls(fingerprinter, _state(None, fingerprinter.space, rule, settings), None, None)
         folder = _made(Path(path))
@@ -95,9 +91,7 @@ class NearDuplicateFilter:
         """Return the verdict on one page; see `check_many`, which is faster for more than one."""
         return self.check_many([page], records=None if record is None else [record])[0]
 
-    def check_many(
-        self, pages: Iterable[Page], *, records: Iterable[bytes | None] | None = None
-    ) -> list[Verdict]:
+    def check_many(self, pages: Iterable[Page], *, records: Iterable[bytes | None] | None = None) -> list[Verdict]:
         """Return the verdicts on `pages` in their order, as one durable batch.
 
         records: what was delivered (a line of a file), one for each page; the same bytes again get the
@@ -131,11 +125,7 @@ class NearDuplicateFilter:
         Raises StateError where no such page is kept: never seen, not kept, or retracted before.
         """
         reference = (
-            page.sequence
-            if isinstance(page, Verdict)
-            else page.canonical_url
-            if isinstance(page, Page)
-            else page
+            page.sequence if isinstance(page, Verdict) else page.canonical_url if isinstance(page, Page) else page
         )
         with self._turn:
             return self._state.retract(reference)
@@ -190,9 +180,7 @@ def _made(folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
-        raise ConfigurationError(
-            f"the state must be a folder, {folder} is a file: give another path"
-        ) from error
+        raise ConfigurationError(f"the state must be a folder, {folder} is a file: give another path") from error
     except OSError as error:
         raise StateFullError(
             f"cannot make state folder {folder}: {error}; free space, or give a path that can be written"

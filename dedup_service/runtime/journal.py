@@ -43,9 +43,7 @@ class Journal:
         self.database = Database(path)
         try:
             with self.database.transaction() as connection:
-                self.header: Header = open_header(
-                    connection, self.database.path, space_id, space, json.dumps(policy)
-                )
+                self.header: Header = open_header(connection, self.database.path, space_id, space, json.dumps(policy))
                 counters = read_counters(connection)
             self.texts = TextStore(self.database.connection, text_budget_bytes, counters.get("text_bytes", 0))
             self.log = LogReader(self.database, space_id)

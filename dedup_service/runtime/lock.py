@@ -32,9 +32,7 @@ class StateLock:
                 "wait for it, stop it, or give another folder"
             ) from None
         except OSError as error:
-            raise StateFullError(
-                f"cannot lock state folder {self._folder}: {error}; make it writable"
-            ) from error
+            raise StateFullError(f"cannot lock state folder {self._folder}: {error}; make it writable") from error
         self._name_holder()
 
     def release(self) -> None:

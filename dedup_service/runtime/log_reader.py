@@ -6,9 +6,9 @@ from typing import Any
 
 import xxhash
 
+from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.database import Database
-from dedup_service.runtime.entry_rows import EntryRows
 from dedup_service.runtime.page_row import VERDICT_COLUMNS, name_of, verdict_of
 
 __all__ = ["LogReader"]
@@ -52,9 +52,7 @@ class LogReader:
         for start in range(0, len(records), _LOOKUP):
             some = records[start : start + _LOOKUP]
             query = _OF_RECORDS.format(", ".join("?" * len(some)))
-            found.update(
-                (row[0], verdict_of(row[1:], self._space_id)) for row in self._database.rows(query, *some)
-            )
+            found.update((row[0], verdict_of(row[1:], self._space_id)) for row in self._database.rows(query, *some))
         return found
 
     def verdict_at(self, sequence: int) -> Verdict | None:
@@ -81,9 +79,7 @@ class LogReader:
 
     def entries_after(self, sequence: int) -> tuple[EntryRows, list[int]]:
         """Return the entries that records after `sequence` added, and which sequences they removed."""
-        added = EntryRows.of_log(
-            self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence)
-        )
+        added = EntryRows.of_log(self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence))
         return added, [row[0] for row in self._database.rows(_REMOVED, sequence)]
 
     def tail(self, sequence: int) -> str:

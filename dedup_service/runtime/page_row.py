@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dedup_service.core.decision import Decision
+from dedup_service.core.entry_rows import flags_of, signed
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
-from dedup_service.runtime.entry_rows import flags_of, signed
 
 __all__ = ["INSERT_PAGE", "VERDICT_COLUMNS", "DecidedPage", "name_of", "page_row", "verdict_of"]
 

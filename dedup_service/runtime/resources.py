@@ -46,10 +46,13 @@ class SpaceOptions:
     user_words: str | None = None
 
 
-@cache
 def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
     """Return the fingerprinter of `options`, built once per process; ConfigurationError names what cannot be read."""
-    options = options or SpaceOptions()
+    return _build(options or SpaceOptions())
+
+
+@cache
+def _build(options: SpaceOptions) -> Fingerprinter:
     idf_lines = _lines(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     idf = IdfTable.parse(idf_lines)
     word_lines = _lines(Path(options.user_words), "user dictionary") if options.user_words else []

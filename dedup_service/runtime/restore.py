@@ -9,7 +9,7 @@ with a warning; entries that do not add up to the journal's own count are never 
 import logging
 from pathlib import Path
 
-from dedup_service.runtime.entry_rows import EntryRows
+from dedup_service.core.entry_rows import EntryRows
 from dedup_service.runtime.journal import Journal
 from dedup_service.runtime.snapshot import (
     SNAPSHOT_VERSION,
@@ -44,9 +44,7 @@ class Snapshots:
             if len(rows) == self._journal.entries:
                 self._taken_at = snapshot.label.sequence
                 return rows
-            self._ignore(
-                f"with the log after it there are {len(rows)} entries, by the journal {self._journal.entries}"
-            )
+            self._ignore(f"with the log after it there are {len(rows)} entries, by the journal {self._journal.entries}")
         rows = self._followed_by_log(EntryRows.none(), 0)
         if len(rows) != self._journal.entries:
             raise StateDamagedError(

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import xxhash
 
-from dedup_service.runtime.entry_rows import ROW, EntryRows
+from dedup_service.core.entry_rows import ROW, EntryRows
 
 __all__ = [
     "SNAPSHOT_VERSION",
@@ -99,9 +99,7 @@ def read_snapshot(path: Path) -> Snapshot:
     label, start = _label(body[: _LARGEST_HEADER_BYTES + 12].tobytes())
     end = start + label.entries * ROW.itemsize
     if len(body) != end + label.metadata_bytes:
-        raise UnreadableSnapshotError(
-            f"it holds {len(body) - start} bytes of entries, its header says otherwise"
-        )
+        raise UnreadableSnapshotError(f"it holds {len(body) - start} bytes of entries, its header says otherwise")
     return Snapshot(label, EntryRows(body[start:end].view(ROW), body[end:].tobytes()))
 
 

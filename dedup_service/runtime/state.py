@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dedup_service.core.decision import Decider, url_hash
+from dedup_service.core.decision import Decider
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.rule import MatchRule, rule_for
@@ -69,8 +69,9 @@ class State:
             self._apply_policy(rule)
             snapshot = None if folder is None else folder / SNAPSHOT_FILE
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
-            self._decider = Decider(self.rule, space_id, self, shards=settings.shards)
-            self._decider.restore(self._snapshots.restore().entries())
+            self._decider = Decider(
+                self.rule, space_id, self, shards=settings.shards, restored=self._snapshots.restore()
+            )
         except BaseException:
             self.journal.close()
             raise
@@ -82,9 +83,7 @@ class State:
         Raises StateFullError, and stops, where the disk refuses the batch: nothing of it is stored then.
         """
         with self._all_or_stop():
-            given = self.journal.log.verdicts_of_records(
-                [record for _, record in deliveries if record is not None]
-            )
+            given = self.journal.log.verdicts_of_records([record for _, record in deliveries if record is not None])
             batch: list[DecidedPage] = []
             verdicts = [self._verdict(prepared, record, given, batch) for prepared, record in deliveries]
             if batch:
@@ -160,15 +159,12 @@ class State:
     def _entry_of(self, reference: str | int) -> int | None:
         """Return the sequence of the live entry that `reference` names, or None."""
         if isinstance(reference, int):
-            return reference if self._holds(reference) else None
-        known = self._decider._visits.get(url_hash(reference))  # noqa: SLF001
+            return reference if self._decider.holds(reference) else None
+        known = self._decider.sequence_of(reference)
         if known is not None:
             return known
         visits = (visit.sequence for visit in self.journal.log.visits(reference))
-        return next((sequence for sequence in visits if self._holds(sequence)), None)
-
-    def _holds(self, sequence: int) -> bool:
-        return self._decider._table.get(sequence) is not None  # noqa: SLF001
+        return next((sequence for sequence in visits if self._decider.holds(sequence)), None)
 
     def _why_not(self, reference: str | int) -> str:
         log = self.journal.log
@@ -178,9 +174,7 @@ class State:
         visit = visits[0]
         retracted = log.retraction_of(visit.sequence)
         if retracted is not None:
-            return (
-                f"page {reference!r} (sequence {visit.sequence}) was retracted already, by record {retracted}"
-            )
+            return f"page {reference!r} (sequence {visit.sequence}) was retracted already, by record {retracted}"
         return f"page {reference!r} (sequence {visit.sequence}) has no entry: its verdict was {visit.kind}"
 
     def _check_usable(self) -> None:

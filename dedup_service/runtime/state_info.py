@@ -53,9 +53,7 @@ def state_info(folder: str | Path) -> StateInfo:
     """Return what is in the state `folder`; StateError where it holds none. Takes no lock."""
     journal = Path(folder) / JOURNAL_FILE
     if not journal.exists():
-        raise StateError(
-            f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path"
-        )
+        raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")
     database = Database(journal, read_only=True)
     try:
         return read_info(database, Path(folder))
@@ -68,9 +66,7 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
     with database.reading() as connection:
         header = read_header(connection, database.path)
         if header is None:
-            raise StateError(
-                f"{database.path} is empty: its first opening was cut off; delete it, or open it to write"
-            )
+            raise StateError(f"{database.path} is empty: its first opening was cut off; delete it, or open it to write")
         counters = read_counters(connection)
         log = LogReader(database, header.space_id)
         sequence, rule = log.last_sequence(), log.policy()["rule"]

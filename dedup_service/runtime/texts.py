@@ -46,9 +46,7 @@ class TextStore:
 
     def drop(self, sequence: int) -> int:
         """Forget one text, in the open transaction, and return the change in bytes."""
-        rows = self._connection.execute(
-            "DELETE FROM text WHERE sequence = ? RETURNING length(frame)", (sequence,)
-        )
+        rows = self._connection.execute("DELETE FROM text WHERE sequence = ? RETURNING length(frame)", (sequence,))
         change: int = -sum(size for (size,) in rows.fetchall())
         self.size_bytes += change
         return change

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from types import ModuleType
+from typing import Any
 
 __all__ = ["behave_as_worker", "worker_context"]
 
@@ -33,15 +34,15 @@ def _main_module_hidden() -> Iterator[None]:
 
 class _WorkerProcess(ForkServerProcess):
     @staticmethod
-    def _Popen(process_obj: ForkServerProcess) -> object:  # noqa: N802 - multiprocessing's name
+    def _Popen(process_obj: Any) -> Any:  # noqa: N802 - multiprocessing's name
         with _main_module_hidden():
-            return ForkServerProcess._Popen(process_obj)  # type: ignore[attr-defined] # noqa: SLF001
+            return ForkServerProcess._Popen(process_obj)  # noqa: SLF001
 
 
 class _WorkerContext(ForkServerContext):
     """A multiprocessing context whose processes do not know the main module."""
 
-    Process = _WorkerProcess  # type: ignore[assignment]
+    Process = _WorkerProcess
 
 
 def worker_context(*preloaded: str) -> ForkServerContext:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision import Decider, score_of
+from dedup_service.core.decision import Decider, Decision, score_of
+from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.metadata import pack
@@ -20,9 +21,10 @@ RULE = MatchRule((Near(body=4), Near(words=2, body=9)))
 class Log:
     """A decider together with the pages it has seen, as a runtime would hold them."""
 
-    def __init__(self, rule: MatchRule = RULE, shards: int = 1) -> None:
+    def __init__(self, rule: MatchRule = RULE, shards: int = 1, restored: EntryRows | None = None) -> None:
         self.pages: dict[int, PreparedPage] = {}
-        self.decider = Decider(rule, "space", self, shards=shards)
+        self.decisions: list[Decision] = []
+        self.decider = Decider(rule, "space", self, shards=shards, restored=restored)
         self._sequence = count(1)
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -34,7 +36,8 @@ class Log:
         """Decide the next page."""
         sequence = next(self._sequence)
         self.pages[sequence] = prepared
-        return self.decider.decide(sequence, prepared).verdict
+        self.decisions.append(self.decider.decide(sequence, prepared))
+        return self.decisions[-1].verdict
 
 
 def prepared(
@@ -163,9 +166,10 @@ def test_a_restored_decider_goes_on_as_if_nothing_happened(pages: list[tuple[int
     log = Log()
     for url, bits in pages[: len(pages) // 2]:
         log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
-    restored = Log(shards=shards)
+    entries = [decision.entry for decision in log.decisions if decision.entry is not None]
+    live = [entry for entry in entries if log.decider.holds(entry.sequence)]
+    restored = Log(shards=shards, restored=EntryRows.of(live))
     restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
-    restored.decider.restore(log.decider.entries())
     for url, bits in pages[len(pages) // 2 :]:
         page = prepared(f"u{url}", body=flip(0, bits), text=bits)
         assert log.add(page) == restored.add(page)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.entry_rows import EntryRows
 from dedup_service.runtime.snapshot import (
     Snapshot,
     SnapshotLabel,

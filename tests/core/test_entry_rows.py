@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.entries import Entry
-from dedup_service.runtime.entry_rows import EntryRows, flags_of, signed
+from dedup_service.core.entry_rows import EntryRows, flags_of, signed
 
 UNSIGNED = st.integers(0, (1 << 64) - 1)
 MAYBE = st.one_of(st.none(), UNSIGNED)
@@ -27,6 +27,11 @@ def rows_of(entries: list[Entry]) -> EntryRows:
     return EntryRows.of_log([columns], [[(entry.metadata,) for entry in entries]])
 
 
+def values(rows: EntryRows) -> list[Entry | None]:
+    """All entries as values, looked up one by one."""
+    return [rows.at(sequence) for sequence in rows.rows["sequence"].tolist()]
+
+
 def numbered(entries: list[Entry]) -> list[Entry]:
     """The same entries with sequences 1, 2, …."""
     return [
@@ -39,7 +44,7 @@ def numbered(entries: list[Entry]) -> list[Entry]:
 def test_entries_survive_the_array(some: list[Entry]) -> None:
     """Every field comes back as it was, absent values and the highest bit included."""
     some = numbered(some)
-    assert list(rows_of(some).entries()) == some
+    assert values(rows_of(some)) == values(EntryRows.of(some)) == some
 
 
 @given(st.lists(entries, max_size=12), st.integers(0, 12), st.sets(st.integers(1, 14)))
@@ -49,4 +54,19 @@ def test_a_fold_does_not_depend_on_where_it_is_cut(some: list[Entry], cut: int, 
     early = {sequence for sequence in removed if sequence <= cut}
     first = EntryRows.none().followed_by(rows_of(some[:cut]), early)
     both = first.followed_by(rows_of(some[cut:]), removed - early)
-    assert list(both.entries()) == [entry for entry in some if entry.sequence not in removed]
+    assert values(both) == [entry for entry in some if entry.sequence not in removed]
+
+
+@given(st.lists(entries), st.sampled_from(["words", "body"]))
+def test_the_indexes_hold_what_can_be_compared(some: list[Entry], channel: str) -> None:
+    """Only entries that are indexed and have a fingerprint in the channel are handed to its index."""
+    some = numbered(some)
+    sequences, fingerprints = EntryRows.of(some).indexed(channel)
+    held = [(e.sequence, e.channel(channel)) for e in some if e.indexed and e.channel(channel) is not None]
+    assert list(zip(sequences.tolist(), fingerprints.tolist(), strict=True)) == held
+
+
+def test_a_sequence_that_is_not_there_has_no_entry() -> None:
+    """Looking up a sequence between, before or after the rows gives None."""
+    rows = EntryRows.of([Entry(2, 1, 1, 1, 1), Entry(5, 1, 1, 1, 1)])
+    assert [rows.at(sequence) is None for sequence in (1, 2, 3, 5, 6)] == [True, False, True, False, True]

@@ -8,8 +8,9 @@ Fields: sequence int64; words, body, body_hash, url_hash uint64 (0 where absent)
 flags uint8. Metadata of all rows stands in one byte string, in row order.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +21,7 @@ from dedup_service.core.entries import Entry
 __all__ = ["ROW", "EntryRows", "flags_of", "signed"]
 
 _VALUES = ("words", "body", "body_hash", "url_hash")
-ROW = np.dtype(
-    [("sequence", "<i8"), *((name, "<u8") for name in _VALUES), ("metadata_bytes", "<u4"), ("flags", "u1")]
-)
+ROW = np.dtype([("sequence", "<i8"), *((name, "<u8") for name in _VALUES), ("metadata_bytes", "<u4"), ("flags", "u1")])
 _SIGNED_ROW = np.dtype(
     [("sequence", "<i8"), *((name, "<i8") for name in _VALUES), ("metadata_bytes", "<u4"), ("flags", "u1")]
 )
@@ -47,7 +46,7 @@ def flags_of(entry: Entry) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class EntryRows:
     """Live entries in order of sequence. rows: ROW[n]; metadata: their metadata, end to end."""
 
@@ -58,6 +57,15 @@ class EntryRows:
     def none(cls) -> Self:
         """No entries."""
         return cls(np.empty(0, ROW))
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> Self:
+        """Return the entries given in order of sequence."""
+        rows = [
+            (e.sequence, e.words or 0, e.body or 0, e.body_hash or 0, e.url_hash, len(e.metadata), flags_of(e))
+            for e in entries
+        ]
+        return cls(np.array(rows, dtype=ROW), b"".join(entry.metadata for entry in entries))
 
     @classmethod
     def of_log(cls, entries: Iterable[Chunk], metadata: Iterable[Chunk]) -> Self:
@@ -82,17 +90,31 @@ class EntryRows:
             metadata = np.frombuffer(metadata, np.uint8)[of_byte].tobytes()
         return type(self)(rows[stays], metadata)
 
-    def entries(self) -> Iterator[Entry]:
-        """Return the same as `Entry` values."""
-        at = 0
-        for sequence, words, body, body_hash, url_hash, size, flags in self.rows.tolist():
-            yield Entry(
-                sequence,
-                words if flags & _WORDS else None,
-                body if flags & _BODY else None,
-                body_hash if flags & _BODY_HASH else None,
-                url_hash,
-                bool(flags & _INDEXED),
-                self.metadata[at : at + size],
-            )
-            at += size
+    def at(self, sequence: int) -> Entry | None:
+        """Return the entry at `sequence` as a value, or None."""
+        place = int(np.searchsorted(self.rows["sequence"], sequence))
+        if place == len(self.rows) or self.rows["sequence"][place] != sequence:
+            return None
+        _, words, body, body_hash, url_hash, size, flags = self.rows[place].item()
+        start = int(self.metadata_starts[place])
+        return Entry(
+            sequence,
+            words if flags & _WORDS else None,
+            body if flags & _BODY else None,
+            body_hash if flags & _BODY_HASH else None,
+            url_hash,
+            bool(flags & _INDEXED),
+            self.metadata[start : start + size],
+        )
+
+    def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """Return what the index of `channel` holds: sequences int64[m], fingerprints uint64[m]."""
+        wanted = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))
+        held = self.rows[(self.rows["flags"] & wanted) == wanted]
+        return held["sequence"].astype(np.int64), held[channel].astype(np.uint64)
+
+    @cached_property
+    def metadata_starts(self) -> npt.NDArray[np.int64]:
+        """Where each row's metadata begins: int64[n]."""
+        sizes = self.rows["metadata_bytes"].astype(np.int64)
+        return np.cumsum(sizes) - sizes
