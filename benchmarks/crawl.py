@@ -47,8 +47,9 @@ class LoopLag:
 
     def connect(self, crawler: Any) -> None:
         """Start with the spider's first pages, stop with the spider."""
-        from dedup_service.scrapy import page_judged
         from scrapy import signals
+
+        from dedup_service.scrapy import page_judged
 
         crawler.signals.connect(self._page, signal=page_judged, weak=False)
         crawler.signals.connect(self._stop, signal=signals.spider_closed, weak=False)
@@ -56,7 +57,10 @@ class LoopLag:
     def percentiles_ms(self) -> dict[str, float]:
         """p50, p90, p99 and the maximum of the lag."""
         lags = np.array(self._lags) * 1000
-        return {name: round(float(np.percentile(lags, q)), 2) for name, q in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))}
+        return {
+            name: round(float(np.percentile(lags, q)), 2)
+            for name, q in (("p50", 50), ("p90", 90), ("p99", 99), ("max", 100))
+        }
 
     def _page(self) -> None:
         self._pages_before_measuring -= 1
@@ -87,7 +91,9 @@ def site(folder: Path) -> dict[str, Path | bytes]:
 
 
 def _index(links: Iterator[str]) -> bytes:
-    return ("<html><body>" + "".join(f'<p><a href="{link}">{link}</a></p>' for link in links) + "</body></html>").encode()
+    return (
+        "<html><body>" + "".join(f'<p><a href="{link}">{link}</a></p>' for link in links) + "</body></html>"
+    ).encode()
 
 
 def _serve(folder: Path, ready: Connection) -> None:
@@ -105,7 +111,7 @@ def _serve(folder: Path, ready: Connection) -> None:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -185,7 +191,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     by_step = shares(options.folder)
     with served(options.folder) as url:
         measured = crawl(url, options.processes, links=options.links)
-    measured |= {"ms_per_page_by_step": by_step, "processes": options.processes, "cores": os.cpu_count(), "load_before": round(load, 2)}
+    measured |= {
+        "ms_per_page_by_step": by_step,
+        "processes": options.processes,
+        "cores": os.cpu_count(),
+        "load_before": round(load, 2),
+    }
     if options.json:
         json.dump(measured, sys.stdout)
         return

@@ -45,5 +45,5 @@ class Reader:
             self._pool = None
 
 
-def _read(html: bytes, url: str, content_type: str | None, domains: tuple[str, ...], whole_text: bool) -> Reading:  # noqa: FBT001
+def _read(html: bytes, url: str, content_type: str | None, domains: tuple[str, ...], whole_text: bool) -> Reading:
     return read_page(html, url, content_type, domains, whole_text=whole_text)

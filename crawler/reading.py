@@ -23,14 +23,16 @@ NOT_TEXT = ("script", "style", "noscript", "template", "svg")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """links: absolute http(s) addresses in page order, each once, without those marked nofollow. title, text: see `read_page`."""
+    """links: absolute Web addresses in page order, each once, none marked nofollow. title, text: see `read_page`."""
 
     links: tuple[str, ...] = ()
     title: str = ""
     text: str = ""
 
 
-def read_page(html: bytes, url: str, content_type: str | None, domains: tuple[str, ...], *, whole_text: bool) -> Reading:
+def read_page(
+    html: bytes, url: str, content_type: str | None, domains: tuple[str, ...], *, whole_text: bool
+) -> Reading:
     """Read the page of `html`, fetched from `url`.
 
     content_type: the header as it came. domains: links to other hosts are left out; subdomains belong to a host.

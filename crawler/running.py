@@ -23,7 +23,7 @@ __all__ = ["CrawlOutcome", "project_settings", "run_site"]
 
 @dataclass(frozen=True, slots=True)
 class CrawlOutcome:
-    """stats: Scrapy's. seconds: wall clock. reason: why the spider closed. signum: the signal that asked it to, or None."""
+    """stats: Scrapy's. seconds: wall clock. reason: why the spider closed. signum: the signal that asked, or None."""
 
     stats: dict[str, Any]
     seconds: float
@@ -31,7 +31,7 @@ class CrawlOutcome:
     signum: int | None
 
 
-class _Process(AsyncCrawlerProcess):  # type: ignore[misc] # Scrapy is untyped here
+class _Process(AsyncCrawlerProcess):
     """Remembers which signal ended it."""
 
     signum: int | None = None
@@ -68,4 +68,3 @@ def run_site(settings: Settings, arguments: Mapping[str, Any], observers: Iterab
     stats = dict(crawler.stats.get_stats())
     reason = str(stats.get("finish_reason", "killed"))
     return CrawlOutcome(stats, seconds, reason, process.signum)
-

@@ -25,6 +25,7 @@ SCHEDULER_DISK_QUEUE = "scrapy.squeues.PickleFifoDiskQueue"
 SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
 
 DOWNLOAD_MAXSIZE = 64 * 2**20
+CONCURRENT_ITEMS = 8  # Scrapy starts so many tasks for each response; a page of ours gives one item
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 FEED_EXPORT_ENCODING = "utf-8"

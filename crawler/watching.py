@@ -35,10 +35,10 @@ def verdict_lines(target: BufferedWriter) -> Connect:
 def progress() -> Iterator[Connect]:
     """Show counts on a terminal while the block lasts; nothing elsewhere."""
     if not sys.stderr.isatty():
-        yield lambda crawler: None
+        yield lambda _crawler: None
         return
-    from rich.console import Console  # noqa: PLC0415 - not wanted off a terminal
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, refresh_per_second=4) as bar:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["crawl_command", "exit_code"]
 
+
 def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
     settings = {}
     for value in values:
@@ -28,14 +29,28 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
 
 @click.command(name="crawl", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
-@click.option("--output", "-o", default="-", show_default=True, help="Kept pages; .jsonl, .json, .csv or .xml, or - for stdout.")
+@click.option(
+    "--output", "-o", default="-", show_default=True, help="Kept pages; .jsonl, .json, .csv or .xml, or - for stdout."
+)
 @click.option("--verdicts", metavar="FILE", help="Every verdict as a line of JSON, whatever the action.")
 @click.option("--state", metavar="DIR", help="Where to remember pages between crawls. [default: JOBDIR, or memory]")
-@click.option("--action", type=click.Choice(list(Action)), help="What to do with a duplicate's response. [default: flag]")
-@click.option("--depth", type=click.IntRange(0), default=0, show_default=True, help="Links away from a start; 0: no limit.")
-@click.option("--follow", type=click.Choice(["links", "sitemap", "both"]), default="links", show_default=True, help="Where pages come from.")
+@click.option(
+    "--action", type=click.Choice(list(Action)), help="What to do with a duplicate's response. [default: flag]"
+)
+@click.option(
+    "--depth", type=click.IntRange(0), default=0, show_default=True, help="Links away from a start; 0: no limit."
+)
+@click.option(
+    "--follow",
+    type=click.Choice(["links", "sitemap", "both"]),
+    default="links",
+    show_default=True,
+    help="Where pages come from.",
+)
 @click.option("--domains", default="", help="Hosts to stay on, with commas. [default: those of the URLs]")
-@click.option("--processes", type=click.IntRange(1), help="Worker processes that extract. [default: one per core, at most 4]")
+@click.option(
+    "--processes", type=click.IntRange(1), help="Worker processes that extract. [default: one per core, at most 4]"
+)
 @click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
 def crawl_command(
@@ -49,15 +64,15 @@ def crawl_command(
     domains: str,
     processes: int | None,
     overrides: dict[str, str],
-    as_json: bool,  # noqa: FBT001 - click passes options by name
+    as_json: bool,
 ) -> int:
     """Crawl the sites at URL… and keep each article once.
 
     Kept pages are those whose verdict is not `duplicate`. The summary goes to stderr. Ctrl-C once finishes
     the pages in hand; twice stops at once.
     """
-    from crawler.running import project_settings, run_site  # noqa: PLC0415 - Scrapy is slow to import
-    from crawler.watching import progress, verdict_lines  # noqa: PLC0415
+    from crawler.running import project_settings, run_site
+    from crawler.watching import progress, verdict_lines
 
     chosen = {
         "NEARDUP_STATE": state,
@@ -71,7 +86,7 @@ def crawl_command(
     with ExitStack() as stack:
         observers = [stack.enter_context(progress())]
         if verdicts:
-            observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123, SIM115
+            observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123
         outcome = run_site(settings, arguments, observers)
     print_report(summary_of(outcome.stats, outcome.seconds), as_json=as_json)
     return exit_code(outcome)

@@ -33,15 +33,15 @@ IN_A_HURRY = {
 @click.option("--processes", type=click.IntRange(1), help="Worker processes that extract.")
 @click.option("--serve-only", is_flag=True, help="Serve the site until Ctrl-C, for crawlers of your own.")
 def demo_command(
-    as_json: bool,  # noqa: FBT001 - click passes options by name
+    as_json: bool,
     keep: str | None,
     port: int,
     processes: int | None,
-    serve_only: bool,  # noqa: FBT001
+    serve_only: bool,
 ) -> int:
     """Serve a small news site on localhost, crawl it, and compare every verdict with the truth."""
-    from crawler.demo.server import serve  # noqa: PLC0415
-    from crawler.demo.site import build_site  # noqa: PLC0415
+    from crawler.demo.server import serve
+    from crawler.demo.site import build_site
 
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
@@ -61,11 +61,13 @@ def demo_command(
 
 
 def _crawl(url: str, folder: Path, processes: int | None) -> tuple[ExitCode, list[dict[str, Any]], float]:
-    from crawler.running import project_settings, run_site  # noqa: PLC0415 - Scrapy is slow to import
-    from crawler.watching import progress, verdict_lines  # noqa: PLC0415
+    from crawler.running import project_settings, run_site
+    from crawler.watching import progress, verdict_lines
 
     folder.mkdir(parents=True, exist_ok=True)
-    settings = dict(IN_A_HURRY, NEARDUP_STATE=str(folder / "state"), FEEDS=feeds(str(folder / "pages.jsonl"), resume=False))
+    settings = dict(
+        IN_A_HURRY, NEARDUP_STATE=str(folder / "state"), FEEDS=feeds(str(folder / "pages.jsonl"), resume=False)
+    )
     if processes:
         settings["NEARDUP_PROCESSES"] = processes
     starts = f"{url},{url}daily/live/storm.html?utm_source=evening"  # a page that changes between two visits
@@ -77,7 +79,7 @@ def _crawl(url: str, folder: Path, processes: int | None) -> tuple[ExitCode, lis
 
 
 def _report(verdicts: list[dict[str, Any]], pages: Any, *, as_json: bool, seconds: float) -> None:
-    from crawler.demo.report import compare, counts, print_rows  # noqa: PLC0415
+    from crawler.demo.report import compare, counts, print_rows
 
     rows = compare(verdicts, pages)
     if as_json:

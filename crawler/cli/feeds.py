@@ -7,7 +7,14 @@ from dedup_service.core.errors import ConfigurationError
 
 __all__ = ["feeds"]
 
-FORMATS = {".jsonl": "jsonlines", ".jl": "jsonlines", ".ndjson": "jsonlines", ".json": "json", ".csv": "csv", ".xml": "xml"}
+FORMATS = {
+    ".jsonl": "jsonlines",
+    ".jl": "jsonlines",
+    ".ndjson": "jsonlines",
+    ".json": "json",
+    ".csv": "csv",
+    ".xml": "xml",
+}
 
 
 def feeds(output: str, *, resume: bool) -> dict[str, dict[str, Any]]:

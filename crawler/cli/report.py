@@ -42,8 +42,8 @@ def print_report(summary: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _print_table(summary: Mapping[str, Any]) -> None:
-    from rich.console import Console  # noqa: PLC0415 - machines need not wait for it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     pages = summary["pages"]
     table = Table(title=f"{pages:,} pages judged", title_justify="left", show_header=False)

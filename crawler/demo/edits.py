@@ -17,8 +17,14 @@ __all__ = ["EDITS", "Edit", "apply_edits"]
 Edit = Callable[[Article], Article]
 
 ADVERTS = {
-    "zh": ("【广告】秋季家装节开幕，地板买十平送两平，预约热线见门店海报。", "扫码关注本站公众号，回复“早报”每天领取新闻摘要。"),
-    "en": ("ADVERTISEMENT: Half-price deck boots at Brill & Daughter until Saturday.", "Like this story? Get our morning letter, free, six days a week."),
+    "zh": (
+        "【广告】秋季家装节开幕，地板买十平送两平，预约热线见门店海报。",
+        "扫码关注本站公众号，回复“早报”每天领取新闻摘要。",
+    ),
+    "en": (
+        "ADVERTISEMENT: Half-price deck boots at Brill & Daughter until Saturday.",
+        "Like this story? Get our morning letter, free, six days a week.",
+    ),
 }
 SOURCE_LINES = {
     "zh": "来源：青河日报  责任编辑：何未  转载请注明出处",

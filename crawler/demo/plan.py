@@ -15,7 +15,7 @@ REPOSTS: tuple[Repost, ...] = (
     ("portal", "zh-metro", ("source line", "typography")),
     ("fanti", "zh-street", ("traditional characters", "adverts")),
     ("portal", "zh-lunch", ("first half only",)),
-    ("portal", "zh-birds", ("new headline", "source line")),
+    ("portal", "zh-birds", ("new headline",)),
     ("fanti", "zh-birds", ("traditional characters",)),
     ("portal", "zh-clinic", ("adverts",)),
     ("portal", "zh-marathon", ("new headline",)),
@@ -32,7 +32,7 @@ REPOSTS: tuple[Repost, ...] = (
 )
 
 MOBILE = ("zh-metro", "zh-library")
-"""Stories of the daily that also have a page for telephones, with a canonical link to the full one."""
+"""Stories of the daily whose lists lead to a page for telephones, which names the full one as canonical."""
 
 SAME_EVENT = {
     "zh-bridge-people": "zh-bridge",

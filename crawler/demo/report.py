@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from crawler.demo.site import DemoPage
+from crawler.demo.page import DemoPage
 from crawler.demo.truth import Outcome, Relation, judge
 
 __all__ = ["Row", "compare", "counts", "print_rows"]
@@ -49,7 +49,7 @@ def compare(verdicts: Iterable[Mapping[str, Any]], pages: Mapping[str, DemoPage]
 def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPage], kept: set[str]) -> Row:
     of = verdict["duplicate_of_url"]
     target = urlsplit(of).path if of else None
-    target_truth = pages[target].truth if target in pages else None
+    target_truth = pages[target].truth if target is not None and target in pages else None
     return Row(
         path=page.path,
         verdict=verdict["verdict"],
@@ -75,11 +75,17 @@ def counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
 
 def print_rows(rows: Iterable[Row]) -> None:
     """Write the table: copies that were found, then everything that was kept although it looks like something else."""
-    from rich.console import Console  # noqa: PLC0415 - machines need not wait for it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     held = list(rows)
-    shown = [row for row in held if row.verdict != "unique" or row.outcome is not Outcome.RIGHT or "list" not in row.note and row.note != "original"]
+    shown = [
+        row
+        for row in held
+        if row.verdict != "unique"
+        or row.outcome is not Outcome.RIGHT
+        or ("list" not in row.note and row.note != "original")
+    ]
     table = Table(title="What was said of each page, and what is true", title_justify="left")
     for name in ("page", "verdict", "of"):
         table.add_column(name, overflow="fold")
@@ -89,7 +95,14 @@ def print_rows(rows: Iterable[Row]) -> None:
     table.add_column("so it is")
     for row in sorted(shown, key=lambda r: (r.verdict != "duplicate", r.verdict, r.path)):
         bits = ("–" if value is None else str(value) for value in (row.words, row.body))
-        table.add_row(row.path, row.verdict, row.target or "", *bits, f"{row.relation}: {row.note}" if row.relation != row.note else row.note, _coloured(row.outcome))
+        table.add_row(
+            row.path,
+            row.verdict,
+            row.target or "",
+            *bits,
+            f"{row.relation}: {row.note}" if row.relation != row.note else row.note,
+            _coloured(row.outcome),
+        )
     console = Console()
     if not console.is_terminal:
         console = Console(width=150)

@@ -27,7 +27,7 @@ __all__ = ["SiteSpider"]
 FOLLOW = ("links", "sitemap", "both")
 
 
-class SiteSpider(SitemapSpider):  # type: ignore[misc] # Scrapy is untyped here
+class SiteSpider(SitemapSpider):
     """`scrapy crawl site -a urls=https://example.org/`.
 
     urls: start URLs, with commas between. domains: hosts to stay on, with commas (default: those of the start URLs).
@@ -76,7 +76,7 @@ class SiteSpider(SitemapSpider):  # type: ignore[misc] # Scrapy is untyped here
         for link in reading.links if onward else ():
             yield Request(link, callback=self.parse_page, cb_kwargs={"hops": hops + 1})
 
-    def closed(self, reason: str) -> None:
+    def closed(self, reason: str) -> None:  # noqa: ARG002 - Scrapy's signature
         """End the reading process; `reason` is Scrapy's word for why the crawl ended."""
         self._reader.close()
 

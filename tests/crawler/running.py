@@ -25,7 +25,13 @@ def twinsieve(*arguments: object) -> list[str]:
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run `twinsieve` to its end."""
     return subprocess.run(
-        twinsieve(*arguments), cwd=cwd, env=environment(), capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        twinsieve(*arguments),
+        cwd=cwd,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
     )
 
 

@@ -20,7 +20,19 @@ pytestmark = pytest.mark.slow
 def test_it_keeps_each_page_once_and_tells_every_verdict(tmp_path: Path) -> None:
     """Kept pages in the feed, all verdicts in --verdicts, counts that add up, and robots.txt obeyed."""
     with serve(PAGES) as server:
-        done = run("crawl", server.url, *FAST, "-o", "pages.jsonl", "--verdicts", "v.jsonl", "--state", "s", "--json", cwd=tmp_path)
+        done = run(
+            "crawl",
+            server.url,
+            *FAST,
+            "-o",
+            "pages.jsonl",
+            "--verdicts",
+            "v.jsonl",
+            "--state",
+            "s",
+            "--json",
+            cwd=tmp_path,
+        )
         visits = Counter(server.visits)
     assert done.returncode == 0, done.stderr
     [summary] = json_lines(done.stderr)
@@ -93,7 +105,9 @@ def test_ctrl_c_finishes_the_pages_in_hand_and_a_job_goes_on(tmp_path: Path) -> 
     job = ("--set", "JOBDIR=job", "-o", "pages.jsonl", "--json")
     with serve(PAGES) as server:
         slow = ("crawl", server.url, *FAST, *job, "--set", "DOWNLOAD_DELAY=0.2")
-        with subprocess.Popen(twinsieve(*slow), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True) as first:
+        with subprocess.Popen(
+            twinsieve(*slow), cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+        ) as first:
             while server.visits.total() < 8:
                 assert first.poll() is None
             first.send_signal(signal.SIGINT)

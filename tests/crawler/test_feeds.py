@@ -10,7 +10,14 @@ from dedup_service.core.errors import ConfigurationError
 
 @pytest.mark.parametrize(
     ("name", "form"),
-    [("a.jsonl", "jsonlines"), ("a.jl", "jsonlines"), ("a.json", "json"), ("a.csv", "csv"), ("a.xml", "xml"), ("a.jsonl.gz", "jsonlines")],
+    [
+        ("a.jsonl", "jsonlines"),
+        ("a.jl", "jsonlines"),
+        ("a.json", "json"),
+        ("a.csv", "csv"),
+        ("a.xml", "xml"),
+        ("a.jsonl.gz", "jsonlines"),
+    ],
 )
 def test_the_ending_names_the_format(tmp_path: Path, name: str, form: str) -> None:
     """A .gz after it packs the feed."""

@@ -75,7 +75,9 @@ def test_a_page_seen_again_in_the_same_crawl_gives_no_second_item() -> None:
 
 def test_a_page_that_the_filter_could_not_read_is_kept_whole() -> None:
     """Its item holds all text of the document."""
-    body = "<html><head><title> Tide table </title><script>x()</script></head><body><p>High water 6:40</p></body></html>"
+    body = (
+        "<html><head><title> Tide table </title><script>x()</script></head><body><p>High water 6:40</p></body></html>"
+    )
     [item], _ = results(spider(), page(f"{HOME}tides", body, verdict=None))
     assert (item.title, item.text, item.verdict) == ("Tide table", "Tide table High water 6:40", None)
 
@@ -99,7 +101,14 @@ def test_pages_come_from_links_or_from_the_sitemap(follow: str, expected: list[s
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"urls": ""}, {"urls": "example.org"}, {"urls": "ftp://example.org/"}, {"urls": HOME, "depth": "-1"}, {"urls": HOME, "follow": "rss"}]
+    "arguments",
+    [
+        {"urls": ""},
+        {"urls": "example.org"},
+        {"urls": "ftp://example.org/"},
+        {"urls": HOME, "depth": "-1"},
+        {"urls": HOME, "follow": "rss"},
+    ],
 )
 def test_arguments_that_cannot_be_meant_are_refused(arguments: dict[str, Any]) -> None:
     """The message shows what it got."""

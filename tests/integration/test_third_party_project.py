@@ -15,7 +15,7 @@ from tests.crawler.running import TIMEOUT_S, environment
 
 PAGES = build_site()
 LINE = 'ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}\n'
-SPIDER = '''
+SPIDER = """
 import scrapy
 
 
@@ -29,7 +29,7 @@ class NewsSpider(scrapy.Spider):
     def parse(self, response):
         yield {"url": response.url, "title": response.css("h1::text").get()}
         yield from response.follow_all(css="a")
-'''
+"""
 
 pytestmark = pytest.mark.slow
 

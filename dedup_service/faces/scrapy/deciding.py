@@ -69,7 +69,7 @@ class DecisionThread:
             return
         try:
             verdicts = self._decide_many([page for page, _ in live])
-        except BaseException as error:  # noqa: BLE001 - whoever waits for the future gets it
+        except BaseException as error:  # whoever waits for the future gets it
             for _, future in live:
                 future.set_exception(error)
             return

@@ -116,7 +116,7 @@ class NearDuplicateDownloaderMiddleware:
             self._close_crawl()
         except TwinsieveError as error:
             self._failed("page", response, error)
-        except Exception as error:  # noqa: BLE001 - a page is never lost because we failed
+        except Exception as error:  # a page is never lost because we failed
             self._failed("bug", response, error)
         else:
             return prepared, verdict_dict(verdict)
@@ -125,7 +125,9 @@ class NearDuplicateDownloaderMiddleware:
     async def _prepared(self, response: "Response") -> PreparedPage:
         """Return the page as a worker prepared it; one that no worker can read says so in its `problem`."""
         header = response.headers.get("Content-Type")
-        page = Html(html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None)
+        page = Html(
+            html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None
+        )
         with self._timed("queue"):
             await self._places.acquire()
         try:
@@ -152,7 +154,7 @@ class NearDuplicateDownloaderMiddleware:
             logger.critical("The near-duplicate state cannot be written: the crawl is closed")
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
 
-    def _count(self, name: str, value: float = 1) -> None:
+    def _count(self, name: str, value: Any = 1) -> None:
         self._crawler.stats.inc_value(f"neardup/{name}", value)
 
     @contextmanager
@@ -162,4 +164,3 @@ class NearDuplicateDownloaderMiddleware:
             yield
         finally:
             self._count(f"seconds/{step}", perf_counter() - started)
-

@@ -7,7 +7,7 @@ Every name, default and meaning is in docs/scrapy.md.
 import difflib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -49,7 +49,7 @@ class NearDuplicateSettings:
     action: Action = Action.FLAG
     items: ItemPolicy = ItemPolicy.DROP
     state: Path | None = None
-    space: SpaceOptions = SpaceOptions()
+    space: SpaceOptions = field(default_factory=SpaceOptions)
     rule: MatchRule | None = None
     shards: int = 1
     processes: int = 1
@@ -66,7 +66,9 @@ class NearDuplicateSettings:
             action=_choice(settings, "NEARDUP_ACTION", Action, Action.FLAG),
             items=_choice(settings, "NEARDUP_ITEMS", ItemPolicy, ItemPolicy.DROP),
             state=_state(settings),
-            space=SpaceOptions(scheme=settings.get("NEARDUP_SCHEME", "twinsieve"), idf=settings.get("NEARDUP_IDF") or None),
+            space=SpaceOptions(
+                scheme=settings.get("NEARDUP_SCHEME", "twinsieve"), idf=settings.get("NEARDUP_IDF") or None
+            ),
             rule=_rule(settings),
             shards=_whole(settings, "NEARDUP_SHARDS", 1),
             processes=processes,

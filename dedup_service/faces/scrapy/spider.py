@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["NearDuplicateSpiderMiddleware"]
 
 
-class NearDuplicateSpiderMiddleware(BaseSpiderMiddleware):  # type: ignore[misc] # Scrapy is untyped here
+class NearDuplicateSpiderMiddleware(BaseSpiderMiddleware):
     """Drops or annotates the items of judged pages, as `policy` says."""
 
     def __init__(self, crawler: "Crawler", policy: ItemPolicy) -> None:

@@ -26,7 +26,7 @@ def test_every_link_leads_to_a_page() -> None:
 
 
 def test_every_page_can_be_reached_from_the_home_page() -> None:
-    """A crawl by links alone sees the whole site."""
+    """A crawl by links and canonical links sees the whole site."""
     seen, waiting = {"/"}, ["/"]
     while waiting:
         new = (links(waiting.pop()) & set(PAGES)) - seen

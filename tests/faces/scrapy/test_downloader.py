@@ -131,7 +131,7 @@ def test_drop_takes_the_response_of_a_duplicate_away() -> None:
     sieve = Sieve(NEARDUP_ACTION="drop")
     try:
         sieve.give(page("ferry", FERRY))
-        with pytest.raises(IgnoreRequest, match="https://example.org/ferry"):
+        with pytest.raises(IgnoreRequest, match=r"https://example\.org/ferry"):
             sieve.give(page("again", FERRY_AGAIN))
         assert sieve.stat("dropped_count") == 1
         assert len(sieve.judged) == 2

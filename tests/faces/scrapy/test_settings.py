@@ -18,7 +18,12 @@ def read(**values: object) -> NearDuplicateSettings:
 def test_without_settings_pages_are_flagged_and_items_of_duplicates_dropped() -> None:
     """A project that adds one line gets flags on responses, no duplicate items, and no files on its disk."""
     settings = read()
-    assert (settings.action, settings.items, settings.state, settings.rule) == (Action.FLAG, ItemPolicy.DROP, None, None)
+    assert (settings.action, settings.items, settings.state, settings.rule) == (
+        Action.FLAG,
+        ItemPolicy.DROP,
+        None,
+        None,
+    )
 
 
 def test_strings_of_a_command_line_are_as_good_as_values() -> None:
