@@ -54,7 +54,7 @@ class Story:
 
 def original_path(article: Article) -> str:
     """The address of a story on the site that wrote it."""
-    return f"/{HOME_SITE[article.lang]}/{article.section}/{article.date}/{article.name[3:]}.html"
+    return f"/{HOME_SITE[article.lang]}/{article.section}/{article.name[3:]}.html"
 
 
 def _originals(articles: Iterable[Article]) -> list[Story]:
