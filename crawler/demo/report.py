@@ -100,7 +100,7 @@ def print_rows(rows: Iterable[Row]) -> None:
             row.verdict,
             row.target or "",
             *bits,
-            f"{row.relation}: {row.note}" if row.relation != row.note else row.note,
+            _truth(row),
             _coloured(row.outcome),
         )
     console = Console()
@@ -108,6 +108,11 @@ def print_rows(rows: Iterable[Row]) -> None:
         console = Console(width=150)
     console.print(table)
     _print_counts(console, held)
+
+
+def _truth(row: Row) -> str:
+    plain = row.relation in (Relation.OWN, Relation.ORIGINAL)
+    return row.note if plain else f"{row.relation}: {row.note}"
 
 
 def _coloured(outcome: Outcome) -> str:
