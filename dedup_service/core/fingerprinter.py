@@ -16,7 +16,7 @@ from dedup_service.core.idf import IdfTable
 from dedup_service.core.lexicon import Lexicon
 from dedup_service.core.metadata import pack
 from dedup_service.core.ngrams import distinct_ngrams
-from dedup_service.core.normalise import body_hash, fold, letters
+from dedup_service.core.normalise import body_hash, fold, letters, without_headline
 from dedup_service.core.page import Page
 from dedup_service.core.segmentation import Segmenter
 from dedup_service.core.simhash import FIXED_POINT, bit_sums, reduce_sums, simhash
@@ -51,11 +51,12 @@ class Fingerprinter:
 
     def prepare(self, page: Page) -> PreparedPage:
         """Return `page` with its fingerprint, the hash of its body, its metadata and, if it cannot be judged, why."""
-        folded = fold(page.text)
+        title = fold(page.title)
+        folded = without_headline(fold(page.text), title)
         seen = letters(folded)
         return PreparedPage(
             page=page,
-            fingerprint=Fingerprint(words=self._words(page, folded), body=self._body(seen)),
+            fingerprint=Fingerprint(words=self._words(page.text, title, folded), body=self._body(seen)),
             body_hash=body_hash(folded),
             metadata=pack((*page.keywords, *page.tags, *page.references)),
             reason=page.problem or self._too_short(len(seen)),
@@ -67,11 +68,11 @@ class Fingerprinter:
 
     def words(self, page: Page) -> list[str]:
         """Return the distinct words of title and body: what an IDF table counts."""
-        return self._table(page, fold(page.text)).words
+        return self._table(page).words
 
     def explain(self, page: Page, *, most: int = 20) -> list[Feature]:
         """Return the heaviest features of the `words` channel, heaviest first."""
-        table = self._table(page, fold(page.text))
+        table = self._table(page)
         weights = self.space.scheme.weigh(table)
         boosts = self.space.scheme.boosts(table)
         order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), table.words[i]))[:most]
@@ -86,13 +87,14 @@ class Fingerprinter:
             for i in order
         ]
 
-    def _table(self, page: Page, folded: str) -> WordTable:
-        return self._counter.table(fold(page.title), folded)
+    def _table(self, page: Page) -> WordTable:
+        title = fold(page.title)
+        return self._counter.table(title, without_headline(fold(page.text), title))
 
-    def _words(self, page: Page, folded: str) -> int | None:
+    def _words(self, text: str, title: str, folded: str) -> int | None:
         if self.space.scheme.name == "seed-java":
-            return seed_java(page.text, bits=self.space.bits)
-        table = self._table(page, folded)
+            return seed_java(text, bits=self.space.bits)
+        table = self._counter.table(title, folded)
         return simhash(table.hashes, self.space.scheme.weigh(table), bits=self.space.bits)
 
     def _body(self, seen: npt.NDArray[np.uint32]) -> int | None:

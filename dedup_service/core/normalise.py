@@ -18,7 +18,7 @@ import numpy.typing as npt
 import opencc
 import xxhash
 
-__all__ = ["body_hash", "fold", "fold_slowly", "letters"]
+__all__ = ["body_hash", "fold", "fold_slowly", "letters", "without_headline"]
 
 PLANE = 0x10000
 SLOW = 0xFFFF  # a noncharacter: marks what the table cannot fold
@@ -54,6 +54,23 @@ def body_hash(folded: str) -> int | None:
     """Return the unsigned 64-bit hash (xxh3) of a folded body without its white space; None where nothing is left."""
     bare = "".join(folded.split())
     return xxhash.xxh3_64_intdigest(bare.encode()) if bare else None
+
+
+def without_headline(folded: str, title: str) -> str:
+    """Return a folded body without its first line where that repeats the folded title, or the title's beginning.
+
+    Extraction often leaves the headline at the top of the text, where an edited one would move the body. A body of
+    one line stays.
+    """
+    first, _, rest = folded.partition("\n")
+    if not rest or len(first) > 2 * len(title):
+        return folded
+    headline = _bare(first)
+    return rest if headline and _bare(title).startswith(headline) else folded
+
+
+def _bare(line: str) -> str:
+    return "".join(filter(str.isalnum, line))
 
 
 def _finish(text: str) -> str:

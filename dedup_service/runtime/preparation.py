@@ -7,8 +7,6 @@ kills is kept with that reason. (`runtime.workers` does the same for single fetc
 Invariant: the answers are the same however many processes work, one for each record, in their order.
 """
 
-import multiprocessing
-import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -24,6 +22,7 @@ from dedup_service.core.page import Page
 from dedup_service.runtime.extraction_cache import ExtractionCache
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.worker_context import behave_as_worker, worker_context
 
 __all__ = ["Answer", "BadRecord", "Preparer", "page_of", "prepare_records"]
 
@@ -135,11 +134,4 @@ def _extract(html: bytes | str, declared_encoding: str | None) -> Extraction:
 
 
 def _pool(processes: int) -> ProcessPoolExecutor:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # imported once, not by every worker
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=_leave_signals_to_parent)
-
-
-def _leave_signals_to_parent() -> None:
-    """Ctrl-C reaches the whole process group, but the batch in hand is to be finished."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return ProcessPoolExecutor(processes, mp_context=worker_context(__name__), initializer=behave_as_worker)

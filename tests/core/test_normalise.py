@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.normalise import body_hash, fold, fold_slowly, letters
+from dedup_service.core.normalise import body_hash, fold, fold_slowly, letters, without_headline
 
 
 @given(st.text())
@@ -45,3 +45,12 @@ def test_equal_bodies_have_equal_hashes_whatever_their_line_breaks() -> None:
     assert body_hash("第一段 第二段") == body_hash("第一段\n第二段")
     assert body_hash("3.5") != body_hash("35")
     assert body_hash(" \n") is None
+
+
+def test_a_headline_above_the_text_is_no_part_of_the_body() -> None:
+    """The first line goes where it repeats the title, or the title without the site's name, and only then."""
+    assert without_headline("大桥通车!\n正文。", "大桥通车") == "正文。"
+    assert without_headline("bridge opens\ntext.", "bridge opens - the courier") == "text."
+    assert without_headline("昨日大桥通车\n正文。", "大桥通车") == "昨日大桥通车\n正文。"
+    assert without_headline("大桥通车", "大桥通车") == "大桥通车"
+    assert without_headline("——\n正文。", "大桥通车") == "——\n正文。"

@@ -17,11 +17,11 @@ from dedup_service.faces.cli.outputs import Kept, OutputFile, check_distinct, op
 from dedup_service.faces.cli.progress import Advance, progress
 from dedup_service.faces.cli.stream import run
 from dedup_service.faces.cli.summary import Summary
-from dedup_service.faces.cli.verdicts import verdict_line
 from dedup_service.runtime.embedded import NearDuplicateFilter
 from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
+from dedup_service.runtime.verdict_lines import verdict_line
 
 __all__ = ["filter_command"]
 

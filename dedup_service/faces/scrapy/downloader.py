@@ -25,12 +25,12 @@ from scrapy.utils.asyncio import is_asyncio_available
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.verdict import Action
-from dedup_service.faces.cli.verdicts import verdict_dict
 from dedup_service.faces.scrapy.deciding import DecisionThread
 from dedup_service.faces.scrapy.meta import flag_of, forget, remember
 from dedup_service.faces.scrapy.settings import NearDuplicateSettings
 from dedup_service.faces.scrapy.signals import page_judged
 from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.verdict_lines import verdict_dict
 from dedup_service.runtime.workers import Html, HtmlWorkers
 
 if TYPE_CHECKING:
