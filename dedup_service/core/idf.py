@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Self
 
+import numpy as np
+
 from dedup_service.core.errors import ConfigurationError
 
 __all__ = ["IdfTable"]
@@ -25,18 +27,16 @@ class IdfTable:
     default: float = 1.0
 
     @classmethod
-    def parse(cls, lines: Iterable[str]) -> Self:
+    def parse(cls, text: str) -> Self:
         """Read lines of `word value`, the format of jieba's idf.txt; ConfigurationError names a bad line."""
-        values: dict[str, float] = {}
-        for number, line in enumerate(lines, 1):
-            try:
-                word, value = line.rsplit(" ", 1)
-                values[word] = float(value)
-            except ValueError:
-                raise ConfigurationError(
-                    f"IDF table, line {number}: expected 'word value', got {line[:80]!r}"
-                ) from None
-        return cls(values, median(values.values()) if values else 1.0)
+        parts = [line.rpartition(" ") for line in text.splitlines()]
+        try:
+            values = {word: float(value) for word, _, value in parts}
+        except ValueError:
+            values = {}
+        if "" in values or (parts and not values):
+            raise ConfigurationError(_complaint(text))
+        return cls(values, float(np.median(np.fromiter(values.values(), np.float64))) if values else 1.0)
 
     @classmethod
     def build(cls, pages: Iterable[Iterable[str]], *, least: int = 2) -> Self:
@@ -56,3 +56,16 @@ class IdfTable:
     def of(self, word: str) -> float:
         """The idf of `word`, or the default."""
         return self.values.get(word, self.default)
+
+
+def _complaint(text: str) -> str:
+    """Name the first line that is no entry of a table."""
+    for number, line in enumerate(text.splitlines(), 1):
+        word, _, value = line.rpartition(" ")
+        try:
+            good = bool(word) and float(value) >= 0
+        except ValueError:
+            good = False
+        if not good:
+            return f"IDF table, line {number}: expected 'word value', got {line[:80]!r}"
+    return "IDF table: no line of it is an entry"

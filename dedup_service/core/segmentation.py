@@ -102,7 +102,8 @@ class _Rjieba:
     def __init__(self, user_words: Mapping[str, str]) -> None:
         import rjieba
 
-        self._jieba = rjieba.Jieba()
+        # The module's own segmenter is loaded already; another dictionary needs one of its own.
+        self._jieba = rjieba.Jieba() if user_words else rjieba
         for word, tag in user_words.items():
             self._jieba.add_word(word, USER_FREQUENCY, tag)
 

@@ -53,22 +53,21 @@ def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
 
 @cache
 def _build(options: SpaceOptions) -> Fingerprinter:
-    idf_lines = _lines(Path(options.idf), "IDF table") if options.idf else jieba_idf()
-    idf = IdfTable.parse(idf_lines)
-    word_lines = _lines(Path(options.user_words), "user dictionary") if options.user_words else []
+    idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
+    user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     lexicon = default_lexicon()
     space = Space(
         scheme=scheme_named(options.scheme, without=options.without),
         segmenter=segmenter_version(options.segmenter),
         converter=f"OpenCC {version('opencc')}",
-        idf=digest("\n".join(idf_lines)),
+        idf=digest(idf),
         stop_words=digest("\n".join(sorted(lexicon.stop_words))),
         markers=digest("\n".join(lexicon.markers)),
-        user_words=digest("\n".join(word_lines)),
+        user_words=digest(user_words),
         bits=options.bits,
     )
-    chinese = chinese_segmenter(options.segmenter, parse_user_words(word_lines))
-    return Fingerprinter(space, ScriptSegmenter(chinese, UnicodeSegmenter()), lexicon, idf)
+    chinese = chinese_segmenter(options.segmenter, parse_user_words(user_words.splitlines()))
+    return Fingerprinter(space, ScriptSegmenter(chinese, UnicodeSegmenter()), lexicon, IdfTable.parse(idf))
 
 
 @cache
@@ -80,20 +79,20 @@ def default_lexicon() -> Lexicon:
 
 
 @cache
-def jieba_idf() -> list[str]:
-    """Return the lines of the IDF table that jieba ships (270,132 words), without importing jieba."""
+def jieba_idf() -> str:
+    """Return the IDF table that jieba ships (270,132 words), without importing jieba."""
     spec = find_spec("jieba")
     if spec is None or spec.origin is None:
         raise ConfigurationError("jieba is not installed, and its IDF table is the default: install it or give a table")
-    return _lines(Path(spec.origin).parent / "analyse" / "idf.txt", "IDF table")
+    return _text(Path(spec.origin).parent / "analyse" / "idf.txt", "IDF table")
 
 
 def _entries(lines: Iterable[str]) -> list[str]:
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
-def _lines(path: Path, what: str) -> list[str]:
+def _text(path: Path, what: str) -> str:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the {what} {path}: {error}") from error
