@@ -5,6 +5,7 @@ A page without text has neither; one with too few letters has both but gets a re
 is built on them.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from dedup_service.core.page import Page
 from dedup_service.core.segmentation import Segmenter
 from dedup_service.core.simhash import FIXED_POINT, bit_sums, reduce_sums, simhash
 from dedup_service.core.space import Space
-from dedup_service.core.weighting.seed_java import seed_java
+from dedup_service.core.weighting.seed_java import java_words, seed_java
 from dedup_service.core.words import WordCounter, WordTable
 
 __all__ = ["Feature", "Fingerprinter"]
@@ -72,6 +73,9 @@ class Fingerprinter:
 
     def explain(self, page: Page, *, most: int = 20) -> list[Feature]:
         """Return the heaviest features of the `words` channel, heaviest first."""
+        if self.space.scheme.name == "seed-java":
+            counts = Counter(java_words(page.text)).most_common(most)
+            return [Feature(word=word, weight=count, count=count, idf=1.0, factors={}) for word, count in counts]
         table = self._table(page)
         weights = self.space.scheme.weigh(table)
         boosts = self.space.scheme.boosts(table)

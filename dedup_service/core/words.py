@@ -120,10 +120,10 @@ class WordCounter:
         """Hash and idf of each of `words`, () where it is no feature; looked up without a Python loop."""
         facts = list(map(self._known.get, words))
         if None in facts:
+            facts = [self._look_up(word) if fact is None else fact for word, fact in zip(words, facts, strict=True)]
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
-            self._known.update((word, self._look_up(word)) for word in words if word not in self._known)
-            facts = [self._known[word] for word in words]
+            self._known.update(zip(words, cast("list[Facts]", facts), strict=True))
         return cast("list[Facts]", facts)
 
     def _look_up(self, word: str) -> Facts:

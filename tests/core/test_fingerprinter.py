@@ -110,6 +110,13 @@ def test_an_english_marker_phrase_is_found() -> None:
     assert features["barley"].factors["marker"] == 1.0
 
 
+def test_seed_java_explains_its_own_words() -> None:
+    """Its features are white-space words as they stand, stop words and capitals included."""
+    features = build_fingerprinter(SpaceOptions(scheme="seed-java")).explain(page("The cat sat on The mat"))
+    assert (features[0].word, features[0].weight) == ("The", 2)
+    assert len(features) == 5
+
+
 def test_seed_java_is_the_seed_program() -> None:
     """The scheme reads the text as it is and knows nothing of titles."""
     item = page("the cat sat on the mat")

@@ -1,0 +1,10 @@
+"""Run the benchmarks that need no data but our own: `python -m benchmarks`, which is `make bench`.
+
+Those that measure real pages take a folder and are run by name: `python -m benchmarks.quality DIR`,
+`python -m benchmarks.crawl DIR`, and `python -m benchmarks.fingerprint --pages FILE --html DIR`.
+"""
+
+import runpy
+
+for name in ("fingerprint", "index"):
+    runpy.run_module(f"benchmarks.{name}", run_name="__main__")
