@@ -4,11 +4,8 @@ A page is kept iff no earlier kept page matches it (rule 3 of the design). Only 
 entry in the indexes. A known URL is one with a kept visit: the same body again is `unchanged`, another
 one is `updated` and takes the entry's place. A URL whose visits were all duplicates stays unknown, so a
 copy fetched again is a `duplicate` again and can never slip past as `unchanged` (docs/adr/0007).
-
-A later issue verifies candidates by a sketch; its place is `_matches`, between distance and choice.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,11 +17,11 @@ from dedup_service.core.entry_table import EntryTable
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import CHANNELS, PreparedPage
 from dedup_service.core.index import BlockIndex
-from dedup_service.core.metadata import jaccard
+from dedup_service.core.matching import Match, match, score_of
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
-__all__ = ["Decider", "Decision", "Match", "PageNames", "score_of", "url_hash"]
+__all__ = ["Decider", "Decision", "PageNames", "url_hash"]
 
 
 class PageNames(Protocol):
@@ -33,16 +30,6 @@ class PageNames(Protocol):
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the page at `sequence`."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A candidate that the rule accepts."""
-
-    sequence: int
-    distance: Distance
-    score: float
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +50,6 @@ class Decision:
 def url_hash(canonical_url: str) -> int:
     """The unsigned 64-bit key under which a URL's last kept visit is remembered."""
     return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
-
-
-def score_of(distance: Distance) -> float | None:
-    """Likeness from 0 to 1: the cosine that SimHash estimates, cos(π·d/64), averaged over the channels.
-
-    Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, section 3.
-    """
-    bits = [bit for bit in (distance.words, distance.body) if bit is not None]
-    if not bits:
-        return None
-    return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
 
 
 class Decider:
@@ -175,27 +151,13 @@ class Decider:
         return Decision(verdict, kept=False)
 
     def _matches(self, prepared: PreparedPage) -> list[Match]:
-        found: set[int] = set()
+        near: set[int] = set()
         for channel, index in self._indexes.items():
             value = getattr(prepared.fingerprint, channel)
             if value is not None:
-                found.update(index.probe(value).sequences.tolist())
-        candidates = (self._table[sequence] for sequence in sorted(found))
-        return [match for entry in candidates if (match := self.match(entry, prepared)) is not None]
-
-    def match(self, entry: Entry, prepared: PreparedPage) -> Match | None:
-        """Return the match of `prepared` with the candidate `entry`, or None where the rule does not hold."""
-        distance = entry.distance_to(prepared.fingerprint)
-        for near in self.rule.conditions:
-            if _within(distance.words, near.words) and _within(distance.body, near.body):
-                return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
-        combined = self.rule.combined
-        if combined is None or distance.words is None or distance.words > combined.radius:
-            return None
-        similarity = combined.similarity(distance.words, jaccard(entry.metadata, prepared.metadata))
-        if similarity < combined.threshold:
-            return None
-        return Match(entry.sequence, distance, round(float(similarity), 4), "combined similarity ≥ .25")
+                near.update(index.probe(value).sequences.tolist())
+        candidates = (self._table[sequence] for sequence in sorted(near))
+        return [found for entry in candidates if (found := match(self.rule, entry, prepared)) is not None]
 
     def _verdict(
         self,
@@ -239,7 +201,3 @@ class Decider:
                 index.remove(entry.sequence, value)
         self._table.remove(entry.sequence)
         self._visits.pop(entry.url_hash, None)
-
-
-def _within(distance: int | None, bound: int | None) -> bool:
-    return bound is None or (distance is not None and distance <= bound)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision import Decider, Decision, score_of
+from dedup_service.core.decision import Decider, Decision
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.matching import score_of
 from dedup_service.core.metadata import pack
 from dedup_service.core.page import Page
 from dedup_service.core.rule import Combined, MatchRule, Near

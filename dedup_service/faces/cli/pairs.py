@@ -12,9 +12,10 @@ from typing import Any
 import click
 import msgspec
 
-from dedup_service.core.decision import Decider, Decision, score_of
+from dedup_service.core.decision import Decider, Decision
 from dedup_service.core.entries import Entry
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.matching import score_of
 from dedup_service.core.rule import rule_for
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode

@@ -1,0 +1,59 @@
+"""From a candidate to a match: what the rule says of a kept page and a new one.
+
+The index has found the candidate; here its distances are taken and the rule is asked. A sketch that
+verifies candidates will stand between the two.
+"""
+
+import math
+from dataclasses import dataclass
+
+from dedup_service.core.entries import Entry
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.metadata import jaccard
+from dedup_service.core.rule import Combined, MatchRule
+from dedup_service.core.verdict import Distance
+
+__all__ = ["Match", "match", "score_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A candidate that the rule accepts: its sequence, distances, score (0 to 1) and the condition that held."""
+
+    sequence: int
+    distance: Distance
+    score: float
+    reason: str
+
+
+def match(rule: MatchRule, entry: Entry, prepared: PreparedPage) -> Match | None:
+    """Return the match of `prepared` with the candidate `entry`, or None where the rule does not hold."""
+    distance = entry.distance_to(prepared.fingerprint)
+    for near in rule.conditions:
+        if _within(distance.words, near.words) and _within(distance.body, near.body):
+            return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
+    return None if rule.combined is None else _combined(rule.combined, entry, prepared, distance)
+
+
+def score_of(distance: Distance) -> float | None:
+    """Likeness from 0 to 1: the cosine that SimHash estimates, cos(π·d/64), averaged over the channels.
+
+    Source: Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002, section 3.
+    """
+    bits = [bit for bit in (distance.words, distance.body) if bit is not None]
+    if not bits:
+        return None
+    return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
+
+
+def _combined(rule: Combined, entry: Entry, prepared: PreparedPage, distance: Distance) -> Match | None:
+    if distance.words is None or distance.words > rule.radius:
+        return None
+    similarity = rule.similarity(distance.words, jaccard(entry.metadata, prepared.metadata))
+    if similarity < rule.threshold:
+        return None
+    return Match(entry.sequence, distance, round(float(similarity), 4), "combined similarity ≥ .25")
+
+
+def _within(distance: int | None, bound: int | None) -> bool:
+    return bound is None or (distance is not None and distance <= bound)
