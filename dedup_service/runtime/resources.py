@@ -33,12 +33,13 @@ __all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf"
 class SpaceOptions:
     """How fingerprints are to be made.
 
-    scheme: a name of `core.weighting.schemes`; without: factors of it to switch off.
+    scheme: a name of `core.weighting.schemes`; factors: fields of it as `name=value`; without: factors to switch off.
     segmenter: rjieba or jieba, for Chinese. bits: 64; 128 for single fingerprints, which no index takes.
     idf: a table that `twinsieve idf build` wrote; None is jieba's. user_words: a dictionary in jieba's format.
     """
 
     scheme: str = "twinsieve"
+    factors: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     segmenter: str = "rjieba"
     bits: int = 64
@@ -57,7 +58,7 @@ def _build(options: SpaceOptions) -> Fingerprinter:
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     lexicon = default_lexicon()
     space = Space(
-        scheme=scheme_named(options.scheme, without=options.without),
+        scheme=scheme_named(options.scheme, without=options.without, settings=options.factors),
         segmenter=segmenter_version(options.segmenter),
         converter=f"OpenCC {version('opencc')}",
         idf=digest(idf),

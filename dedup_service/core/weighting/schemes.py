@@ -5,7 +5,7 @@ docs/quality.md was made. Formulas and sources are in `factors`; the default, `t
 by measurement: (1 + ln n) · idf · title 5 · marker 2 over words of two characters and more.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add, mul
@@ -15,11 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.hashing import HASHES
 from dedup_service.core.simhash import fixed_point
 from dedup_service.core.weighting import factors
 from dedup_service.core.words import WordNeeds, WordTable
 
-__all__ = ["FACTORS", "SCHEMES", "Scheme", "scheme_named"]
+__all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "scheme_named"]
+
+MOST = 1000  # boosts beyond it would let one word decide alone, and could overflow the sums
 
 FACTORS = ("idf", "title", "marker", "pos", "length")
 
@@ -66,6 +69,17 @@ class Scheme:
             scheme = replace(scheme, **off[name])  # type: ignore[arg-type]
         return scheme
 
+    def with_settings(self, settings: Iterable[str]) -> Self:
+        """The scheme with fields set by `name=value`, such as title=3, combine=sum or hash=java.
+
+        ConfigurationError names the field and what it may be.
+        """
+        scheme = self
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            scheme = replace(scheme, **{name: _read(name, value)})  # type: ignore[arg-type]
+        return scheme
+
     def weigh(self, table: WordTable) -> npt.NDArray[np.int64]:
         """Return the fixed-point weight of each word: int64[n]."""
         weights = factors.term_frequency(table, self.tf)
@@ -94,6 +108,40 @@ class Scheme:
         return found
 
 
+_CHOICES = {
+    "tf": ("raw", "relative", "log"),
+    "idf": ("on", "off"),
+    "levels": ("on", "off"),
+    "pos": ("on", "off"),
+    "with_title": ("on", "off"),
+    "marker_by": ("sentence", "word"),
+    "length": ("off", "gauss", "gauss-c", "minmax"),
+    "combine": ("product", "sum"),
+    "hash": HASHES,
+}
+_NUMBERS: dict[str, Callable[[str], float]] = {"title": float, "marker": float, "least_chars": int}
+SETTINGS = (*_CHOICES, *_NUMBERS)
+
+
+def _read(name: str, value: str) -> object:
+    """The value of a scheme's field as people write it."""
+    if name in _NUMBERS:
+        try:
+            number = _NUMBERS[name](value)
+        except ValueError:
+            number = 0
+        if not 1 <= number <= MOST:
+            raise ConfigurationError(f"{name} is a number from 1 to {MOST}, got {value!r}")
+        return number
+    if name not in _CHOICES:
+        raise ConfigurationError(f"a scheme has {', '.join(SETTINGS)}, got {name!r}")
+    if value not in _CHOICES[name]:
+        raise ConfigurationError(f"{name} is one of {', '.join(_CHOICES[name])}, got {value!r}")
+    if "on" in _CHOICES[name]:
+        return value == "on"
+    return "" if value == "off" else value
+
+
 SCHEMES = {
     scheme.name: scheme
     for scheme in (
@@ -107,8 +155,14 @@ SCHEMES = {
 }
 
 
-def scheme_named(name: str, *, without: Iterable[str] = ()) -> Scheme:
-    """Return the scheme `name`, with the factors `without` switched off; ConfigurationError for an unknown name."""
+def scheme_named(name: str, *, without: Iterable[str] = (), settings: Iterable[str] = ()) -> Scheme:
+    """Return the scheme `name`, fields set by `settings` and the factors `without` switched off.
+
+    ConfigurationError for a name or value that does not exist, or a scheme that has nothing to set.
+    """
     if name not in SCHEMES:
         raise ConfigurationError(f"the scheme is one of {', '.join(SCHEMES)}, got {name!r}")
-    return SCHEMES[name].without(without)
+    changes = [*settings, *without]
+    if changes and name == "seed-java":
+        raise ConfigurationError(f"seed-java is the seed's program as it was, and has no {changes[0]!r} to change")
+    return SCHEMES[name].with_settings(settings).without(without)

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import click
 
 from dedup_service.core.rule import RULES, MatchRule, rule_for
-from dedup_service.core.weighting.schemes import FACTORS, SCHEMES
+from dedup_service.core.weighting.schemes import FACTORS, SCHEMES, SETTINGS
 from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["MATCHING", "SPACE", "rule_of", "space_of", "with_options"]
@@ -16,6 +16,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 SPACE = (
     click.option(
         "--scheme", type=click.Choice(list(SCHEMES)), default="twinsieve", show_default=True, help="Weighting scheme."
+    ),
+    click.option(
+        "--factor",
+        "factors",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=f"Set a field of the scheme: {', '.join(SETTINGS)}.",
     ),
     click.option("--without", type=click.Choice(FACTORS), multiple=True, help="Factor of the scheme to leave out."),
     click.option(
@@ -63,6 +70,7 @@ def space_of(options: Mapping[str, Any], *, bits: int = 64) -> SpaceOptions:
     """Return the choice of space that the options name."""
     return SpaceOptions(
         scheme=options["scheme"],
+        factors=tuple(options["factors"]),
         without=tuple(sorted(set(options["without"]))),
         segmenter=options["segmenter"],
         bits=bits,

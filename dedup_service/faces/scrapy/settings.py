@@ -67,7 +67,11 @@ class NearDuplicateSettings:
             items=_choice(settings, "NEARDUP_ITEMS", ItemPolicy, ItemPolicy.DROP),
             state=_state(settings),
             space=SpaceOptions(
-                scheme=settings.get("NEARDUP_SCHEME", "twinsieve"), idf=settings.get("NEARDUP_IDF") or None
+                scheme=settings.get("NEARDUP_SCHEME", "twinsieve"),
+                factors=tuple(settings.getlist("NEARDUP_FACTORS")),
+                segmenter=settings.get("NEARDUP_SEGMENTER", "rjieba"),
+                idf=settings.get("NEARDUP_IDF") or None,
+                user_words=settings.get("NEARDUP_USER_WORDS") or None,
             ),
             rule=_rule(settings),
             shards=_whole(settings, "NEARDUP_SHARDS", 1),
@@ -81,8 +85,8 @@ class NearDuplicateSettings:
 NAMES = frozenset(
     PREFIX + name
     for name in (
-        "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "IDF", "CHANNELS", "K", "SHARDS", "PROCESSES",
-        "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE",
+        "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "CHANNELS",
+        "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE",
     )
 )  # fmt: skip
 

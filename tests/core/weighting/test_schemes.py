@@ -97,3 +97,35 @@ def test_unknown_names_are_refused() -> None:
         scheme_named("wang2020")
     with pytest.raises(ConfigurationError, match="idf, title, marker, pos, length"):
         scheme_named("tf", without=["colour"])
+
+
+def test_every_field_can_be_set_by_name() -> None:
+    """The switches that the published schemes leave open are set as `name=value`."""
+    scheme = scheme_named(
+        "zhang2020", settings=["combine=sum", "marker_by=word", "length=gauss-c", "title=3", "idf=off"]
+    )
+    assert (scheme.combine, scheme.marker_by, scheme.length) == ("sum", "word", "gauss-c")
+    assert (scheme.title, scheme.idf) == (3.0, False)
+    assert scheme_named("twinsieve", settings=["hash=java", "pos=on", "length=off"]).hash == "java"
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("colour=red", "a scheme has tf, idf"),
+        ("combine=max", "one of product, sum, got 'max'"),
+        ("title=0", "from 1 to 1000, got '0'"),
+        ("title", "from 1 to 1000, got ''"),
+        ("title=nan", "from 1 to 1000"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_refused(setting: str, says: str) -> None:
+    """The error names the field, its choices and the value."""
+    with pytest.raises(ConfigurationError, match=says):
+        scheme_named("twinsieve", settings=[setting])
+
+
+def test_the_seed_program_has_nothing_to_set() -> None:
+    """seed-java is reproduced as it was."""
+    with pytest.raises(ConfigurationError, match="has no 'title=2' to change"):
+        scheme_named("seed-java", settings=["title=2"])
