@@ -37,12 +37,14 @@ class Decision:
     """A verdict and what it did to the entries.
 
     kept: the page stays (every verdict but `duplicate`).
+    of: sequence of the kept page or earlier visit that the verdict names, or None.
     entry: the entry that it added, or None.
     replaces: sequence of the entry that an update took out, or None.
     """
 
     verdict: Verdict
     kept: bool
+    of: int | None = None
     entry: Entry | None = None
     replaces: int | None = None
 
@@ -121,7 +123,7 @@ class Decider:
                 score=1.0,
                 reason="same URL, same body",
             )
-            return Decision(verdict, kept=True)
+            return Decision(verdict, kept=True, of=visit)
         self._remove(earlier)
         verdict = self._verdict(
             sequence,
@@ -132,7 +134,7 @@ class Decider:
             score=score_of(distance),
             reason="same URL, other body",
         )
-        return Decision(verdict, kept=True, entry=self._add(sequence, prepared), replaces=visit)
+        return Decision(verdict, kept=True, of=visit, entry=self._add(sequence, prepared), replaces=visit)
 
     def _undecided(self, sequence: int, prepared: PreparedPage, *, remember: bool) -> Decision:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
@@ -148,7 +150,7 @@ class Decider:
             score=match.score,
             reason=match.reason,
         )
-        return Decision(verdict, kept=False)
+        return Decision(verdict, kept=False, of=match.sequence)
 
     def _matches(self, prepared: PreparedPage) -> list[Match]:
         near: set[int] = set()

@@ -9,7 +9,7 @@ import xxhash
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.database import Database
-from dedup_service.runtime.page_row import VERDICT_COLUMNS, name_of, verdict_of
+from dedup_service.runtime.page_row import VERDICT_COLUMNS, VERDICTS, name_of, verdict_of
 
 __all__ = ["LogReader"]
 
@@ -23,9 +23,9 @@ _METADATA = """
 _REMOVED = "SELECT removes FROM log WHERE sequence > ? AND removes IS NOT NULL"
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
 _RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"
-_OF_RECORDS = f"SELECT record, {VERDICT_COLUMNS} FROM log WHERE record IN ({{}})"  # noqa: S608 - the same
+_OF_RECORDS = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
 _LOOKUP = 256  # digests a query: 2 µs each, where one query a digest takes 13
-_VERDICTS = f"SELECT {VERDICT_COLUMNS} FROM log WHERE "  # noqa: S608 - our own column names
+_VERDICTS = f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE "  # noqa: S608 - our own column names
 
 
 class LogReader:
@@ -57,12 +57,15 @@ class LogReader:
 
     def verdict_at(self, sequence: int) -> Verdict | None:
         """Return the verdict of the page at `sequence`; None where there is no page."""
-        row = self._database.first(_VERDICTS + "sequence = ? AND kind = 'page'", sequence)
+        row = self._database.first(_VERDICTS + "page.sequence = ? AND page.kind = 'page'", sequence)
         return None if row is None else verdict_of(row, self._space_id)
 
     def visits(self, reference: str) -> list[Verdict]:
         """Return the verdicts of all pages with this id or URL, latest first. Reads the whole log."""
-        query = _VERDICTS + "kind = 'page' AND ? IN (id, url, canonical_url) ORDER BY sequence DESC"
+        query = (
+            _VERDICTS
+            + "page.kind = 'page' AND ? IN (page.id, page.url, page.canonical_url) ORDER BY page.sequence DESC"
+        )
         return [verdict_of(row, self._space_id) for row in self._database.rows(query, reference)]
 
     def name(self, sequence: int) -> tuple[str, str]:

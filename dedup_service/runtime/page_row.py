@@ -12,17 +12,20 @@ from dedup_service.core.entry_rows import flags_of, signed
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
-__all__ = ["INSERT_PAGE", "VERDICT_COLUMNS", "DecidedPage", "name_of", "page_row", "verdict_of"]
+__all__ = ["INSERT_PAGE", "VERDICTS", "VERDICT_COLUMNS", "DecidedPage", "name_of", "page_row", "verdict_of"]
 
 _COLUMNS = (
-    "sequence, record, id, url, canonical_url, title, verdict, duplicate_of, duplicate_of_url, "
+    "sequence, record, id, url, canonical_url, title, verdict, repeats, "
     "distance_words, distance_body, score, reason, words, body, body_hash, url_hash, entry, metadata, removes"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
 VERDICT_COLUMNS = (
-    "sequence, id, url, verdict, duplicate_of, duplicate_of_url, distance_words, distance_body, score, reason"
+    "page.sequence, page.id, page.url, page.verdict, kept.id, kept.url, "
+    "page.distance_words, page.distance_body, page.score, page.reason"
 )
+VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
+"""What VERDICT_COLUMNS are columns of: a page, and the page that it repeats."""
 
 Text = str | bytes | None
 
@@ -40,7 +43,6 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     """Return the row of `decided`, in the order of INSERT_PAGE."""
     page, verdict, entry = decided.prepared.page, decided.decision.verdict, decided.decision.entry
     fingerprint, url = decided.prepared.fingerprint, page.url
-    of, of_url = verdict.duplicate_of, verdict.duplicate_of_url
     return (
         verdict.sequence,
         decided.record,
@@ -49,8 +51,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         None if page.canonical_url == url else _stored(page.canonical_url),
         _stored(page.title),
         verdict.kind.value,
-        None if of == of_url else _stored(of),
-        _stored(of_url),
+        decided.decision.of,
         verdict.distance.words,
         verdict.distance.body,
         verdict.score,

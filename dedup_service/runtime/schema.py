@@ -3,11 +3,11 @@
 `log` is the total order: one row a record, its sequence the row id, never changed once written.
   page        the delivery's digest, names, verdict, fingerprints and hashes (unsigned 64-bit values stored
               as signed); `entry` holds the flags of the entry that it added (see `entry_rows`), NULL where it
-              added none; `removes` the sequence of the entry that an update replaced.
+              added none; `repeats` the sequence of the page that the verdict names as `duplicate_of`;
+              `removes` the sequence of the entry that an update replaced.
   retraction  `removes` the sequence of the kept page that left, `detail` why.
   policy      `detail` the match rule as JSON, in force from here on. The first one has sequence 0.
-A text that equals its neighbour is stored once: `id` is NULL where it is the URL, `canonical_url` likewise,
-`duplicate_of` where it is `duplicate_of_url`.
+A text that equals its neighbour is stored once: `id` is NULL where it is the URL, `canonical_url` likewise.
 `text` holds main texts, one zstd frame each, and is no part of the log: it may lose rows (see `texts`).
 `counter` holds running sums, written with the batch that changes them, so that nobody has to scan the log.
 `meta` says whose journal it is: format version, identity of this journal, space and space_id.
@@ -35,7 +35,7 @@ CREATE TABLE text (sequence INTEGER PRIMARY KEY, frame BLOB NOT NULL);
 CREATE TABLE log (
     sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, record BLOB,
     id TEXT, url TEXT, canonical_url TEXT, title TEXT,
-    verdict TEXT, duplicate_of TEXT, duplicate_of_url TEXT,
+    verdict TEXT, repeats INTEGER,
     distance_words INTEGER, distance_body INTEGER, score REAL, reason TEXT,
     words INTEGER, body INTEGER, body_hash INTEGER, url_hash INTEGER, entry INTEGER, metadata BLOB,
     removes INTEGER, detail TEXT

@@ -10,7 +10,14 @@ from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.database import Database
-from dedup_service.runtime.page_row import INSERT_PAGE, VERDICT_COLUMNS, DecidedPage, page_row, verdict_of
+from dedup_service.runtime.page_row import (
+    INSERT_PAGE,
+    VERDICT_COLUMNS,
+    VERDICTS,
+    DecidedPage,
+    page_row,
+    verdict_of,
+)
 from dedup_service.runtime.schema import open_header
 
 texts = st.text(st.characters(codec=None), max_size=6)  # lone surrogates and NUL included
@@ -34,16 +41,29 @@ verdicts = st.builds(
 )
 
 
+def row_of(
+    verdict: Verdict, record: bytes, of: int | None = None, canonical_url: str = "", title: str = ""
+) -> DecidedPage:
+    """The page that `verdict` is on, decided."""
+    page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
+    return DecidedPage(
+        PreparedPage(page, Fingerprint(1 << 63, None), None), Decision(verdict, kept=True, of=of), record
+    )
+
+
 @given(verdicts, texts, texts)
 def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, title: str) -> None:
     """Every field of a verdict reads back as it was handed out, whatever its strings hold."""
-    page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
-    decided = DecidedPage(PreparedPage(page, Fingerprint(1 << 63, None), None), Decision(verdict, kept=True), b"r")
+    of = None if verdict.duplicate_of is None else 4
+    pages = [row_of(verdict, b"r", of, canonical_url, title)]
+    if verdict.duplicate_of is not None and verdict.duplicate_of_url is not None:
+        kept = replace(verdict, sequence=4, id=verdict.duplicate_of, url=verdict.duplicate_of_url)
+        pages.append(row_of(kept, b"kept"))
     database = Database(None)
     with database.transaction() as connection:
         open_header(connection, "memory", "s", {}, "{}")
-        connection.execute(INSERT_PAGE, page_row(decided))
-    row = database.first(f"SELECT {VERDICT_COLUMNS} FROM log WHERE record = ?", b"r")
+        connection.executemany(INSERT_PAGE, map(page_row, pages))
+    row = database.first(f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record = ?", b"r")
     database.close()
     assert row is not None
     assert verdict_of(row, "s") == verdict
