@@ -20,7 +20,11 @@ Link = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One site's design. link_tag: what each link of its side column stands in; more: its word for the whole story."""
+    """One site's design.
+
+    link_tag: what each link of its side column stands in; more: its word for the whole story.
+    teaser: the paragraph whose first sentence its lists quote.
+    """
 
     name: str
     site_name: str
@@ -28,6 +32,7 @@ class Frame:
     encoding: str
     link_tag: str
     more: str
+    teaser: int = 0
 
     def render(self, title: str, main: str, links: Sequence[Link], head: str = "") -> bytes:
         """Return a whole document in the site's own encoding; `main` and `head` are HTML, the rest is text."""
@@ -41,10 +46,10 @@ FRAMES = {
     frame.name: frame
     for frame in (
         Frame("daily", "青河日报", "zh", "utf-8", "li", "阅读全文"),
-        Frame("portal", "快看门户", "zh", "gb18030", "p", "详情"),
-        Frame("fanti", "海燕新聞", "zh", "utf-8", "li", "更多"),
+        Frame("portal", "快看门户", "zh", "gb18030", "p", "详情", teaser=1),
+        Frame("fanti", "海燕新聞", "zh", "utf-8", "li", "更多", teaser=1),
         Frame("courier", "The Harbour Courier", "en", "utf-8", "li", "Read on"),
-        Frame("wire", "NorthWire", "en", "iso-8859-1", "div", "more"),
+        Frame("wire", "NorthWire", "en", "iso-8859-1", "div", "more", teaser=1),
     )
 }
 
@@ -81,12 +86,12 @@ def article_page(site: str, article: Article, links: Sequence[Link], canonical: 
 
 
 def list_page(site: str, title: str, entries: Sequence[tuple[str, Article]], links: Sequence[Link] = ()) -> bytes:
-    """Return a page that lists stories, each with its first sentence."""
+    """Return a page that lists stories, each with a sentence of it."""
     frame = FRAMES[site]
     stop = "。" if frame.lang == "zh" else ". "
     items = "\n".join(
         f'<div class="item"><h3><a href="{escape(url)}">{escape(story.title)}</a></h3>'
-        f"<p>{escape(story.paragraphs[0].split(stop)[0].rstrip(stop) + stop.strip())} <span>{story.date}</span>"
+        f"<p>{escape(story.paragraphs[frame.teaser].split(stop)[0].rstrip(stop) + stop.strip())} <span>{story.date}</span>"
         f' <a href="{escape(url)}">{frame.more}</a></p></div>'
         for url, story in entries
     )
