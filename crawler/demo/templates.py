@@ -89,9 +89,10 @@ def list_page(site: str, title: str, entries: Sequence[tuple[str, Article]], lin
     """Return a page that lists stories, each with a sentence of it."""
     frame = FRAMES[site]
     stop = "。" if frame.lang == "zh" else ". "
+    quotes = {url: story.paragraphs[frame.teaser].split(stop)[0].rstrip(stop) + stop.strip() for url, story in entries}
     items = "\n".join(
         f'<div class="item"><h3><a href="{escape(url)}">{escape(story.title)}</a></h3>'
-        f"<p>{escape(story.paragraphs[frame.teaser].split(stop)[0].rstrip(stop) + stop.strip())} <span>{story.date}</span>"
+        f"<p>{escape(quotes[url])} <span>{story.date}</span>"
         f' <a href="{escape(url)}">{frame.more}</a></p></div>'
         for url, story in entries
     )
