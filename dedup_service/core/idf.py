@@ -7,65 +7,53 @@ weights would move the fingerprints of unchanged pages.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from statistics import median
-from typing import Self
+from collections.abc import Iterable
 
 import numpy as np
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.idf_lines import find_line, read_lines, slots_of
 
-__all__ = ["IdfTable"]
+__all__ = ["IdfTable", "build_idf"]
 
 
-@dataclass(frozen=True, slots=True)
 class IdfTable:
-    """word → idf (natural logarithm, ≥ 0), and the value of every other word."""
+    """The table in a text of lines `word value`, the format of jieba's idf.txt (natural logarithms, ≥ 0).
 
-    values: Mapping[str, float]
-    default: float = 1.0
+    Raises ConfigurationError with the number of the first line that is none.
+    """
 
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read lines of `word value`, the format of jieba's idf.txt; ConfigurationError names a bad line."""
-        parts = [line.rpartition(" ") for line in text.splitlines()]
-        try:
-            values = {word: float(value) for word, _, value in parts}
-        except ValueError:
-            values = {}
-        if "" in values or (parts and not values):
-            raise ConfigurationError(_complaint(text))
-        return cls(values, float(np.median(np.fromiter(values.values(), np.float64))) if values else 1.0)
+    def __init__(self, text: str) -> None:
+        text = text if text.endswith("\n") or not text else text + "\n"
+        self._data = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        self._starts, values, bad = read_lines(self._data)
+        if bad:
+            raise ConfigurationError(
+                f"IDF table, line {bad}: expected 'word value', got {text.splitlines()[bad - 1][:80]!r}"
+            )
+        self._values = values
+        self._slots = slots_of(self._data, self._starts)
+        self.default = float(np.median(values)) if len(values) else 1.0
 
-    @classmethod
-    def build(cls, pages: Iterable[Iterable[str]], *, least: int = 2) -> Self:
-        """Count the pages that hold each word and return its idf; words on fewer than `least` pages are left out."""
-        held: Counter[str] = Counter()
-        total = 0
-        for words in pages:
-            held.update(set(words))
-            total += 1
-        values = {word: math.log(total / count) for word, count in sorted(held.items()) if count >= least}
-        return cls(values, median(values.values()) if values else 1.0)
-
-    def lines(self) -> Iterable[str]:
-        """The table as `parse` reads it."""
-        return (f"{word} {value:.6f}\n" for word, value in self.values.items())
+    def __len__(self) -> int:
+        return len(self._starts)
 
     def of(self, word: str) -> float:
-        """The idf of `word`, or the default."""
-        return self.values.get(word, self.default)
+        """The idf of `word`, or the default: the median."""
+        name = np.frombuffer(word.encode("utf-8", "surrogatepass"), dtype=np.uint8)
+        line = find_line(self._data, self._starts, self._slots, name)
+        return float(self._values[line]) if line >= 0 else self.default
 
 
-def _complaint(text: str) -> str:
-    """Name the first line that is no entry of a table."""
-    for number, line in enumerate(text.splitlines(), 1):
-        word, _, value = line.rpartition(" ")
-        try:
-            good = bool(word) and float(value) >= 0
-        except ValueError:
-            good = False
-        if not good:
-            return f"IDF table, line {number}: expected 'word value', got {line[:80]!r}"
-    return "IDF table: no line of it is an entry"
+def build_idf(pages: Iterable[Iterable[str]], *, least: int = 2) -> list[str]:
+    """Count the pages that hold each word and return the lines of their table, in order of the words.
+
+    Words on fewer than `least` pages are left out: the default serves them.
+    """
+    held: Counter[str] = Counter()
+    total = 0
+    for words in pages:
+        held.update(set(words))
+        total += 1
+    kept = sorted((word, count) for word, count in held.items() if count >= least)
+    return [f"{word} {math.log(total / count):.6f}\n" for word, count in kept]

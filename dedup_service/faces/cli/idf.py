@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.idf import IdfTable
+from dedup_service.core.idf import build_idf
 from dedup_service.core.page import Page
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
@@ -41,13 +41,13 @@ def build_command(pages: str, output: str, least: int, errors: str | None, **opt
     with open_source(pages) as source:
         bad = BadRecords(source.name, errors)
         try:
-            table = IdfTable.build(map(fingerprinter.words, _pages(source, bad)), least=least)
+            lines = build_idf(map(fingerprinter.words, _pages(source, bad)), least=least)
         finally:
             bad.close()
-    if not table.values:
+    if not lines:
         raise ConfigurationError(f"no word is on {least} pages of {pages}: give more pages, or a lower --least")
-    _write(output, table.lines())
-    click.echo(f"{len(table.values):,} words in {output}", err=True)
+    _write(output, lines)
+    click.echo(f"{len(lines):,} words in {output}", err=True)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
 
