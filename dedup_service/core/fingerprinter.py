@@ -20,7 +20,7 @@ from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import body_hash, fold, letters, without_headline
 from dedup_service.core.page import Page
 from dedup_service.core.segmentation import Segmenter
-from dedup_service.core.simhash import FIXED_POINT, bit_sums, reduce_sums, simhash
+from dedup_service.core.simhash import FIXED_POINT, LANE, simhash_of_lanes
 from dedup_service.core.space import Space
 from dedup_service.core.weighting.seed_java import java_words, seed_java
 from dedup_service.core.words import WordCounter, WordTable
@@ -99,17 +99,13 @@ class Fingerprinter:
         if self.space.scheme.name == "seed-java":
             return seed_java(text, bits=self.space.bits)
         table = self._counter.table(title, folded)
-        return simhash(table.hashes, self.space.scheme.weigh(table), bits=self.space.bits)
+        lanes = (table.low, table.high)[: self.space.bits // LANE]
+        return simhash_of_lanes(lanes, self.space.scheme.weigh(table))
 
     def _body(self, seen: npt.NDArray[np.uint32]) -> int | None:
         hashes = distinct_ngrams(seen, self.space.shingle)
-        if not len(hashes):
-            return None
-        ones = np.ones(len(hashes), dtype=np.int64)
-        value = reduce_sums(bit_sums(hashes, ones))
-        if self.space.bits == 128:
-            value |= reduce_sums(bit_sums(mix64(hashes + _SECOND_LANE), ones)) << 64
-        return value
+        lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + _SECOND_LANE)]
+        return simhash_of_lanes(lanes, np.ones(len(hashes), dtype=np.int64))
 
     def _too_short(self, count: int) -> str | None:
         if count == 0:

@@ -59,16 +59,17 @@ class UnicodeSegmenter:
 
     def cut(self, text: str) -> list[str]:
         """Return the words and everything between them."""
+        pieces = [piece for piece in _BOUNDARY.split(text) if piece]
+        if _UNSPACED.search(text) is None:
+            return pieces
         words: list[str] = []
         run = ""
-        for word in _BOUNDARY.split(text):
-            if word and _UNSPACED.fullmatch(word):
+        for word in pieces:
+            if _UNSPACED.fullmatch(word):
                 run += word
                 continue
-            words += _pairs(run)
+            words += [*_pairs(run), word]
             run = ""
-            if word:
-                words.append(word)
         return words + _pairs(run)
 
     def tag(self, text: str) -> list[tuple[str, str]]:

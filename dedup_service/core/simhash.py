@@ -15,7 +15,7 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.kernels import kernel
 
-__all__ = ["FIXED_POINT", "bit_sums", "fixed_point", "hamming", "reduce_sums", "simhash"]
+__all__ = ["FIXED_POINT", "bit_sums", "fixed_point", "hamming", "reduce_sums", "simhash", "simhash_of_lanes"]
 
 FIXED_POINT = 1 << 20
 LANE = 64
@@ -34,13 +34,18 @@ def simhash(
     """
     if bits not in (64, 128):
         raise ConfigurationError(f"a fingerprint has 64 or 128 bits, got {bits}")
-    if not hashes and not zero_is_one:
+    lanes = [np.array(_lane(hashes, lane), dtype=np.uint64) for lane in range(bits // LANE)]
+    return simhash_of_lanes(lanes, weights, zero_is_one=zero_is_one)
+
+
+def simhash_of_lanes(
+    lanes: Sequence[npt.NDArray[np.uint64]], weights: npt.NDArray[np.int64], *, zero_is_one: bool = False
+) -> int | None:
+    """Return the same of hashes given as their 64-bit parts, uint64[n] each, the low part first."""
+    if not len(weights) and not zero_is_one:
         return None
-    value = 0
-    for lane in range(bits // LANE):
-        part = np.array(hashes if bits == LANE else _lane(hashes, lane), dtype=np.uint64)
-        value |= reduce_sums(bit_sums(part, weights), zero_is_one=zero_is_one) << LANE * lane
-    return value
+    parts = (reduce_sums(bit_sums(lane, weights), zero_is_one=zero_is_one) for lane in lanes)
+    return sum(part << LANE * number for number, part in enumerate(parts))
 
 
 def _lane(hashes: Sequence[int], lane: int) -> list[int]:

@@ -5,25 +5,20 @@ count is of the body; a word of the title alone counts once. A word is marked wh
 body holds both it and a marker word; markers are looked for before stop words leave, as several are both.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import compress
-from typing import TypeAlias, cast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.idf import IdfTable
-from dedup_service.core.lexicon import Lexicon, Markers
+from dedup_service.core.lexicon import SENTENCE_ENDS, Lexicon, Markers
 from dedup_service.core.segmentation import Segmenter
+from dedup_service.core.vocabulary import FEATURE, MARKED, MARKER, SENTENCE_END, Facts, Vocabulary
 
 __all__ = ["WordCounter", "WordNeeds", "WordTable"]
 
 MODAL_PARTICLE = "y"
-MOST_KNOWN = 300_000  # words remembered before all are forgotten: some 60 MB
-
-Facts: TypeAlias = tuple[int, float] | tuple[()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +36,41 @@ class WordNeeds:
 
 @dataclass(frozen=True, slots=True)
 class WordTable:
-    """n distinct words with their unsigned hashes.
+    """n distinct words, in order of first occurrence, those of the title alone last.
 
-    counts int64[n], idf float64[n], in_title and marked bool[n]; tags str[n], "" where not asked for.
+    segments: the page's; first int64[n]: the segment where each word first stands. low, high uint64[n]: the two
+    halves of its hash. counts int64[n], idf float64[n], in_title and marked bool[n]; tags: part of speech of each
+    segment, empty where not asked for.
     """
 
-    words: list[str]
-    hashes: Sequence[int]
+    segments: Sequence[str]
+    first: npt.NDArray[np.int64]
+    low: npt.NDArray[np.uint64]
+    high: npt.NDArray[np.uint64]
     counts: npt.NDArray[np.int64]
     idf: npt.NDArray[np.float64]
     in_title: npt.NDArray[np.bool_]
     marked: npt.NDArray[np.bool_]
-    tags: list[str]
+    tags: Sequence[str] = ()
 
     def __len__(self) -> int:
-        return len(self.words)
+        return len(self.first)
+
+    @property
+    def words(self) -> list[str]:
+        """The words themselves."""
+        return [self.segments[at] for at in self.first.tolist()]
+
+    @property
+    def parts_of_speech(self) -> list[str]:
+        """The tag of each word where it first stands."""
+        return [self.tags[at] for at in self.first.tolist()] if self.tags else [""] * len(self)
 
 
 class WordCounter:
     """Turns folded titles and bodies into word tables, for one scheme's needs.
 
-    hash_word: unsigned hash of a word. What is known of a word is worked out once and remembered.
+    hash_word: unsigned hash of a word.
     """
 
     def __init__(
@@ -78,55 +87,62 @@ class WordCounter:
         self._needs = needs
         self._hash_word = hash_word
         self._markers = Markers(lexicon.markers, segmenter.cut)
-        self._known: dict[str, Facts] = {}
+        self._vocabulary = Vocabulary(self._look_up)
 
     def table(self, title: str, body: str) -> WordTable:
         """Segment a folded title and body and return their words."""
         segments, tags = self._segments(body)
-        counts = Counter(segments)
-        marked = self._marked(segments)
-        title_words: set[str] = set()
+        size = len(segments)
         if self._needs.title and title:
-            title_segments, title_tags = self._segments(title)
-            tags = title_tags | tags
-            title_words.update(title_segments)
-            counts.update(sorted(word for word in title_words if word not in counts))
-        facts = self._facts(counts)
-        words = [word for word in compress(counts, facts) if tags.get(word) != MODAL_PARTICLE]
-        hashes, idf = zip(*map(self._known.__getitem__, words), strict=True) if words else ((), ())
-        size = len(words)
-        return WordTable(
-            words=words,
-            hashes=hashes,
-            counts=np.fromiter(map(counts.__getitem__, words), dtype=np.int64, count=size),
-            idf=np.array(idf, dtype=np.float64),
-            in_title=np.fromiter(map(title_words.__contains__, words), dtype=np.bool_, count=size),
-            marked=np.fromiter(map(marked.__contains__, words), dtype=np.bool_, count=size),
-            tags=[tags.get(word, "") for word in words] if tags else [""] * size,
-        )
+            more, more_tags = self._segments(title)
+            segments, tags = segments + more, tags + more_tags
+        vocabulary = self._vocabulary
+        slots = vocabulary.slots(segments)
+        found = vocabulary.distinct(slots, size, self._in_marked(segments, vocabulary.kinds(slots[:size])))
+        low, high, idf = vocabulary.facts(found.slots)
+        table = WordTable(segments, found.first, low, high, found.counts, idf, found.in_title, found.marked, tags)
+        return _without_particles(table) if tags else table
 
-    def _segments(self, text: str) -> tuple[list[str], dict[str, str]]:
+    def _segments(self, text: str) -> tuple[list[str], list[str]]:
         if not self._needs.tags:
-            return self._segmenter.cut(text), {}
+            return self._segmenter.cut(text), []
         pairs = self._segmenter.tag(text)
-        return [word for word, _ in pairs], dict(reversed(pairs))
+        return [word for word, _ in pairs], [tag for _, tag in pairs]
 
-    def _marked(self, segments: list[str]) -> set[str]:
-        if self._needs.marker_by == "word":
-            return {word for word in segments if self._markers.inside(word)}
-        return self._markers.marked(segments) if self._needs.marker_by == "sentence" else set()
-
-    def _facts(self, words: Mapping[str, int]) -> list[Facts]:
-        """Hash and idf of each of `words`, () where it is no feature; looked up without a Python loop."""
-        facts = list(map(self._known.get, words))
-        if None in facts:
-            facts = [self._look_up(word) if fact is None else fact for word, fact in zip(words, facts, strict=True)]
-            if len(self._known) > MOST_KNOWN:
-                self._known.clear()
-            self._known.update(zip(words, cast("list[Facts]", facts), strict=True))
-        return cast("list[Facts]", facts)
+    def _in_marked(self, segments: Sequence[str], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+        """Which segments stand in a sentence of the body that holds a marker; kinds uint8: of the body's segments."""
+        marked = np.zeros(len(segments), dtype=np.bool_)
+        if self._needs.marker_by != "sentence":
+            return marked
+        places = np.flatnonzero(kinds & MARKER).tolist()
+        hits = [at for at in places if self._markers.stands_at(segments, at)]
+        if hits:
+            ends = np.flatnonzero(kinds & SENTENCE_END)
+            bounds = np.concatenate([[-1], ends, [len(kinds)]])
+            for after in np.searchsorted(bounds, hits, side="right").tolist():
+                marked[bounds[after - 1] + 1 : bounds[after]] = True
+        return marked
 
     def _look_up(self, word: str) -> Facts:
-        """The hash and idf of a word that is a feature, else nothing."""
-        feature = len(word) >= self._needs.least_chars and word not in self._stop_words
-        return (self._hash_word(word), self._idf.of(word)) if feature and any(map(str.isalnum, word)) else ()
+        kinds = MARKER if self._markers.begins(word) else 0
+        if word in SENTENCE_ENDS:
+            kinds |= SENTENCE_END
+        if len(word) < self._needs.least_chars or word in self._stop_words or not any(map(str.isalnum, word)):
+            return Facts(kinds=kinds)
+        if self._needs.marker_by == "word" and self._markers.inside(word):
+            kinds |= MARKED
+        return Facts(self._hash_word(word), self._idf.of(word), kinds | FEATURE)
+
+
+def _without_particles(table: WordTable) -> WordTable:
+    stays = np.array([tag != MODAL_PARTICLE for tag in table.parts_of_speech], dtype=np.bool_)
+    return replace(
+        table,
+        first=table.first[stays],
+        low=table.low[stays],
+        high=table.high[stays],
+        counts=table.counts[stays],
+        idf=table.idf[stays],
+        in_title=table.in_title[stays],
+        marked=table.marked[stays],
+    )

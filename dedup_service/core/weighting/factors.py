@@ -55,7 +55,7 @@ def minmax_length(table: WordTable) -> Floats:
 def part_of_speech(table: WordTable) -> Floats:
     """Return 3* for nouns, 2* for verbs, 1* for others, by the first letter of the tag (S4)."""
     weights = dict(POS_WEIGHTS)
-    return np.array([weights.get(tag[:1], 1.0) for tag in table.tags], dtype=np.float64)
+    return np.array([weights.get(tag[:1], 1.0) for tag in table.parts_of_speech], dtype=np.float64)
 
 
 def marker(table: WordTable, weight: float) -> Floats:

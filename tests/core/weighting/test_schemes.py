@@ -1,6 +1,7 @@
 """The weighting schemes against their published formulas."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from dedup_service.core.words import WordTable
 def table() -> WordTable:
     """Three words: a noun of the title, a marked verb, another word."""
     return WordTable(
-        words=["大桥", "通车", "来自五湖四海"],
-        hashes=[1, 2, 3],
+        segments=["大桥", "通车", "来自五湖四海"],
+        first=np.arange(3),
+        low=np.array([1, 2, 3], dtype=np.uint64),
+        high=np.zeros(3, dtype=np.uint64),
         counts=np.array([4, 1, 3], dtype=np.int64),
         idf=np.array([2.0, 5.0, 3.0]),
         in_title=np.array([True, False, False]),
@@ -58,19 +61,15 @@ def test_zhang2020_multiplies_all_factors() -> None:
 
 def test_zhang2020_can_add_its_factors() -> None:
     """The second published form is tf · idf × (pos + length + marker + title)."""
-    import dataclasses
-
-    summed = dataclasses.replace(SCHEMES["zhang2020"], combine="sum")
+    summed = replace(SCHEMES["zhang2020"], combine="sum")
     expected = [4 / 8 * 2.0 * (3 + 1 + 1 + 5), 1 / 8 * 5.0 * (2 + 1 + 5 + 1), 3 / 8 * 3.0 * (1 + 2 + 1 + 1)]
     assert weights(summed) == pytest.approx(expected, abs=1e-5)
 
 
 def test_words_of_one_length_weigh_the_same() -> None:
     """The length factor is 1 for all where no word is longer than another."""
-    short = WordTable(
-        ["ab", "cd"], [1, 2], np.array([1, 1]), np.ones(2), np.zeros(2, bool), np.zeros(2, bool), ["", ""]
-    )
-    assert factors.minmax_length(short).tolist() == [1.0, 1.0]
+    short = replace(table(), segments=["ab", "cd", "ef"])
+    assert factors.minmax_length(short).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_levels_are_quintiles_of_tf_idf() -> None:
