@@ -7,12 +7,13 @@ weights would move the fingerprints of unchanged pages.
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.idf_lines import find_line, read_lines, slots_of
+from dedup_service.core.idf_lines import find_lines, read_lines, slots_of
 
 __all__ = ["IdfTable", "build_idf"]
 
@@ -40,9 +41,16 @@ class IdfTable:
 
     def of(self, word: str) -> float:
         """The idf of `word`, or the default: the median."""
-        name = np.frombuffer(word.encode("utf-8", "surrogatepass"), dtype=np.uint8)
-        line = find_line(self._data, self._starts, self._slots, name)
-        return float(self._values[line]) if line >= 0 else self.default
+        return float(self.of_all([word])[0])
+
+    def of_all(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
+        """The idf of each of `words`: float64[n]."""
+        names = [word.encode("utf-8", "surrogatepass") for word in words]
+        ends = np.cumsum(np.fromiter(map(len, names), dtype=np.int64, count=len(names)))
+        lines = find_lines(self._data, self._starts, self._slots, np.frombuffer(b"".join(names), np.uint8), ends)
+        if not len(self._values):
+            return np.full(len(words), self.default)
+        return np.where(lines >= 0, self._values[lines], self.default)
 
 
 def build_idf(pages: Iterable[Iterable[str]], *, least: int = 2) -> list[str]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
 
-__all__ = ["find_line", "read_lines", "slots_of"]
+__all__ = ["find_lines", "read_lines", "slots_of"]
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int32]
@@ -119,6 +119,11 @@ def _slot(data: Bytes, starts: Places, slots: Places, word: Bytes) -> int:
 
 
 @kernel
-def find_line(data: Bytes, starts: Places, slots: Places, word: Bytes) -> int:
-    """Return the line of `word` (its UTF-8 bytes, uint8[k]), or -1."""
-    return int(slots[_slot(data, starts, slots, word)])
+def find_lines(data: Bytes, starts: Places, slots: Places, words: Bytes, ends: npt.NDArray[np.int64]) -> Places:
+    """Return the line of each word, -1 where it has none: int32[k]; words: their UTF-8 bytes; ends: where each ends."""
+    lines = np.empty(len(ends), dtype=np.int32)
+    start = 0
+    for i in range(len(ends)):
+        lines[i] = slots[_slot(data, starts, slots, words[start : ends[i]])]
+        start = ends[i]
+    return lines

@@ -31,11 +31,11 @@ Slots = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of one word: its unsigned hash of 64 or 128 bits, its idf, and its kinds."""
+    """Of n words: their unsigned hashes of 64 or 128 bits, idf float64[n], and kinds."""
 
-    hash: int = 0
-    idf: float = 0.0
-    kinds: int = 0
+    hashes: Sequence[int]
+    idf: npt.NDArray[np.float64]
+    kinds: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,9 @@ class Distinct:
 
 
 class Vocabulary:
-    """Remembers what `look_up` said of each word."""
+    """Remembers what `look_up` said of each word; it is asked for several at a time."""
 
-    def __init__(self, look_up: Callable[[str], Facts]) -> None:
+    def __init__(self, look_up: Callable[[Sequence[str]], Facts]) -> None:
         self._look_up = look_up
         self._table = _Table(_FIRST_SIZE)
 
@@ -93,12 +93,12 @@ class Vocabulary:
 
     def _learn(self, keys: npt.NDArray[np.uint64], words: Sequence[str]) -> None:
         self._table = table = self._table.room_for(len(words))
-        facts = [self._look_up(word) for word in words]
+        facts = self._look_up(words)
         slots = new_slots(keys, table.keys)
-        table.low[slots] = np.array([fact.hash & _LANE for fact in facts], dtype=np.uint64)
-        table.high[slots] = np.array([fact.hash >> 64 for fact in facts], dtype=np.uint64)
-        table.idf[slots] = [fact.idf for fact in facts]
-        table.kinds[slots] = [fact.kinds for fact in facts]
+        table.low[slots] = np.array([value & _LANE for value in facts.hashes], dtype=np.uint64)
+        table.high[slots] = np.array([value >> 64 for value in facts.hashes], dtype=np.uint64)
+        table.idf[slots] = facts.idf
+        table.kinds[slots] = facts.kinds
         table.count += len(words)
 
 

@@ -123,15 +123,22 @@ class WordCounter:
                 marked[bounds[after - 1] + 1 : bounds[after]] = True
         return marked
 
-    def _look_up(self, word: str) -> Facts:
-        kinds = MARKER if self._markers.begins(word) else 0
+    def _look_up(self, words: Sequence[str]) -> Facts:
+        kinds = [self._kind(word) for word in words]
+        hashes = [self._hash_word(word) if kind & FEATURE else 0 for word, kind in zip(words, kinds, strict=True)]
+        return Facts(hashes, self._idf.of_all(words), kinds)
+
+    def _kind(self, word: str) -> int:
+        kind = MARKER if self._markers.begins(word) else 0
         if word in SENTENCE_ENDS:
-            kinds |= SENTENCE_END
-        if len(word) < self._needs.least_chars or word in self._stop_words or not any(map(str.isalnum, word)):
-            return Facts(kinds=kinds)
+            kind |= SENTENCE_END
+        if len(word) < self._needs.least_chars or word in self._stop_words:
+            return kind
+        if not (word.isalnum() or any(map(str.isalnum, word))):
+            return kind
         if self._needs.marker_by == "word" and self._markers.inside(word):
-            kinds |= MARKED
-        return Facts(self._hash_word(word), self._idf.of(word), kinds | FEATURE)
+            kind |= MARKED
+        return kind | FEATURE
 
 
 def _without_particles(table: WordTable) -> WordTable:

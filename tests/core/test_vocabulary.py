@@ -1,6 +1,7 @@
 """The vocabulary's arrays, against dictionaries and loops."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,11 +14,24 @@ from dedup_service.core.vocabulary import FEATURE, MARKED, Facts, Vocabulary
 SEGMENTS = st.lists(st.text(alphabet="ab中文𠮷", min_size=1, max_size=3), max_size=40)
 
 
-def look_up(word: str) -> Facts:
-    """Facts that differ by word: features begin with a, marked ones end with 文."""
-    value = int.from_bytes(word.encode().ljust(12, b"."), "big") << 30
-    kinds = FEATURE * word.startswith("a") | MARKED * word.endswith("文")
-    return Facts(value % (1 << 128), len(word) / 2, kinds)
+def hash_of(word: str) -> int:
+    """128 bits that differ by word."""
+    return (int.from_bytes(word.encode().ljust(12, b"."), "big") << 30) % (1 << 128)
+
+
+def kind_of(word: str) -> int:
+    """Features begin with a, marked ones end with 文."""
+    return FEATURE * word.startswith("a") | MARKED * word.endswith("文")
+
+
+def look_up(words: Sequence[str]) -> Facts:
+    """Facts that differ by word."""
+    return Facts([hash_of(w) for w in words], np.array([len(w) / 2 for w in words]), [kind_of(w) for w in words])
+
+
+def numbers(words: Sequence[str]) -> Facts:
+    """Facts of words that end with a number, which is their hash."""
+    return Facts([int(word.removeprefix("word")) for word in words], np.zeros(len(words)), [0] * len(words))
 
 
 @given(st.lists(SEGMENTS, max_size=6))
@@ -28,10 +42,9 @@ def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) 
         slots = known.slots(segments)
         low, high, idf = known.facts(slots)
         hashes = [a | b << 64 for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-        expected = [look_up(segment) for segment in segments]
-        assert hashes == [facts.hash for facts in expected]
-        assert idf.tolist() == [facts.idf for facts in expected]
-        assert known.kinds(slots).tolist() == [facts.kinds for facts in expected]
+        assert hashes == [hash_of(segment) for segment in segments]
+        assert idf.tolist() == [len(segment) / 2 for segment in segments]
+        assert known.kinds(slots).tolist() == [kind_of(segment) for segment in segments]
 
 
 @given(SEGMENTS, SEGMENTS, st.data())
@@ -57,9 +70,9 @@ def test_a_word_is_looked_up_once() -> None:
     """What was worked out is remembered, over many pages and while the arrays grow."""
     asked: Counter[str] = Counter()
 
-    def counting(word: str) -> Facts:
-        asked[word] += 1
-        return Facts(int(word.removeprefix("word")))
+    def counting(words: Sequence[str]) -> Facts:
+        asked.update(words)
+        return numbers(words)
 
     known = Vocabulary(counting)
     words = [f"word{number}" for number in range(20_000)]
@@ -72,7 +85,7 @@ def test_a_word_is_looked_up_once() -> None:
 def test_too_many_words_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Past its limit the vocabulary begins anew, also within a page larger than the limit."""
     monkeypatch.setattr(vocabulary, "MOST_KNOWN", 10)
-    known = Vocabulary(lambda word: Facts(int(word)))
+    known = Vocabulary(numbers)
     for start in (0, 8, 16, 3):
         words = [str(number) for number in range(start, start + 30)]
         assert known.facts(known.slots(words))[0].tolist() == list(range(start, start + 30))
