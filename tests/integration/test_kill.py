@@ -92,6 +92,7 @@ def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
     rng = random.Random(20)
     source = tmp_path / "pages.jsonl"
     source.write_bytes(stream(seed=7))
+    assert not Run(source, tmp_path / "first", tmp_path / "first.jsonl").killed_after(None)  # compiles, once
     steady = Run(source, tmp_path / "steady", tmp_path / "steady.jsonl")
     started = time.monotonic()
     assert not steady.killed_after(None)
