@@ -42,7 +42,10 @@ class Feature:
 
 
 class Fingerprinter:
-    """Makes the fingerprints of one space. The tables must be those that `space` has the digests of."""
+    """Makes the fingerprints of one space. The tables must be those that `space` has the digests of.
+
+    It remembers the words it meets, so a thread needs one of its own (`runtime.resources` sees to that).
+    """
 
     def __init__(self, space: Space, segmenter: Segmenter, lexicon: Lexicon, idf: IdfTable) -> None:
         self.space = space

@@ -17,7 +17,6 @@ from typing import Self
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.space import Space
@@ -37,8 +36,8 @@ _DIGEST_BYTES = 16  # blake2b: pages come from strangers, who must not be able t
 class NearDuplicateFilter:
     """The streaming near-duplicate filter; made by `open`."""
 
-    def __init__(self, fingerprinter: Fingerprinter, state: State, folder: Path | None, lock: StateLock | None) -> None:
-        self._fingerprinter = fingerprinter
+    def __init__(self, options: SpaceOptions | None, state: State, folder: Path | None, lock: StateLock | None) -> None:
+        self._options = options
         self._state = state
         self._folder = folder
         self._lock = lock
@@ -64,15 +63,15 @@ class NearDuplicateFilter:
         Raises StateInUseError while another process has the folder; ForeignStateError where it is of another
         space or a newer version; StateFullError where it cannot be written.
         """
-        fingerprinter = build_fingerprinter(space)
+        made = build_fingerprinter(space).space
         settings = StateSettings(shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every)
         if path is None:
-            return cls(fingerprinter, _state(None, fingerprinter.space, rule, settings), None, None)
+            return cls(space, _state(None, made, rule, settings), None, None)
         folder = _made(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
-            return cls(fingerprinter, _state(folder, fingerprinter.space, rule, settings), folder, lock)
+            return cls(space, _state(folder, made, rule, settings), folder, lock)
         except BaseException:
             lock.release()
             raise
@@ -80,7 +79,7 @@ class NearDuplicateFilter:
     @property
     def space_id(self) -> str:
         """Return the space that every fingerprint given must be of."""
-        return self._fingerprinter.space_id
+        return self._state.space_id
 
     @property
     def rule(self) -> MatchRule:
@@ -98,7 +97,7 @@ class NearDuplicateFilter:
         verdict they had.
         Raises StateFullError where the disk refuses the batch: nothing of it is stored, open the state again.
         """
-        prepare = self._fingerprinter.prepare
+        prepare = build_fingerprinter(self._options).prepare
         return self.decide_many([prepare(page) for page in pages], None if records is None else list(records))
 
     def decide_many(

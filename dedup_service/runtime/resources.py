@@ -4,6 +4,7 @@
 sent to worker processes; the tables are read where they are used, once per process.
 """
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -18,6 +19,7 @@ from dedup_service.core.idf import IdfTable
 from dedup_service.core.lexicon import Lexicon
 from dedup_service.core.segmentation import (
     ScriptSegmenter,
+    Segmenter,
     UnicodeSegmenter,
     chinese_segmenter,
     parse_user_words,
@@ -27,6 +29,8 @@ from dedup_service.core.space import Space, digest
 from dedup_service.core.weighting.schemes import scheme_named
 
 __all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf"]
+
+_OF_THREAD = threading.local()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +52,19 @@ class SpaceOptions:
 
 
 def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
-    """Return the fingerprinter of `options`, built once per process; ConfigurationError names what cannot be read."""
-    return _build(options or SpaceOptions())
+    """Return this thread's fingerprinter of `options`; ConfigurationError names what cannot be read.
+
+    The tables are read once per process and shared; each thread remembers the words that it has met for itself.
+    """
+    options = options or SpaceOptions()
+    made: dict[SpaceOptions, Fingerprinter] = _OF_THREAD.__dict__.setdefault("made", {})
+    if options not in made:
+        made[options] = Fingerprinter(*_parts(options))
+    return made[options]
 
 
 @cache
-def _build(options: SpaceOptions) -> Fingerprinter:
+def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
     idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     lexicon = default_lexicon()
@@ -68,7 +79,7 @@ def _build(options: SpaceOptions) -> Fingerprinter:
         bits=options.bits,
     )
     chinese = chinese_segmenter(options.segmenter, parse_user_words(user_words.splitlines()))
-    return Fingerprinter(space, ScriptSegmenter(chinese, UnicodeSegmenter()), lexicon, IdfTable(idf))
+    return space, ScriptSegmenter(chinese, UnicodeSegmenter()), lexicon, IdfTable(idf)
 
 
 @cache

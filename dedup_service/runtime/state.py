@@ -62,6 +62,7 @@ class State:
         settings = settings or StateSettings()
         path = None if folder is None else folder / JOURNAL_FILE
         policy = {"rule": (rule or rule_for()).to_dict()}
+        self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}

@@ -134,9 +134,11 @@ def test_every_scheme_has_a_space_of_its_own(scheme: str) -> None:
 
 def test_the_same_options_make_the_same_space() -> None:
     """A space id depends on nothing but what makes fingerprints."""
-    resources._build.cache_clear()
+    resources._parts.cache_clear()
+    resources._OF_THREAD.__dict__.clear()
     first = build_fingerprinter().space_id
-    resources._build.cache_clear()
+    resources._parts.cache_clear()
+    resources._OF_THREAD.__dict__.clear()
     assert build_fingerprinter(SpaceOptions()).space_id == first
 
 

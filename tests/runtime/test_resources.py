@@ -1,10 +1,12 @@
 """Tables read from files."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
 
@@ -32,3 +34,26 @@ def test_the_word_lists_hold_both_languages() -> None:
     assert {"的", "the"} <= lexicon.stop_words
     assert {"总之", "综上所述", "但是", "in conclusion", "however"} <= set(lexicon.markers)
     assert not any(word.startswith("#") for word in (*lexicon.stop_words, *lexicon.markers))
+
+
+def test_threads_share_tables_and_no_words() -> None:
+    """Fingerprints made in many threads at once are those of one thread: each has a vocabulary of its own."""
+    pages = [
+        Page(
+            url="u",
+            canonical_url="u",
+            id=str(n),
+            title=f"第{n}期",
+            text="".join(f"新词{n}{m}与旧词{m}。" for m in range(60)),
+        )
+        for n in range(48)
+    ]
+    expected = [build_fingerprinter().prepare(page) for page in pages]
+
+    def prepared(page: Page) -> PreparedPage:
+        return build_fingerprinter(SpaceOptions()).prepare(page)
+
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(4):
+            assert list(pool.map(prepared, pages)) == expected
+        assert pool.submit(build_fingerprinter).result() is not build_fingerprinter()
