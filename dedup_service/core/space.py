@@ -4,10 +4,11 @@ Two fingerprints mean something to each other only when text became features, we
 same way. The `space_id` is a hash of all that; an index, a state folder and a log belong to one space.
 """
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import xxhash
 
 from dedup_service.core.weighting.schemes import Scheme
 
@@ -51,5 +52,5 @@ class Space:
 
 
 def digest(text: str) -> str:
-    """Return 16 hexadecimal digits of the BLAKE2b hash of `text`."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    """Return 32 hexadecimal digits of the xxh3 hash of `text`: a table of 5 MB takes a millisecond."""
+    return xxhash.xxh3_128_hexdigest(text.encode("utf-8", "surrogatepass"))
