@@ -90,9 +90,11 @@ def _simplifier() -> opencc.OpenCC:
 def _fold_table() -> npt.NDArray[np.uint16]:
     """Return uint16[65536]: the folded form of each code point, SLOW where it has none of one character."""
     table = np.arange(PLANE).astype(np.uint16)
-    table[PLANE - 1] = table[0xD800:0xE000] = SLOW
-    unchanged = [code for block in _UNCHANGED for code in block]
-    for code in np.setdiff1d(np.arange(PLANE - 1), [*unchanged, *range(0xD800, 0xE000)]).tolist():
+    table[0xD800:0xE000] = SLOW  # surrogates
+    asked = np.ones(PLANE, dtype=np.bool_)
+    for block in (range(0xD800, 0xE000), *_UNCHANGED):
+        asked[block.start : block.stop] = False
+    for code in np.flatnonzero(asked).tolist():
         table[code] = _folded_alone(chr(code))
     return table
 
