@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.simhash import hamming
 from dedup_service.core.verdict import Distance
 
 __all__ = ["Entry"]
@@ -48,4 +49,4 @@ class Entry:
 
 
 def _bits(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else (a ^ b).bit_count()
+    return None if a is None or b is None else hamming(a, b)
