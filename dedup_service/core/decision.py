@@ -9,19 +9,19 @@ copy fetched again is a `duplicate` again and can never slip past as `unchanged`
 from dataclasses import dataclass
 from typing import Protocol
 
-import xxhash
-
+from dedup_service.core.candidates import Candidates, LocalCandidates
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.entry_table import EntryTable
 from dedup_service.core.errors import StateError
-from dedup_service.core.fingerprint import CHANNELS, PreparedPage
-from dedup_service.core.index import BlockIndex
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.judgements import Judgements
 from dedup_service.core.matching import Match, match, score_of
 from dedup_service.core.rule import MatchRule
+from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
-__all__ = ["Decider", "Decision", "PageNames", "url_hash"]
+__all__ = ["Decider", "Decision", "PageNames"]
 
 
 class PageNames(Protocol):
@@ -49,20 +49,25 @@ class Decision:
     replaces: int | None = None
 
 
-def url_hash(canonical_url: str) -> int:
-    """The unsigned 64-bit key under which a URL's last kept visit is remembered."""
-    return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
-
-
 class Decider:
     """Decide pages in the order of their sequence numbers, and remember the kept ones.
 
     rule: what makes a candidate a match. space_id: of every fingerprint given. shards: parts of each index.
     restored: the entries that a journal or snapshot kept; nothing of them is decided again.
+    judgements: what people said of pairs; whoever gives them may add to them between two decisions.
+    candidates: who finds near entries, `restored` among them; None makes block indexes in this process.
     """
 
     def __init__(
-        self, rule: MatchRule, space_id: str, names: PageNames, *, shards: int = 1, restored: EntryRows | None = None
+        self,
+        rule: MatchRule,
+        space_id: str,
+        names: PageNames,
+        *,
+        shards: int = 1,
+        restored: EntryRows | None = None,
+        judgements: Judgements | None = None,
+        candidates: Candidates | None = None,
     ) -> None:
         restored = restored or EntryRows.none()
         self.rule = rule
@@ -70,12 +75,8 @@ class Decider:
         self._names = names
         self._table = EntryTable(restored)
         self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
-        self._indexes: dict[str, BlockIndex] = {}
-        for channel in CHANNELS:
-            radius = rule.radius(channel)
-            if radius is not None:
-                self._indexes[channel] = BlockIndex(radius, shards=shards)
-                self._indexes[channel].insert_many(*restored.indexed(channel))
+        self._judgements = judgements or Judgements()
+        self._candidates = candidates or LocalCandidates(rule, restored, shards=shards)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -92,16 +93,22 @@ class Decider:
         """Return the decision on `prepared` and apply it; `sequence` is larger than any before."""
         if prepared.body_hash is None:
             return self._undecided(sequence, prepared, remember=False)
-        visit = self._visits.get(url_hash(prepared.page.canonical_url))
+        url = url_hash(prepared.page.canonical_url)
+        visit = self._visits.get(url)
         if visit is not None:
             return self._again(sequence, prepared, visit)
-        if prepared.reason is not None:
+        found = self._judged_match(prepared, url)
+        if found is None and prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
-        matches = self._matches(prepared)
-        if matches:
-            return self._duplicate(sequence, prepared, min(matches, key=lambda m: (-m.score, m.sequence)))
+        found = found or self._best_match(prepared, url)
+        if found is not None:
+            return self._duplicate(sequence, prepared, found)
         verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE)
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
+
+    def rows(self) -> EntryRows:
+        """Return the live entries, in order of sequence."""
+        return self._table.rows()
 
     def retract(self, sequence: int) -> None:
         """Take the entry of the page at `sequence` out; StateError where it has none (any more)."""
@@ -152,14 +159,26 @@ class Decider:
         )
         return Decision(verdict, kept=False, of=match.sequence)
 
-    def _matches(self, prepared: PreparedPage) -> list[Match]:
-        near: set[int] = set()
-        for channel, index in self._indexes.items():
-            value = getattr(prepared.fingerprint, channel)
-            if value is not None:
-                near.update(index.probe(value).sequences.tolist())
-        candidates = (self._table[sequence] for sequence in sorted(near))
-        return [found for entry in candidates if (found := match(self.rule, entry, prepared)) is not None]
+    def _judged_match(self, prepared: PreparedPage, url: int) -> Match | None:
+        """Return the page that a person called this one a duplicate of, where it is kept."""
+        of = self._judgements.duplicate_of(url)
+        visit = None if of is None else self._visits.get(of)
+        if visit is None:
+            return None
+        distance = self._table[visit].distance_to(prepared.fingerprint)
+        return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
+
+    def _best_match(self, prepared: PreparedPage, url: int) -> Match | None:
+        """Return the most alike of the kept pages that the rule accepts, the earliest of several; None without any."""
+        best: Match | None = None
+        for sequence in self._candidates.near(prepared.fingerprint):
+            entry = self._table[sequence]
+            found = match(self.rule, entry, prepared)
+            if found is None or self._judgements.apart(url, entry.url_hash):
+                continue
+            if best is None or found.score > best.score:
+                best = found
+        return best
 
     def _verdict(
         self,
@@ -190,16 +209,10 @@ class Decider:
         entry = Entry.of(sequence, prepared, url_hash(prepared.page.canonical_url))
         self._table.add(entry)
         self._visits[entry.url_hash] = sequence
-        for channel, index in self._indexes.items():
-            value = entry.channel(channel)
-            if entry.indexed and value is not None:
-                index.insert(sequence, value)
+        self._candidates.add(entry)
         return entry
 
     def _remove(self, entry: Entry) -> None:
-        for channel, index in self._indexes.items():
-            value = entry.channel(channel)
-            if entry.indexed and value is not None:
-                index.remove(entry.sequence, value)
+        self._candidates.remove(entry)
         self._table.remove(entry.sequence)
         self._visits.pop(entry.url_hash, None)

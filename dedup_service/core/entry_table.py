@@ -21,6 +21,12 @@ class EntryTable:
     def __len__(self) -> int:
         return len(self._restored) - len(self._gone) + len(self._added)
 
+    def rows(self) -> EntryRows:
+        """Return all entries, in order of sequence; from here on they are held as arrays."""
+        self._restored = self._restored.followed_by(EntryRows.of(list(self._added.values())), self._gone)
+        self._gone, self._added = set(), {}
+        return self._restored
+
     def get(self, sequence: int) -> Entry | None:
         """The entry at `sequence`, or None."""
         entry = self._added.get(sequence)

@@ -12,11 +12,12 @@ Source: RFC 3986, section 6; RFC 6596 (rel=canonical).
 import re
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
+import xxhash
 from w3lib.url import canonicalize_url, url_query_cleaner
 
 from dedup_service.core.errors import RecordError
 
-__all__ = ["believed_canonical", "canonicalise"]
+__all__ = ["believed_canonical", "canonicalise", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 MAX_URL_LENGTH = 8192
@@ -52,6 +53,11 @@ def canonicalise(url: str) -> str:
         return canonicalize_url(_without_tracking(canonicalize_url(cleaned)))
     except (ValueError, UnicodeError) as error:
         raise RecordError(f"invalid URL {_shown(url)}: {error}; give an absolute http or https URL") from error
+
+
+def url_hash(canonical_url: str) -> int:
+    """The unsigned 64-bit key under which everything remembers a canonical URL."""
+    return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
 
 
 def believed_canonical(url: str, link: str | None) -> str:

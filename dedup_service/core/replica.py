@@ -1,0 +1,222 @@
+"""What reading the log gives: the entries, the policy in force, and an outcome for every input record.
+
+    outcome = replica.apply(sequence, record)
+
+A pure function of the log, record by record: two replicas that read the same records have the same state and gave
+the same outcomes, whoever ran them, from the log's beginning or from the memory of another replica. So a verdict
+needs no agreement between processes beyond the order of the log (rules 3 and 6 of the design).
+
+Invariant: an input record (topic, partition, offset) has one outcome, however often it is in the log.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes for a million offsets in a row
+
+from dedup_service.core.changelog import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+)
+from dedup_service.core.decision import Decider
+from dedup_service.core.entry_rows import EntryRows
+from dedup_service.core.errors import StateError
+from dedup_service.core.judgements import Judgements
+from dedup_service.core.verdict import Action, Verdict, VerdictKind
+
+__all__ = ["Names", "Outcome", "Replica", "ReplicaMemory"]
+
+
+class Names(Protocol):
+    """Whoever remembers what the kept pages were called."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of the kept page at `sequence`."""
+        ...
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        """Remember the kept page at `sequence`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What becomes of an input record: its verdict under the action in force, or why it was rejected.
+
+    canonical_url: of a page; None for a record that was rejected.
+    """
+
+    source: Source
+    sequence: int
+    canonical_url: str | None
+    verdict: Verdict | None
+    problem: str | None
+    action: Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaMemory:
+    """All of a replica but its entries and names, at `sequence`.
+
+    log: identity of the log. seen: (topic, partition) → offsets that have their outcome, a serialised BitMap64.
+    counts: pages by verdict, and other records by kind. corrections: those that hold, oldest first.
+    """
+
+    sequence: int = -1
+    log: str | None = None
+    policy: Policy | None = None
+    seen: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+    corrections: tuple[CorrectionRecord, ...] = ()
+
+
+class Replica:
+    """A reader's state. names: of the kept pages; rows, memory: of a snapshot, or neither. shards: parts of the index."""
+
+    def __init__(
+        self,
+        names: Names,
+        *,
+        shards: int = 1,
+        rows: EntryRows | None = None,
+        memory: ReplicaMemory | None = None,
+    ) -> None:
+        memory = memory or ReplicaMemory()
+        self.sequence = memory.sequence
+        self.log = memory.log
+        self.policy = memory.policy
+        self.counts: Counter[str] = Counter(memory.counts)
+        self._names = names
+        self._shards = shards
+        self._judgements = Judgements(memory.corrections)
+        self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in memory.seen.items()}
+        self._decider = None if self.policy is None else self._made(self.policy, rows)
+
+    def __len__(self) -> int:
+        """Entries: kept pages that later ones are compared with."""
+        return 0 if self._decider is None else len(self._decider)
+
+    def apply(self, sequence: int, record: LogRecord) -> Outcome | None:
+        """Take the record at `sequence` in, and return the outcome of its input record.
+
+        sequence: larger than any before; there may be gaps. None: no input record, or one that has its outcome.
+        StateError for a page before any policy; nothing has changed then.
+        """
+        outcome: Outcome | None = None
+        match record:
+            case PageRecord():
+                outcome = self._page(sequence, record)
+            case RejectedRecord():
+                outcome = self._rejected(sequence, record)
+            case RetractionRecord():
+                self._retract(record.url)
+                self.counts["retraction"] += 1
+            case CorrectionRecord():
+                self._correct(record)
+            case PolicyRecord():
+                self._change_policy(record)
+        self.sequence = sequence
+        return outcome
+
+    def rows(self) -> EntryRows:
+        """Return the live entries, in order of sequence."""
+        return EntryRows.none() if self._decider is None else self._decider.rows()
+
+    def memory(self) -> ReplicaMemory:
+        """Return the rest, for a snapshot."""
+        return ReplicaMemory(
+            sequence=self.sequence,
+            log=self.log,
+            policy=self.policy,
+            seen={source: offsets.serialize() for source, offsets in self._seen.items()},
+            counts=dict(self.counts),
+            corrections=self._judgements.records,
+        )
+
+    def _page(self, sequence: int, record: PageRecord) -> Outcome | None:
+        if self._decider is None or self.policy is None:
+            raise StateError(
+                f"the log has a page at {sequence} before any policy: it was not begun by twinsieve; "
+                "create the topics anew, or give the right --prefix"
+            )
+        if not self._first_time(record.source):
+            return None
+        if record.space_id != self.policy.space_id:
+            verdict = self._foreign(sequence, record, self.policy.space_id)
+        else:
+            decision = self._decider.decide(sequence, record.prepared)
+            verdict = decision.verdict
+            if decision.entry is not None:
+                self._names.add(sequence, verdict.id, verdict.url)
+        self.counts[verdict.kind.value] += 1
+        return Outcome(record.source, sequence, record.prepared.page.canonical_url, verdict, None, self.policy.action)
+
+    def _rejected(self, sequence: int, record: RejectedRecord) -> Outcome | None:
+        if not self._first_time(record.source):
+            return None
+        self.counts["rejected"] += 1
+        action = Action.FLAG if self.policy is None else self.policy.action
+        return Outcome(record.source, sequence, None, None, record.problem, action)
+
+    def _first_time(self, source: Source) -> bool:
+        """Whether the log had not this input record yet; it has now."""
+        key = (source.topic, source.partition)
+        offsets = self._seen.get(key)
+        if offsets is None:
+            offsets = self._seen[key] = BitMap64()
+        if source.offset in offsets:
+            self.counts["repeated"] += 1
+            return False
+        offsets.add(source.offset)
+        return True
+
+    def _foreign(self, sequence: int, record: PageRecord, space_id: str) -> Verdict:
+        page = record.prepared.page
+        return Verdict(
+            sequence=sequence,
+            id=page.id,
+            url=page.url,
+            kind=VerdictKind.UNDECIDED,
+            space=record.space_id,
+            reason=f"made in space {record.space_id}, this log is of {space_id}",
+        )
+
+    def _retract(self, url: str) -> None:
+        """Take the kept page of `url` out, where there is one: the record may come twice."""
+        visit = None if self._decider is None else self._decider.sequence_of(url)
+        if self._decider is not None and visit is not None:
+            self._decider.retract(visit)
+
+    def _correct(self, record: CorrectionRecord) -> None:
+        self._judgements.add(record)
+        if record.duplicate:
+            self._retract(record.url)
+        self.counts["correction"] += 1
+
+    def _change_policy(self, record: PolicyRecord) -> None:
+        self.counts["policy"] += 1
+        if record.initial and self.policy is not None:
+            return
+        if self.policy is not None and record.policy.space_id != self.policy.space_id:
+            raise StateError(
+                f"the log is of space {self.policy.space_id}, a policy record names {record.policy.space_id}: one log "
+                "has one space; make another with `twinsieve replay`"
+            )
+        if self.log is None:
+            self.log = record.log
+        if self.policy is None or record.policy.rule != self.policy.rule:
+            self._decider = self._made(record.policy, self.rows())
+        self.policy = record.policy
+
+    def _made(self, policy: Policy, rows: EntryRows | None) -> Decider:
+        return Decider(
+            policy.rule, policy.space_id, self._names, shards=self._shards, restored=rows, judgements=self._judgements
+        )

@@ -1,0 +1,1 @@
+"""The filter behind a broker: exactly once from topic to topic, on Apache Kafka (docs/adr/0012)."""
