@@ -79,7 +79,10 @@ class ReplicaMemory:
 
 
 class Replica:
-    """A reader's state. names: of the kept pages; rows, memory: of a snapshot, or neither. shards: parts of the index."""
+    """A reader's state.
+
+    names: of the kept pages. rows, memory: of a snapshot, or neither. shards: parts of the index.
+    """
 
     def __init__(
         self,

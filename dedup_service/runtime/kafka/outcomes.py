@@ -50,38 +50,58 @@ class PendingOutcome:
 
 
 class Outcomes:
-    """Pending outcomes by partition and offset of `pages`."""
+    """Pending outcomes by partition and offset of `pages`.
 
-    def __init__(self, pending: Mapping[Source, PendingOutcome] | None = None) -> None:
+    written: (topic, partition) → offset below which all outputs are known to be written; it never goes back, so that
+    group offsets which expired, or were moved back, do not have outputs written twice.
+    Invariant: an outcome waits here iff the log has brought it and its offset is not below `written`.
+    """
+
+    def __init__(
+        self,
+        pending: Mapping[Source, PendingOutcome] | None = None,
+        written: Mapping[tuple[str, int], int] | None = None,
+    ) -> None:
         self._waiting: dict[tuple[str, int], dict[int, PendingOutcome]] = {}
-        self._written: dict[tuple[str, int], int] = {}
+        self.written: dict[tuple[str, int], int] = dict(written or {})
         self._size = 0
         for source, outcome in (pending or {}).items():
-            self._put(source, outcome)
+            if not self.is_written(source):
+                self._put(source, outcome)
 
     def __len__(self) -> int:
         return self._size
 
+    def is_written(self, source: Source) -> bool:
+        """Whether the outputs of an input record are known to be written."""
+        return source.offset < self.written.get((source.topic, source.partition), 0)
+
     def add(self, outcome: Outcome) -> None:
         """Let `outcome` wait, unless it is known to be written."""
-        source = outcome.source
-        if source.offset >= self._written.get((source.topic, source.partition), 0):
-            self._put(source, PendingOutcome.of(outcome))
+        if not self.is_written(outcome.source):
+            self._put(outcome.source, PendingOutcome.of(outcome))
 
     def get(self, topic: str, partition: int, offset: int) -> PendingOutcome | None:
         """Return what waits for a record, None where the log has not brought it yet."""
-        return self._waiting.get((topic, partition), {}).get(offset)
+        waiting = self._waiting.get((topic, partition))
+        return None if waiting is None else waiting.get(offset)
 
-    def written(self, topic: str, partition: int, up_to: int) -> None:
-        """Forget all outcomes of a partition below offset `up_to`: they are written, by whomever."""
+    def forget(self, topic: str, partition: int, offset: int) -> None:
+        """Forget the outcome of a record that was just written, the next one of its partition."""
+        waiting = self._waiting.get((topic, partition), {})
+        self._size -= waiting.pop(offset, None) is not None
+        self.written[topic, partition] = max(self.written.get((topic, partition), 0), offset + 1)
+
+    def written_below(self, topic: str, partition: int, offset: int) -> None:
+        """Forget all outcomes of a partition below `offset`: they are written, by whomever."""
         key = (topic, partition)
-        if up_to <= self._written.get(key, 0):
+        if offset <= self.written.get(key, 0):
             return
-        self._written[key] = up_to
+        self.written[key] = offset
         waiting = self._waiting.get(key, {})
-        done = [offset for offset in waiting if offset < up_to]
-        for offset in done:
-            del waiting[offset]
+        done = [at for at in waiting if at < offset]
+        for at in done:
+            del waiting[at]
         self._size -= len(done)
 
     def items(self) -> Iterator[tuple[Source, PendingOutcome]]:
