@@ -1,0 +1,64 @@
+"""Start a broker for a command, or for as long as you like.
+
+    python -m deploy.kafka                              prints the address and waits for Ctrl-C
+    python -m deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, ends as it ends
+"""
+
+import argparse
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from deploy.kafka.cluster import Cluster
+from deploy.kafka.errors import ClusterError
+
+_ENVIRONMENT = "TWINSIEVE_BOOTSTRAP"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run as a command; returns the exit code, COMMAND's own where there is one."""
+    chosen = _parser().parse_args(arguments)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with Cluster(brokers=chosen.brokers) as cluster:
+            if chosen.command:
+                return _run(chosen.command, cluster.bootstrap)
+            print(f"export {_ENVIRONMENT}={cluster.bootstrap}", flush=True)  # noqa: T201
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.pause()
+    except ClusterError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m deploy.kafka", description="Apache Kafka for tests and trials.")
+    parser.add_argument("--brokers", type=int, default=1, metavar="N", help="nodes to start (default: 1)")
+    parser.add_argument("command", nargs="*", metavar="COMMAND", help=f"run with {_ENVIRONMENT} set, then stop")
+    return parser
+
+
+def _run(command: Sequence[str], bootstrap: str) -> int:
+    """Ctrl-C reaches the command by itself, being in our process group, and we end when it does."""
+    process = subprocess.Popen(command, env={**os.environ, _ENVIRONMENT: bootstrap})  # noqa: S603
+    while True:
+        try:
+            code = process.wait()
+            return code if code >= 0 else 128 - code
+        except KeyboardInterrupt:
+            continue
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""An authority that lives as long as a test, and a certificate of it for 127.0.0.1 and localhost.
+
+With `cryptography`, which Scrapy brings.
+"""
+
+import datetime
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+_VALID = datetime.timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """`ca`: PEM file that clients trust; `broker`: PEM file with the brokers' key and certificate chain."""
+
+    ca: Path
+    broker: Path
+
+
+def make_certificates(folder: Path, address: str) -> Certificates:
+    """Write both PEM files into `folder`, the broker's valid for the IP `address` and for localhost."""
+    ca_key, broker_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = _name("twinsieve test authority")
+    ca = (
+        _certificate(ca_name, ca_name, ca_key.public_key())
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(ca_key, hashes.SHA256())
+    )
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address(address))]
+    broker = (
+        _certificate(_name("localhost"), ca_name, broker_key.public_key())
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .sign(ca_key, hashes.SHA256())
+    )
+    made = Certificates(ca=folder / "ca.pem", broker=folder / "broker.pem")
+    made.ca.write_bytes(_pem(ca))
+    made.broker.write_bytes(_key_pem(broker_key) + _pem(broker) + _pem(ca))
+    return made
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + _VALID)
+    )
+
+
+def _name(common: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )

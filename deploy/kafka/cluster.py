@@ -1,0 +1,189 @@
+"""One or three nodes in a temporary folder, as one value with a beginning and an end.
+
+Goal: a broker that a test can use, hurt and forget. `start` returns when every node lists every broker; `close`
+kills the nodes and removes the folder. After a SIGKILL of ours the nodes die with us (tether.py), and the folder goes
+when the next cluster starts: a folder belongs to who holds its lock file.
+"""
+
+import base64
+import shutil
+import signal
+import tempfile
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from filelock import FileLock, Timeout
+
+from deploy.kafka.certificates import Certificates, make_certificates
+from deploy.kafka.config import HOST, NodeConfig, Ports
+from deploy.kafka.errors import ClusterError
+from deploy.kafka.jars import jars
+from deploy.kafka.java import find_java
+from deploy.kafka.node import Node
+from deploy.kafka.ports import free_ports
+
+READY_TIMEOUT_S = 90.0  # 1.4-5 s on two idle cores, several times that beside a running test suite
+STOP_TIMEOUT_S = 30.0
+_PREFIX = "twinsieve-kafka-"
+USER, PASSWORD = "twinsieve", "sieve-secret"
+
+
+class Cluster:
+    """Apache Kafka nodes of our own, numbered from 0; a context manager.
+
+    `settings` are server.properties that override ours. With `sasl` the clients' listener is SASL_SSL with
+    SCRAM-SHA-512: `user`, `password` and `ca_file` say how, `client_options` has them under kafka-python's names.
+    """
+
+    def __init__(
+        self, brokers: int = 1, *, sasl: bool = False, settings: Mapping[str, str] | None = None, heap_mb: int = 256
+    ) -> None:
+        if brokers < 1:
+            raise ValueError(f"A cluster of {brokers} brokers: 1 or 3 make sense.")
+        self._count = brokers
+        self._sasl = sasl
+        self._settings = dict(settings or {})
+        self._heap_mb = heap_mb
+        self._folder: Path | None = None
+        self._lock: FileLock | None = None
+        self._certificates: Certificates | None = None
+        self._nodes: list[Node] = []
+
+    @property
+    def brokers(self) -> int:
+        """How many nodes there are, dead or alive."""
+        return self._count
+
+    @property
+    def bootstrap(self) -> str:
+        """Addresses of all nodes' client listeners, comma-separated."""
+        return ",".join(f"{HOST}:{node.config.own.client}" for node in self._nodes)
+
+    @property
+    def user(self) -> str | None:
+        """The SCRAM user, None without `sasl`."""
+        return USER if self._sasl else None
+
+    @property
+    def password(self) -> str | None:
+        """The SCRAM user's password, None without `sasl`."""
+        return PASSWORD if self._sasl else None
+
+    @property
+    def ca_file(self) -> Path | None:
+        """The PEM file of the authority that signed the brokers' certificate, None without `sasl`."""
+        return self._certificates.ca if self._certificates else None
+
+    @property
+    def client_options(self) -> dict[str, str]:
+        """How a client connects beyond the address, under kafka-python's names."""
+        if not self._certificates:
+            return {}
+        return {
+            "security_protocol": "SASL_SSL",
+            "sasl_mechanism": "SCRAM-SHA-512",
+            "sasl_plain_username": USER,
+            "sasl_plain_password": PASSWORD,
+            "ssl_cafile": str(self._certificates.ca),
+        }
+
+    def open(self) -> Self:
+        """Fetch the jars if need be, start all nodes, return when all are ready."""
+        java = [str(find_java()), *_options(self._heap_mb), "-cp", f"{jars()}/*"]
+        _remove_abandoned()
+        self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._lock = FileLock(self._folder / "owner.lock")
+        self._lock.acquire()
+        try:
+            self._start_all(self._folder, java)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def kill(self, number: int) -> None:
+        """SIGKILL: as when the machine dies."""
+        self._nodes[number].end(signal.SIGKILL, STOP_TIMEOUT_S)
+
+    def stop(self, number: int) -> None:
+        """SIGTERM: a controlled shutdown, leaders move away first."""
+        self._nodes[number].end(signal.SIGTERM, STOP_TIMEOUT_S)
+
+    def start(self, number: int) -> None:
+        """Start a node that was killed or stopped; returns when it answers and lists itself."""
+        self._nodes[number].launch()
+        self._nodes[number].wait(frozenset({number}), READY_TIMEOUT_S)
+
+    def pause(self, number: int) -> None:
+        """SIGSTOP: the node keeps its connections and answers nothing."""
+        self._nodes[number].send(signal.SIGSTOP)
+
+    def resume(self, number: int) -> None:
+        """SIGCONT after `pause`."""
+        self._nodes[number].send(signal.SIGCONT)
+
+    def log(self, number: int) -> str:
+        """The end of a node's log."""
+        return self._nodes[number].tail()
+
+    def close(self) -> None:
+        """Kill every node and remove the data."""
+        for node in self._nodes:
+            node.end(signal.SIGKILL, STOP_TIMEOUT_S)
+        self._nodes = []
+        if self._lock:
+            self._lock.release()
+        if self._folder:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _start_all(self, folder: Path, java: list[str]) -> None:
+        if self._sasl:
+            self._certificates = make_certificates(folder, HOST)
+        numbers = free_ports(3 * self._count)
+        ports = [Ports(*numbers[n : n + 3]) for n in range(0, len(numbers), 3)]
+        for number in range(self._count):
+            home = folder / f"node-{number}"
+            pem = self._certificates.broker if self._certificates else None
+            self._nodes.append(Node(NodeConfig(number, ports, home / "data", pem, self._settings), home, java))
+        self._format()
+        for node in self._nodes:
+            node.launch()
+        for node in self._nodes:
+            node.wait(frozenset(range(self._count)), READY_TIMEOUT_S)
+
+    def _format(self) -> None:
+        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        users = [f"SCRAM-SHA-512=[name={USER},password={PASSWORD}]"] if self._sasl else []
+        for node in self._nodes:
+            node.begin_format(cluster_id, users)
+        for node in self._nodes:
+            node.end_format(READY_TIMEOUT_S)
+
+
+def _options(heap_mb: int) -> list[str]:
+    """A small Java that starts quickly: one collector thread, the first compiler only."""
+    return [f"-Xmx{heap_mb}m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]
+
+
+def _remove_abandoned() -> None:
+    """Remove the folders of owners that were killed before they could."""
+    for lock_file in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/owner.lock"):
+        try:
+            with FileLock(lock_file, timeout=0):
+                shutil.rmtree(lock_file.parent, ignore_errors=True)
+        except (Timeout, OSError):
+            continue
+
+
+__all__ = ["Cluster", "ClusterError"]

@@ -1,0 +1,104 @@
+"""What a node is told: its server.properties, as values.
+
+Three listeners a node: CLIENT (plain, or SASL_SSL with SCRAM), INTERNAL between brokers and CONTROLLER, both plain
+and on 127.0.0.1 only. Settings are quick to notice what died; each can be overridden by name.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HOST = "127.0.0.1"
+
+FAST: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "broker.session.timeout.ms": "1500",
+    "broker.heartbeat.interval.ms": "250",
+    # Not below 3 s: at 0.5 s a transaction that expired while a lone broker was down can lose its abort marker, and
+    # then blocks every read-committed reader for good.
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000",
+    "offsets.topic.num.partitions": "4",
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
+    "auto.create.topics.enable": "false",
+    "log.cleaner.dedupe.buffer.size": "4194304",  # of 128 MB: half of the small heap
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The TCP ports of one node, the same for its whole life."""
+
+    client: int
+    internal: int
+    controller: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """All that differs between the nodes of a cluster, and what they share."""
+
+    number: int
+    ports: Sequence[Ports]
+    data: Path
+    tls_pem: Path | None
+    settings: Mapping[str, str]
+
+    @property
+    def own(self) -> Ports:
+        """This node's ports."""
+        return self.ports[self.number]
+
+    def properties(self) -> dict[str, str]:
+        """The node's server.properties, `settings` last."""
+        nodes = len(self.ports)
+        own = self.own
+        listeners = f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(self.number),
+            "controller.quorum.voters": ",".join(f"{n}@{HOST}:{p.controller}" for n, p in enumerate(self.ports)),
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": "INTERNAL",
+            "listeners": f"{listeners},CONTROLLER://{HOST}:{own.controller}",
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": (
+                f"CLIENT:{'SASL_SSL' if self.tls_pem else 'PLAINTEXT'},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT"
+            ),
+            "log.dirs": str(self.data),
+            **_replication(min(nodes, 3)),
+            **FAST,
+            **(_secure(self.tls_pem) if self.tls_pem else {}),
+            **self.settings,
+        }
+
+    def text(self) -> str:
+        """`properties` in the form of a Java properties file."""
+        return "".join(f"{name}={value}\n" for name, value in self.properties().items())
+
+
+def _replication(copies: int) -> dict[str, str]:
+    in_sync = str(max(1, copies - 1))
+    internal = ("transaction.state.log", "share.coordinator.state.topic")
+    return {
+        "default.replication.factor": str(copies),
+        "offsets.topic.replication.factor": str(copies),
+        **{f"{topic}.replication.factor": str(copies) for topic in internal},
+        **{f"{topic}.min.isr": in_sync for topic in internal},
+    }
+
+
+def _secure(tls_pem: Path) -> dict[str, str]:
+    """TLS from a PEM file, SCRAM users, and access lists that forbid nothing until somebody writes one."""
+    return {
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(tls_pem),
+        "ssl.client.auth": "none",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "super.users": "User:admin;User:ANONYMOUS",  # ANONYMOUS: the nodes among themselves
+    }

@@ -1,0 +1,64 @@
+"""Fetch the broker's jars once, with Maven, into a folder named after the pom that lists them.
+
+Whoever comes first takes the lock and fetches into a folder of its own, which then gets its name in one rename:
+a folder that has the name is complete, and parallel test runs share it.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from filelock import FileLock
+
+from deploy.kafka.errors import ClusterError
+from deploy.kafka.java import find_java, find_maven, java_home
+
+HERE = Path(__file__).parent
+POM = HERE / "pom.xml"
+CACHE = HERE / "libs"
+FETCH_TIMEOUT_S = 600.0
+
+
+def jars(cache: Path = CACHE) -> Path:
+    """The folder with the broker's jars, fetched now if it is not there yet.
+
+    Raises ClusterError when Java or Maven are missing, or Maven cannot fetch.
+    """
+    folder = cache / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+    if folder.is_dir():
+        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / "lock"):
+        if not folder.is_dir():
+            _fetch_as(folder)
+    return folder
+
+
+def _fetch_as(folder: Path) -> None:
+    unfinished = Path(tempfile.mkdtemp(prefix="fetching-", dir=folder.parent))
+    try:
+        _copy_dependencies(unfinished)
+        unfinished.chmod(0o755)
+        unfinished.rename(folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _copy_dependencies(into: Path) -> None:
+    command = [
+        str(find_maven()),
+        *("-B", "-q", "-ntp", "-f", str(POM), "dependency:copy-dependencies"),
+        *("-DincludeScope=runtime", f"-DoutputDirectory={into}"),
+    ]
+    environment = {**os.environ, "JAVA_HOME": str(java_home(find_java()))}
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, env=environment, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ClusterError(f"Maven took longer than {FETCH_TIMEOUT_S:g} s to fetch the broker; see {POM}.") from error
+    if done.returncode != 0 or not any(into.glob("kafka_*.jar")):
+        raise ClusterError(f"Maven could not fetch the broker ({POM}):\n{done.stdout}{done.stderr}")

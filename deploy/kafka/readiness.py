@@ -1,0 +1,38 @@
+"""Ask one node which brokers it knows: a Metadata request over a bare socket.
+
+With the client's own codec but none of its connection machinery, whose threads and retries would outlive the
+question when the answer is no.
+"""
+
+import contextlib
+import socket
+import time
+from collections.abc import Callable
+
+from kafka.protocol.metadata import MetadataRequest
+from kafka.protocol.parser import KafkaProtocol
+
+_VERSION = 9
+_PAUSE_S = 0.05
+
+
+def brokers_known_to(host: str, port: int, *, timeout_s: float = 2.0) -> frozenset[int]:
+    """Numbers of the live brokers that the node at this plain listener knows; empty while it does not answer."""
+    with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=timeout_s) as connection:
+        codec = KafkaProtocol(client_id="launcher")
+        codec.send_request(MetadataRequest[_VERSION](topics=[], allow_auto_topic_creation=False))
+        connection.sendall(codec.send_bytes())
+        while received := connection.recv(65_536):
+            for _, response in codec.receive_bytes(received):
+                return frozenset(broker.node_id for broker in response.brokers)
+    return frozenset()
+
+
+def wait_until(true: Callable[[], bool], *, timeout_s: float) -> bool:
+    """Whether `true()` came true within the time."""
+    deadline = time.monotonic() + timeout_s
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
