@@ -8,7 +8,7 @@ Fields: sequence int64; words, body, body_hash, url_hash uint64 (0 where absent)
 flags uint8. Metadata of all rows stands in one byte string, in row order.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dedup_service.core.entries import Entry
 
-__all__ = ["ROW", "EntryRows", "flags_of", "signed"]
+__all__ = ["ROW", "EntryRows", "entry_of", "flags_of", "signed"]
 
 _VALUES = ("words", "body", "body_hash", "url_hash")
 ROW = np.dtype([("sequence", "<i8"), *((name, "<u8") for name in _VALUES), ("metadata_bytes", "<u4"), ("flags", "u1")])
@@ -84,28 +84,15 @@ class EntryRows:
         gone = np.fromiter(removed, dtype=np.int64)
         if not len(gone):
             return type(self)(rows, metadata)
-        stays = ~np.isin(rows["sequence"], gone)
-        if metadata:
-            of_byte = np.repeat(stays, rows["metadata_bytes"])
-            metadata = np.frombuffer(metadata, np.uint8)[of_byte].tobytes()
-        return type(self)(rows[stays], metadata)
+        return type(self)(rows, metadata).where(~np.isin(rows["sequence"], gone))
 
-    def at(self, sequence: int) -> Entry | None:
-        """Return the entry at `sequence` as a value, or None."""
-        place = int(np.searchsorted(self.rows["sequence"], sequence))
-        if place == len(self.rows) or self.rows["sequence"][place] != sequence:
-            return None
-        _, words, body, body_hash, url_hash, size, flags = self.rows[place].item()
-        start = int(self.metadata_starts[place])
-        return Entry(
-            sequence,
-            words if flags & _WORDS else None,
-            body if flags & _BODY else None,
-            body_hash if flags & _BODY_HASH else None,
-            url_hash,
-            bool(flags & _INDEXED),
-            self.metadata[start : start + size],
-        )
+    def where(self, stays: npt.NDArray[np.bool_]) -> Self:
+        """Return the entries for which `stays`: bool[n] is true."""
+        metadata = self.metadata
+        if metadata:
+            of_byte = np.repeat(stays, self.rows["metadata_bytes"])
+            metadata = np.frombuffer(metadata, np.uint8)[of_byte].tobytes()
+        return type(self)(self.rows[stays], metadata)
 
     def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         """Return what the index of `channel` holds: sequences int64[m], fingerprints uint64[m]."""
@@ -118,3 +105,23 @@ class EntryRows:
         """Where each row's metadata begins: int64[n]."""
         sizes = self.rows["metadata_bytes"].astype(np.int64)
         return np.cumsum(sizes) - sizes
+
+    def entries(self) -> Iterator[Entry]:
+        """Yield all entries as values."""
+        metadata = np.frombuffer(self.metadata, np.uint8)
+        for row, start in zip(self.rows, self.metadata_starts.tolist(), strict=True):
+            yield entry_of(row.item(), metadata, start)
+
+
+def entry_of(row: tuple[int, ...], metadata: npt.NDArray[np.uint8], start: int) -> Entry:
+    """Return a row of ROW as a value; its metadata begins at `start` in metadata: uint8[n]."""
+    sequence, words, body, body_hash, url_hash, size, flags = row
+    return Entry(
+        sequence,
+        words if flags & _WORDS else None,
+        body if flags & _BODY else None,
+        body_hash if flags & _BODY_HASH else None,
+        url_hash,
+        bool(flags & _INDEXED),
+        metadata[start : start + size].tobytes(),
+    )

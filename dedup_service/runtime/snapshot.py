@@ -1,9 +1,12 @@
 """The live entries at one sequence, in one file that is either whole or not there.
 
-Layout: 8 bytes of magic, uint32 size of the header, the header as JSON, rows, metadata, then xxh3_128 of all
-before it. Written to a temporary file, fsynced, renamed over the old one, and the folder fsynced: a crash
-leaves the old snapshot or the new one. `tail` digests the log row at `sequence`: a snapshot of this journal
-as it went on elsewhere (a copy brought back) does not fit any more.
+Layout: 8 bytes of magic, uint32 size of the header, the header as JSON, rows, metadata, extra, then xxh3_128 of
+all before it. Written to a temporary file, fsynced, renamed over the old one, and the folder fsynced: a crash
+leaves the old snapshot or the new one. `tail` digests the log's record at `sequence`: a snapshot of this log
+as it went on elsewhere (a copy brought back) does not fit any more. `extra` is what else its writer has to
+remember, in bytes of its own; version 1 had none.
+
+Both kinds of state write it: the embedded one, whose log is its journal, and the Kafka service.
 
 Invariant: a snapshot is a shortcut. One that cannot be read, or does not fit, is None with the reason, and
 the log alone rebuilds the same entries.
@@ -29,7 +32,7 @@ __all__ = [
     "write_snapshot",
 ]
 
-SNAPSHOT_VERSION = 1
+SNAPSHOT_VERSION = 2
 _MAGIC = b"twinsnap"
 _DIGEST_BYTES = 16
 _LARGEST_HEADER_BYTES = 1 << 16
@@ -41,7 +44,7 @@ class UnreadableSnapshotError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLabel:
-    """What a snapshot is of. journal: its identity; sequence: the last folded in; tail: its digest."""
+    """What a snapshot is of. journal: identity of the log; sequence: the last folded in; tail: its digest."""
 
     version: int
     journal: str
@@ -50,14 +53,16 @@ class SnapshotLabel:
     tail: str
     entries: int
     metadata_bytes: int
+    extra_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A label and the entries it is on."""
+    """A label, the entries it is on, and what else was to be remembered."""
 
     label: SnapshotLabel
     rows: EntryRows
+    extra: bytes = b""
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
@@ -68,8 +73,9 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         _MAGIC,
         len(header).to_bytes(4, "little"),
         header,
-        snapshot.rows.rows.view(np.uint8).data,
+        np.ascontiguousarray(snapshot.rows.rows).view(np.uint8).data,
         snapshot.rows.metadata,
+        snapshot.extra,
     )
     digest = xxhash.xxh3_128()
     try:
@@ -97,10 +103,12 @@ def read_snapshot(path: Path) -> Snapshot:
     if xxhash.xxh3_128_digest(body.data) != digest.tobytes():
         raise UnreadableSnapshotError("its checksum does not match its content")
     label, start = _label(body[: _LARGEST_HEADER_BYTES + 12].tobytes())
-    end = start + label.entries * ROW.itemsize
-    if len(body) != end + label.metadata_bytes:
+    metadata = start + label.entries * ROW.itemsize
+    extra = metadata + label.metadata_bytes
+    if len(body) != extra + label.extra_bytes:
         raise UnreadableSnapshotError(f"it holds {len(body) - start} bytes of entries, its header says otherwise")
-    return Snapshot(label, EntryRows(body[start:end].view(ROW), body[end:].tobytes()))
+    rows = EntryRows(body[start:metadata].view(ROW), body[metadata:extra].tobytes())
+    return Snapshot(label, rows, body[extra:].tobytes())
 
 
 def read_label(path: Path) -> SnapshotLabel | None:

@@ -27,9 +27,9 @@ def rows_of(entries: list[Entry]) -> EntryRows:
     return EntryRows.of_log([columns], [[(entry.metadata,) for entry in entries]])
 
 
-def values(rows: EntryRows) -> list[Entry | None]:
-    """All entries as values, looked up one by one."""
-    return [rows.at(sequence) for sequence in rows.rows["sequence"].tolist()]
+def values(rows: EntryRows) -> list[Entry]:
+    """All entries as values."""
+    return list(rows.entries())
 
 
 def numbered(entries: list[Entry]) -> list[Entry]:
@@ -64,9 +64,3 @@ def test_the_indexes_hold_what_can_be_compared(some: list[Entry], channel: str) 
     sequences, fingerprints = EntryRows.of(some).indexed(channel)
     held = [(e.sequence, e.channel(channel)) for e in some if e.indexed and e.channel(channel) is not None]
     assert list(zip(sequences.tolist(), fingerprints.tolist(), strict=True)) == held
-
-
-def test_a_sequence_that_is_not_there_has_no_entry() -> None:
-    """Looking up a sequence between, before or after the rows gives None."""
-    rows = EntryRows.of([Entry(2, 1, 1, 1, 1), Entry(5, 1, 1, 1, 1)])
-    assert [rows.at(sequence) is None for sequence in (1, 2, 3, 5, 6)] == [True, False, True, False, True]

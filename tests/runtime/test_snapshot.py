@@ -5,7 +5,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+import xxhash
 
+from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.snapshot import (
@@ -20,8 +22,8 @@ from dedup_service.runtime.state import SNAPSHOT_FILE, State, StateSettings
 
 from .prepared import SPACE, SPACE_ID, prepared
 
-LABEL = SnapshotLabel(1, "a journal", "a space", 7, "tail", 0, 5)
-EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"))
+LABEL = SnapshotLabel(2, "a journal", "a space", 7, "tail", 0, 5, 4)
+EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"), b"more")
 
 
 def filled(folder: Path, pages: int, snapshot_every: int = 1000) -> None:
@@ -41,13 +43,26 @@ def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
 
 
 def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    """Label, rows and metadata survive, and the temporary file is gone."""
+    """Label, rows, metadata and what else there was survive, and the temporary file is gone."""
     path = tmp_path / "snapshot"
     write_snapshot(path, EMPTY)
     again = read_snapshot(path)
-    assert (again.label, len(again.rows), again.rows.metadata) == (LABEL, 0, b"bytes")
+    assert (again.label, len(again.rows), again.rows.metadata, again.extra) == (LABEL, 0, b"bytes", b"more")
     assert read_label(path) == LABEL
     assert [file.name for file in tmp_path.iterdir()] == ["snapshot"]
+
+
+def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
+    """A file as twinsieve 0.1 wrote it, without anything extra, still gives its entries."""
+    path = tmp_path / "snapshot"
+    rows = EntryRows.of([Entry(7, 1, 2, 3, 4, metadata=b"bytes")])
+    header = b'{"version": 1, "journal": "j", "space_id": "s", "sequence": 7, "tail": "t", "entries": 1, '
+    header += b'"metadata_bytes": 5}'
+    content = b"twinsnap" + len(header).to_bytes(4, "little") + header + rows.rows.tobytes() + rows.metadata
+    path.write_bytes(content + xxhash.xxh3_128_digest(content))
+    again = read_snapshot(path)
+    assert (again.label.version, again.label.sequence, again.extra) == (1, 7, b"")
+    assert list(again.rows.entries()) == list(rows.entries())
 
 
 def test_no_cut_or_altered_snapshot_is_believed(tmp_path: Path) -> None:
