@@ -16,7 +16,7 @@ from dedup_service.runtime.readers.address import canonical_or_itself, page_at
 from dedup_service.runtime.readers.lines import Wait, read_lines
 from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract
 
-__all__ = ["JsonLine", "PageLine", "read_json_lines"]
+__all__ = ["BYTE_ORDER_MARK", "JsonLine", "PageLine", "page_in_json", "read_json_lines"]
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -60,27 +60,22 @@ class JsonLine:
 
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError where it does not parse, lacks `url` or has a wrong type."""
-        line = self._decode()
-        if line.text is not None and len(line.text) > MAX_PAGE_BYTES:
-            problem = f"page too large: {len(line.text)} characters, limit {MAX_PAGE_BYTES}"
-            return _plain(line, text="", problem=problem)
-        if line.text is not None:
-            return _plain(line, text=line.text)
-        if line.html is None:
-            return _plain(line, text="", problem="neither text nor html given")
-        return _with_stated(page_at(extract(line.html, None), line.url, line.id or line.url), line)
-
-    def _decode(self) -> PageLine:
         if self.cut:
             raise RecordError(f"the line is longer than {MAX_RECORD_BYTES:,} bytes")
-        raw = self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw
-        try:
-            line = _decoder.decode(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise RecordError(f"not a page in JSON: {error}") from None
-        if not line.url.strip():
-            raise RecordError("not a page in JSON: `url` is empty")
-        return line
+        return page_in_json(self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw, extract)
+
+
+def page_in_json(raw: bytes, extract: Extract) -> Page:
+    """Return the page that the JSON object `raw` describes; RecordError where it describes none."""
+    line = _decode(raw)
+    if line.text is not None and len(line.text) > MAX_PAGE_BYTES:
+        problem = f"page too large: {len(line.text)} characters, limit {MAX_PAGE_BYTES}"
+        return _plain(line, text="", problem=problem)
+    if line.text is not None:
+        return _plain(line, text=line.text)
+    if line.html is None:
+        return _plain(line, text="", problem="neither text nor html given")
+    return _with_stated(page_at(extract(line.html, None), line.url, line.id or line.url), line)
 
 
 def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | None]:
@@ -90,6 +85,16 @@ def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[Json
             yield None
         elif line.cut or line.raw.strip():
             yield JsonLine(line.number, line.raw, line.cut)
+
+
+def _decode(raw: bytes) -> PageLine:
+    try:
+        line = _decoder.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RecordError(f"not a page in JSON: {error}") from None
+    if not line.url.strip():
+        raise RecordError("not a page in JSON: `url` is empty")
+    return line
 
 
 def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:

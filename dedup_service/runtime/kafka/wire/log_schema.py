@@ -1,0 +1,95 @@
+"""The JSON objects of the log `fingerprints`, version 1, as typed structs: one for each kind of record.
+
+Short, because a restore reads all of them: a name that equals `url` is null, and what has its default is left out.
+"""
+
+import msgspec
+
+__all__ = [
+    "VERSION",
+    "AnyLine",
+    "CorrectionLine",
+    "LogLine",
+    "PageLine",
+    "PolicyLine",
+    "RejectedLine",
+    "RetractionLine",
+]
+
+VERSION = 1
+
+
+class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind"):
+    """What every record has: its kind and the version of its schema."""
+
+    v: int
+
+
+class PageLine(LogLine, frozen=True, tag="page"):
+    """A page. words, body, body_hash: 16 hexadecimal digits. metadata: base64. id, canonical_url: null where `url`."""
+
+    topic: str
+    partition: int
+    offset: int
+    space: str
+    url: str
+    id: str | None = None
+    canonical_url: str | None = None
+    title: str = ""
+    words: str | None = None
+    body: str | None = None
+    body_hash: str | None = None
+    metadata: bytes = b""
+    reason: str | None = None
+
+
+class RejectedLine(LogLine, frozen=True, tag="rejected"):
+    """An input record that describes no page."""
+
+    topic: str
+    partition: int
+    offset: int
+    problem: str
+
+
+class RetractionLine(LogLine, frozen=True, tag="retraction"):
+    """A kept page leaves. url: canonical."""
+
+    url: str
+    reason: str = ""
+
+
+class CorrectionLine(LogLine, frozen=True, tag="correction"):
+    """A person's judgement. url, of: canonical."""
+
+    url: str
+    of: str
+    duplicate: bool
+    reason: str = ""
+
+
+class NearLine(msgspec.Struct, frozen=True):
+    """A condition of a rule: bits in each channel."""
+
+    words: int | None = None
+    body: int | None = None
+
+
+class RuleLine(msgspec.Struct, frozen=True):
+    """A match rule, as `MatchRule.to_dict` writes it."""
+
+    conditions: list[NearLine] = []
+    combined_mu_thousandths: int | None = None
+
+
+class PolicyLine(LogLine, frozen=True, tag="policy"):
+    """A policy that holds from here on."""
+
+    rule: RuleLine
+    action: str
+    space: str
+    initial: bool = False
+    log: str | None = None
+
+
+AnyLine = PageLine | RejectedLine | RetractionLine | CorrectionLine | PolicyLine
