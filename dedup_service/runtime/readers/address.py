@@ -9,17 +9,20 @@ from dataclasses import replace
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import canonicalise
+from dedup_service.core.url import believed_canonical
 
-__all__ = ["canonical_or_itself", "page_at"]
+__all__ = ["believed_or_itself", "page_at"]
 
 _ANY_ADDRESS = "http://page.invalid/"  # RFC 2606: never anybody's; replaced before anyone sees it
 
 
-def canonical_or_itself(url: str) -> str:
-    """Return the canonical form of `url`, or `url` without white space around it where it is none of the Web's."""
+def believed_or_itself(url: str, link: str | None = None) -> str:
+    """Return the canonical URL of the page at `url`, or `url` without white space where it is none of the Web's.
+
+    link: what the page, or whoever fetched it, names as its canonical address (`core.url.believed_canonical`).
+    """
     try:
-        return canonicalise(url)
+        return believed_canonical(url, link)
     except RecordError:
         return url.strip()
 

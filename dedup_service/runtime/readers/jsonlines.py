@@ -1,7 +1,8 @@
-"""JSON lines of pages: `id`, `url`, `title`, `text` or `html`, and metadata.
+"""JSON lines of pages: `id`, `url`, `canonical_url`, `title`, `text` or `html`, and metadata.
 
 A line is typed strictly: `url` must be there and every known key must have its type; unknown keys are
-left alone. `id` is the URL where it is missing. Blank lines are no records.
+left alone. `id` is the URL where it is missing. `canonical_url` is believed where a page's own link would be.
+Blank lines are no records.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import msgspec
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.address import canonical_or_itself, page_at
+from dedup_service.runtime.readers.address import believed_or_itself, page_at
 from dedup_service.runtime.readers.lines import Wait, read_lines
 from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract
 
@@ -35,6 +36,7 @@ class PageLine(msgspec.Struct, frozen=True):
     references: list[str] | None = None
     date: str | None = None
     site_name: str | None = None
+    canonical_url: str | None = None
 
 
 _decoder = msgspec.json.Decoder(PageLine)
@@ -100,7 +102,7 @@ def _decode(raw: bytes) -> PageLine:
 def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
     return Page(
         url=line.url,
-        canonical_url=canonical_or_itself(line.url),
+        canonical_url=believed_or_itself(line.url, line.canonical_url),
         id=line.id or line.url,
         title=line.title or "",
         text=text,
@@ -116,8 +118,10 @@ def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
 
 def _with_stated(page: Page, line: PageLine) -> Page:
     """What the line states beside the HTML goes before what extraction found in it."""
+    named = line.canonical_url
     return replace(
         page,
+        canonical_url=believed_or_itself(line.url, named) if named else page.canonical_url,
         title=line.title or page.title,
         lang=line.lang or page.lang,
         date=line.date or page.date,

@@ -55,6 +55,15 @@ def test_text_goes_before_html_and_what_is_stated_before_what_is_found() -> None
     assert page.text == "text of '<p>h'"
 
 
+@pytest.mark.parametrize("body", [{"text": "t"}, {"html": "<p>h"}])
+def test_a_stated_canonical_address_is_believed_as_a_link_would_be(body: dict[str, str]) -> None:
+    """A mobile page belongs to the full one; another host or a home page that it names counts for nothing."""
+    url = "https://m.a.example/x"
+    names = {"https://a.example/x": "https://a.example/x", "https://b.example/x": url, "https://a.example/": url}
+    for named, expected in names.items():
+        assert line(url=url, canonical_url=named, **body).page(found).canonical_url == expected
+
+
 def test_a_line_over_the_limit_is_a_bad_record(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is named by its number, and the next line is read."""
     monkeypatch.setattr(jsonlines, "MAX_RECORD_BYTES", 50)
