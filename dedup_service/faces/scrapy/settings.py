@@ -10,13 +10,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from scrapy.utils.job import job_dir
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rule import MatchRule, rule_for
 from dedup_service.core.verdict import Action
+from dedup_service.faces.scrapy.kafka_settings import KAFKA_NAMES, KafkaSettings, kafka_settings
+from dedup_service.faces.scrapy.setting_values import choice, flag, seconds, whole
 from dedup_service.runtime.resources import SpaceOptions
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class NearDuplicateSettings:
     rule: what makes a match, or None for the state's own (in a new state, the default).
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
     timeout_s: how long a worker may take over a page. keep_page: leave the extracted page in `request.meta`.
+    kafka: where to publish pages, whose verdicts are then a service's; None to decide in this process.
     """
 
     action: Action = Action.FLAG
@@ -56,15 +59,16 @@ class NearDuplicateSettings:
     concurrency: int = 2
     timeout_s: float = TIMEOUT_S
     keep_page: bool = False
+    kafka: KafkaSettings | None = None
 
     @classmethod
     def from_settings(cls, settings: "BaseSettings") -> Self:
         """Read a project's settings; ConfigurationError names the setting, its value and what it may be."""
         _check_names(name for name in settings if str(name).startswith(PREFIX))
-        processes = _whole(settings, "NEARDUP_PROCESSES", default_processes())
+        processes = whole(settings, "NEARDUP_PROCESSES", default_processes())
         return cls(
-            action=_choice(settings, "NEARDUP_ACTION", Action, Action.FLAG),
-            items=_choice(settings, "NEARDUP_ITEMS", ItemPolicy, ItemPolicy.DROP),
+            action=choice(settings, "NEARDUP_ACTION", Action, Action.FLAG),
+            items=choice(settings, "NEARDUP_ITEMS", ItemPolicy, ItemPolicy.DROP),
             state=_state(settings),
             space=SpaceOptions(
                 scheme=settings.get("NEARDUP_SCHEME", "twinsieve"),
@@ -74,15 +78,16 @@ class NearDuplicateSettings:
                 user_words=settings.get("NEARDUP_USER_WORDS") or None,
             ),
             rule=_rule(settings),
-            shards=_whole(settings, "NEARDUP_SHARDS", 1),
+            shards=whole(settings, "NEARDUP_SHARDS", 1),
             processes=processes,
-            concurrency=_whole(settings, "NEARDUP_CONCURRENCY", 2 * processes),
-            timeout_s=_seconds(settings, "NEARDUP_TIMEOUT_S", TIMEOUT_S),
-            keep_page=_flag(settings, "NEARDUP_KEEP_PAGE"),
+            concurrency=whole(settings, "NEARDUP_CONCURRENCY", 2 * processes),
+            timeout_s=seconds(settings, "NEARDUP_TIMEOUT_S", TIMEOUT_S),
+            keep_page=flag(settings, "NEARDUP_KEEP_PAGE"),
+            kafka=kafka_settings(settings),
         )
 
 
-NAMES = frozenset(
+NAMES = KAFKA_NAMES | frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "CHANNELS",
@@ -115,41 +120,5 @@ def _state(settings: "BaseSettings") -> Path | None:
 
 def _rule(settings: "BaseSettings") -> MatchRule | None:
     """The rule that the project states, or None where it leaves it to the state."""
-    channels, k = settings.get("NEARDUP_CHANNELS"), _whole(settings, "NEARDUP_K", None, least=0)
+    channels, k = settings.get("NEARDUP_CHANNELS"), whole(settings, "NEARDUP_K", None, least=0)
     return None if channels is None and k is None else rule_for(channels or "both", k=k)
-
-
-def _choice(settings: "BaseSettings", name: str, kind: Any, default: Any) -> Any:
-    value = settings.get(name, default)
-    try:
-        return kind(value)
-    except ValueError:
-        raise ConfigurationError(f"{name} is one of {', '.join(kind)}, got {value!r}") from None
-
-
-def _whole(settings: "BaseSettings", name: str, default: Any, least: int = 1) -> Any:
-    value = settings.get(name)
-    if value is None:
-        return default
-    number = int(value) if str(value).strip().isdecimal() else None
-    if isinstance(value, bool) or number is None or number < least:
-        raise ConfigurationError(f"{name} is a whole number from {least}, got {value!r}")
-    return number
-
-
-def _seconds(settings: "BaseSettings", name: str, default: float) -> float:
-    value = settings.get(name, default)
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise ConfigurationError(f"{name} is a number of seconds above 0, got {value!r}")
-    return seconds
-
-
-def _flag(settings: "BaseSettings", name: str) -> bool:
-    try:
-        return bool(settings.getbool(name, False))
-    except ValueError:
-        raise ConfigurationError(f"{name} is True or False, got {settings.get(name)!r}") from None

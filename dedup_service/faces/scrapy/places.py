@@ -1,0 +1,82 @@
+"""Room for so many messages and bytes at a time; whoever comes later waits, in the order of coming.
+
+This is the bound on a crawl's memory while a broker is slow or away, and what the crawl waits for then.
+Invariants: `held` and `held_bytes` never exceed the bounds, but for one message larger than all bytes, which goes
+alone; nobody overtakes. All of it belongs to one event loop.
+"""
+
+import asyncio
+from collections import deque
+
+__all__ = ["NoPlaceError", "Places"]
+
+
+class NoPlaceError(Exception):
+    """There will be no place any more: whoever waits gives up."""
+
+
+class Places:
+    """Places for `messages` messages of `size_bytes` bytes together; `most` and `most_bytes` were held at a time."""
+
+    def __init__(self, messages: int, size_bytes: int) -> None:
+        self._messages = messages
+        self._size_bytes = size_bytes
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._closed = False
+        self.held = self.held_bytes = self.most = self.most_bytes = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        return len(self._waiting)
+
+    async def take(self, size_bytes: int) -> None:
+        """Wait for a place for a message of `size_bytes`; NoPlaceError once `close` was called."""
+        if self._closed:
+            raise NoPlaceError
+        if not self._waiting and self._fits(size_bytes):
+            self._hold(size_bytes)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size_bytes, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self.give_back(size_bytes)  # cancelled in the moment in which its turn came
+            raise
+
+    def give_back(self, size_bytes: int) -> None:
+        """Free a place that `take` gave for `size_bytes`."""
+        self.held -= 1
+        self.held_bytes -= size_bytes
+        self._call_next()
+
+    def close(self) -> None:
+        """Give no more places; everybody who waits gets NoPlaceError."""
+        self._closed = True
+        while self._waiting:
+            _, turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_exception(NoPlaceError())
+
+    def _call_next(self) -> None:
+        while self._waiting:
+            size_bytes, turn = self._waiting[0]
+            if turn.done():  # cancelled
+                self._waiting.popleft()
+            elif self._fits(size_bytes):
+                self._waiting.popleft()
+                self._hold(size_bytes)
+                turn.set_result(None)
+            else:
+                return
+
+    def _fits(self, size_bytes: int) -> bool:
+        return not self.held or (self.held < self._messages and self.held_bytes + size_bytes <= self._size_bytes)
+
+    def _hold(self, size_bytes: int) -> None:
+        self.held += 1
+        self.held_bytes += size_bytes
+        self.most = max(self.most, self.held)
+        self.most_bytes = max(self.most_bytes, self.held_bytes)
