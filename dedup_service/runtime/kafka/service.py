@@ -1,0 +1,213 @@
+"""`twinsieve serve` without its command line: the two steps, their state, and how they begin and end.
+
+Begin: topics checked, state folder locked, policy agreed with the log, deciding state restored; then the threads.
+End: fingerprinting stops first and commits what it has in hand, deciding writes what the log has by then, within one
+budget. Nothing depends on a good end: whatever was not committed is done again by whoever comes next.
+Invariant: a step that fails ends the service with its error; no half of it goes on alone.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dedup_service.core.rule import MatchRule
+from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.client import Connection, LogReader, Transactions
+from dedup_service.runtime.kafka.committed import committed_offsets
+from dedup_service.runtime.kafka.deciding import DecideStep
+from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, StepStatus
+from dedup_service.runtime.kafka.fingerprinting import FingerprintStep
+from dedup_service.runtime.kafka.local_state import LocalState
+from dedup_service.runtime.kafka.poison import PoisonLimit
+from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
+from dedup_service.runtime.kafka.restoring import restore
+from dedup_service.runtime.kafka.topics import Topics, require_log
+from dedup_service.runtime.preparation import Preparer
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+
+__all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings", "ServiceStatus"]
+
+_LOG = logging.getLogger(__name__)
+
+FINGERPRINT, DECIDE = "fingerprint", "decide"
+_LAST_TURN_S = 5.0
+"""What a step may need beyond the budget to end the turn it is in and close its clients."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """What a service is started with; none but space, rule and action changes a verdict.
+
+    steps: fingerprint, decide, or both. instance: name of this process in its groups; None: the state folder's own.
+    rule, action: None takes the log's. page_timeout_s: longest preparation of a page. drain_s: budget of a stop.
+    transaction_timeout_s: after which the broker ends the transaction of a process that froze.
+    session_timeout_s: after which the partitions of a process that is gone are another's.
+    """
+
+    connection: Connection
+    state: Path
+    group: str = "twinsieve"
+    prefix: str = ""
+    steps: frozenset[str] = frozenset({FINGERPRINT, DECIDE})
+    instance: str | None = None
+    space: SpaceOptions = field(default_factory=SpaceOptions)
+    rule: MatchRule | None = None
+    action: Action | None = None
+    processes: int = 1
+    shards: int = 1
+    page_timeout_s: float = 30.0
+    poison: PoisonLimit = field(default_factory=PoisonLimit)
+    drain_s: float = 30.0
+    transaction_timeout_s: float = 10.0
+    session_timeout_s: float = 6.0
+    snapshot_every: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """restore: how far it has come, None before it began or where the service does not decide. steps: that run."""
+
+    restore: RestoreFact | None
+    steps: tuple[StepStatus, ...]
+    expected: int
+
+    @property
+    def ready(self) -> bool:
+        """Whether every step runs and takes part in its group."""
+        return len(self.steps) == self.expected and all(step.restored for step in self.steps)
+
+
+Step = FingerprintStep | DecideStep
+
+
+class Service:
+    """One process of the service. observers: are told what was done."""
+
+    def __init__(self, settings: ServiceSettings, observers: Iterable[Observer] = ()) -> None:
+        self._settings = settings
+        self._topics = Topics(settings.prefix)
+        self._observers = Observers(observers)
+        self._restore: RestoreFact | None = None
+        self._steps: dict[str, Step] = {}
+        self._failure: BaseException | None = None
+        self._ended = threading.Event()
+
+    def status(self) -> ServiceStatus:
+        """Return where the service stands; may be asked from any thread, at any time."""
+        steps = tuple(step.status for step in list(self._steps.values()))
+        return ServiceStatus(self._restore, steps, len(self._settings.steps))
+
+    def run(self, stop: threading.Event) -> None:
+        """Work until `stop` is set, then drain and return. Raises what ended a step."""
+        settings = self._settings
+        require_log(settings.connection, self._topics)
+        wanted = Wanted(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
+        with ExitStack() as stack:
+            local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
+            stack.callback(local.close)
+            log = LogReader(settings.connection, self._topics.fingerprints)
+            stack.callback(log.close)
+            identity = first_policy(settings.connection, self._topics, log, wanted).log or ""
+            if DECIDE in settings.steps:
+                step = self._decide_step(local, log, identity, wanted, stop)
+                if step is None:
+                    return
+                self._steps[DECIDE] = step
+            if FINGERPRINT in settings.steps:
+                preparer = Preparer(settings.space, settings.processes, timeout_s=settings.page_timeout_s, inline=False)
+                stack.enter_context(preparer)
+                self._steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
+            self._run_steps(stop)
+
+    def _decide_step(
+        self, local: LocalState, log: LogReader, identity: str, wanted: Wanted, stop: threading.Event
+    ) -> DecideStep | None:
+        """Restore, and return the step that goes on from there; None where `stop` came first."""
+        settings = self._settings
+        restored = restore(
+            local,
+            log,
+            identity,
+            self._written(),
+            shards=settings.shards,
+            progress=self._restoring,
+            stop=stop,
+        )
+        if restored is None:
+            return None
+        if restored.replica.policy is not None:
+            check_policy(restored.replica.policy, wanted)
+        return DecideStep(
+            settings.connection,
+            self._topics,
+            settings.group,
+            local,
+            restored.replica,
+            restored.outcomes,
+            log,
+            self._transactions(DECIDE, local.instance),
+            self._observers,
+            session_timeout_s=settings.session_timeout_s,
+        )
+
+    def _restoring(self, fact: RestoreFact) -> None:
+        self._restore = fact
+        self._observers.restore(fact)
+
+    def _written(self) -> dict[tuple[str, int], int]:
+        """Return the offsets below which the deciding group has written everything."""
+        offsets = committed_offsets(self._settings.connection, f"{self._settings.group}.{DECIDE}", self._topics.pages)
+        return {(at.topic, at.partition): offset for at, offset in offsets.items()}
+
+    def _fingerprint_step(self, instance: str, preparer: Preparer, space_id: str) -> FingerprintStep:
+        settings = self._settings
+        return FingerprintStep(
+            settings.connection,
+            self._topics,
+            settings.group,
+            instance,
+            space_id,
+            preparer,
+            self._transactions(FINGERPRINT, instance),
+            settings.poison,
+            self._observers,
+            session_timeout_s=settings.session_timeout_s,
+        )
+
+    def _transactions(self, step: str, instance: str) -> Transactions:
+        settings = self._settings
+        name = f"{settings.prefix}{settings.group}.{step}.{instance}"
+        return Transactions(settings.connection, name, timeout_s=settings.transaction_timeout_s)
+
+    def _run_steps(self, stop: threading.Event) -> None:
+        """Run the steps in their threads; end them in order, fingerprinting first, within the budget."""
+        order = [name for name in (FINGERPRINT, DECIDE) if name in self._steps]
+        stops = {name: threading.Event() for name in order}
+        threads = {name: self._start(name, stops[name]) for name in order}
+        while not stop.is_set() and not self._ended.wait(0.1):
+            pass
+        deadline = time.monotonic() + self._settings.drain_s
+        for name in order:
+            stops[name].set()
+            threads[name].join(max(0.0, deadline - time.monotonic()) + _LAST_TURN_S)
+            if threads[name].is_alive():
+                _LOG.warning("step %s did not end in time; what it had in hand will be done again", name)
+        if self._failure is not None:
+            raise self._failure
+
+    def _start(self, name: str, stop: threading.Event) -> threading.Thread:
+        def run() -> None:
+            try:
+                self._steps[name].run(stop, self._settings.drain_s)
+            except BaseException as error:  # whatever it was, the service ends with it
+                self._failure = self._failure or error
+            finally:
+                self._ended.set()
+
+        thread = threading.Thread(target=run, name=f"twinsieve-{name}", daemon=True)
+        thread.start()
+        return thread
