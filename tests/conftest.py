@@ -1,7 +1,21 @@
 """Settings for the whole suite."""
 
+import pytest
 from hypothesis import settings
 
 # Compiled code loads on first use, so a deadline would time the machine instead of the code.
 settings.register_profile("twinsieve", deadline=None, max_examples=100)
 settings.load_profile("twinsieve")
+
+BROKER_FIXTURES = frozenset({"broker", "topics", "own_cluster"})
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "broker: needs a Kafka broker; set by itself on what uses its fixtures")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` looks at the marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.broker)

@@ -1,7 +1,7 @@
 """Start a broker for a command, or for as long as you like.
 
-    python -m deploy.kafka                              prints the address and waits for Ctrl-C
-    python -m deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, ends as it ends
+python -m deploy.kafka                              prints the address and waits for Ctrl-C
+python -m deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, ends as it ends
 """
 
 import argparse

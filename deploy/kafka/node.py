@@ -37,7 +37,9 @@ class Node:
     def begin_format(self, cluster_id: str, users: Sequence[str]) -> None:
         """Start to give the empty data folder its identity, with these SCRAM users; `end_format` waits."""
         scram = [word for user in users for word in ("--add-scram", user)]
-        self._run("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._properties), *scram)
+        self._run(
+            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._properties), *scram
+        )
 
     def end_format(self, timeout_s: float) -> None:
         """Wait for `begin_format`."""

@@ -1,0 +1,135 @@
+"""Say what is wrong with the topics that exist, and what to do about each point.
+
+A fault makes the service refuse to start, because verdicts would be lost or wrong; a note only says what to know.
+The log must have one partition and keep everything: where it were compacted or had a retention, a restored service
+would have forgotten pages, and two services would disagree.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
+from dedup_service.runtime.kafka.topics.names import Topics
+
+__all__ = ["Problem", "check", "problems_of", "require_topics"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One point: what is (`found`), what should be (`wanted`), what to do. `fault`: the service refuses to start."""
+
+    topic: str
+    setting: str
+    found: str
+    wanted: str
+    advice: str
+    fault: bool = True
+
+
+def check(connection: Connection, topics: Topics) -> list[Problem]:
+    """What is wrong with the set, faults first; raises BrokerError."""
+    return problems_of(describe(connection, topics), topics)
+
+
+def require_topics(connection: Connection, topics: Topics) -> None:
+    """Return where the service can work with these topics; raises ConfigurationError with every fault, BrokerError."""
+    faults = [problem for problem in check(connection, topics) if problem.fault]
+    if faults:
+        told = "; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted} ({p.advice})" for p in faults)
+        raise ConfigurationError(f"the topics at {connection.bootstrap} cannot be used: {told}")
+
+
+def problems_of(facts: list[TopicFact], topics: Topics) -> list[Problem]:
+    """As `check`, of facts at hand."""
+    by_name = {fact.name: fact for fact in facts}
+    found = [*_missing(by_name, topics)]
+    if log := by_name.get(topics.fingerprints):
+        found += _log_faults(log)
+    for fact in facts:
+        found += _common(fact, is_log=fact.name == topics.fingerprints)
+    found += _sizes(by_name, topics)
+    return sorted(found, key=lambda problem: not problem.fault)
+
+
+def _missing(present: dict[str, TopicFact], topics: Topics) -> Iterator[Problem]:
+    prefix = f" --prefix {topics.prefix}" if topics.prefix else ""
+    for name in topics.all:
+        if name not in present:
+            yield Problem(name, "topic", "missing", "there", f"twinsieve topics create{prefix}")
+
+
+def _log_faults(log: TopicFact) -> Iterator[Problem]:
+    if log.partitions != 1:
+        yield Problem(
+            log.name,
+            "partitions",
+            str(log.partitions),
+            "1",
+            "partitions cannot be taken away: start a new set with --prefix",
+        )
+    for setting, wanted in (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1")):
+        if log.settings.get(setting) != wanted:
+            yield Problem(
+                log.name, setting, log.settings.get(setting, "unknown"), wanted, _set(log.name, setting, wanted)
+            )
+
+
+def _common(fact: TopicFact, *, is_log: bool) -> Iterator[Problem]:
+    policy, in_sync = fact.settings.get("cleanup.policy", "unknown"), int(fact.settings.get("min.insync.replicas", 1))
+    if policy != "delete" and not is_log:
+        yield Problem(fact.name, "cleanup.policy", policy, "delete", _set(fact.name, "cleanup.policy", "delete"))
+    if in_sync > fact.replication:
+        yield Problem(
+            fact.name,
+            "min.insync.replicas",
+            str(in_sync),
+            f"{fact.replication} at most",
+            _set(fact.name, "min.insync.replicas", str(max(1, fact.replication - 1))),
+        )
+    if fact.offline:
+        advice = "partitions have no leader: bring their brokers back"
+        yield Problem(fact.name, "leaders", f"{fact.partitions - fact.offline}", f"{fact.partitions}", advice)
+    yield from _notes(fact)
+
+
+def _notes(fact: TopicFact) -> Iterator[Problem]:
+    if fact.under_replicated and not fact.offline:
+        advice = "copies are behind or their brokers away"
+        yield Problem(
+            fact.name,
+            "partitions in sync",
+            str(fact.partitions - fact.under_replicated),
+            str(fact.partitions),
+            advice,
+            fault=False,
+        )
+    if fact.settings.get("unclean.leader.election.enable") == "true":
+        setting = "unclean.leader.election.enable"
+        yield Problem(fact.name, setting, "true", "false", _set(fact.name, setting, "false"), fault=False)
+
+
+def _sizes(present: dict[str, TopicFact], topics: Topics) -> Iterator[Problem]:
+    """Whatever fits into `pages` must fit where it goes."""
+    if topics.pages not in present:
+        return
+    page = _max_bytes(present[topics.pages])
+    for name, least in ((topics.unique, page), (topics.duplicate, page), (topics.dlq, page + 1)):
+        if name in present and _max_bytes(present[name]) < least:
+            found = str(_max_bytes(present[name]))
+            yield Problem(
+                name,
+                "max.message.bytes",
+                found,
+                f"{least} at least ({topics.pages} takes {page})",
+                _set(name, "max.message.bytes", str(2 * page)),
+            )
+
+
+def _max_bytes(fact: TopicFact) -> int:
+    return int(fact.settings.get("max.message.bytes", 0))
+
+
+def _set(topic: str, setting: str, value: str) -> str:
+    return f"kafka-configs.sh --alter --topic {topic} --add-config {setting}={value}"

@@ -1,0 +1,91 @@
+"""How each topic has to be kept, as values: partitions, replication and the settings that matter.
+
+The log of fingerprints is the only memory of the service, so nothing may ever be removed from it, and it has one
+partition because its offsets are the order. All other topics pass pages on and forget them after a while.
+
+Sizes: `max.message.bytes` bounds a batch as the producer compressed it. What was compressed with zstd may come out up
+to twice as large with lz4, so whatever carries a page's bytes onwards takes twice a page, and the dead letters, where
+what was too large elsewhere ends, four times.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.topics.names import Topics
+
+__all__ = ["FOREVER", "Layout", "TopicPlan", "plan_for"]
+
+DAY_MS = 86_400_000
+FOREVER = -1
+_LARGEST_PAGE_BYTES = 24 << 20  # four times as much still fits the brokers' socket.request.max.bytes, 100 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What an operator chooses; the defaults are for a crawl of some tens of millions of pages.
+
+    `partitions`: of pages and of what is made of them; a service process needs one at least to have work.
+    `replication`: copies of each partition. `…_retention_ms`: -1 keeps for ever. `max_page_bytes`: see above.
+    """
+
+    partitions: int = 8
+    replication: int = 1
+    pages_retention_ms: int = 7 * DAY_MS  # Kafka's own default: a week to repair a service that stands still
+    output_retention_ms: int = 7 * DAY_MS
+    dlq_retention_ms: int = 30 * DAY_MS  # people look at these, and people go on holiday
+    stats_retention_ms: int = 7 * DAY_MS
+    max_page_bytes: int = 8 << 20
+
+    def __post_init__(self) -> None:
+        if self.partitions < 1 or self.replication < 1:
+            raise ConfigurationError(
+                f"{self.partitions} partitions with replication {self.replication}: both are 1 at least"
+            )
+        if not 1024 <= self.max_page_bytes <= _LARGEST_PAGE_BYTES:
+            raise ConfigurationError(
+                f"pages of at most {self.max_page_bytes:,} bytes: choose 1,024 to {_LARGEST_PAGE_BYTES:,}, or store"
+                " such pages elsewhere and publish their text"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """One topic as it should be."""
+
+    name: str
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+def plan_for(topics: Topics, layout: Layout) -> tuple[TopicPlan, ...]:
+    """Return what `create` makes, in the order of `topics.all`."""
+    page, onwards, many = layout.max_page_bytes, 2 * layout.max_page_bytes, layout.partitions
+    made = layout.output_retention_ms
+    rows = [
+        (topics.pages, many, layout.pages_retention_ms, page),
+        (topics.fingerprints, 1, FOREVER, onwards),
+        (topics.unique, many, made, onwards),
+        (topics.duplicate, many, made, onwards),
+        (topics.verdicts, many, made, onwards),
+        (topics.dlq, 1, layout.dlq_retention_ms, 4 * page),
+        (topics.stats, 1, layout.stats_retention_ms, 1 << 20),
+    ]
+    return tuple(
+        TopicPlan(name, partitions, layout.replication, _settings(retention_ms, size, layout.replication))
+        for name, partitions, retention_ms, size in rows
+    )
+
+
+def _settings(retention_ms: int, max_bytes: int, replication: int) -> dict[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(retention_ms),
+        "retention.bytes": "-1",  # by time only: a burst must not push out what nobody has read yet
+        "max.message.bytes": str(max_bytes),
+        "compression.type": "producer",
+        # One copy may be away without stopping anybody; with fewer than three copies that costs availability.
+        "min.insync.replicas": "2" if replication >= 3 else "1",
+        "unclean.leader.election.enable": "false",  # what was acknowledged stays
+    }
