@@ -21,10 +21,10 @@ from dedup_service.core.page import Page
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.folder import FolderKind, made_folder, refuse_other_kind
 from dedup_service.runtime.lock import StateLock
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.state import SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
-from dedup_service.runtime.state_errors import StateFullError
 from dedup_service.runtime.state_info import StateInfo, read_info
 
 __all__ = ["NearDuplicateFilter"]
@@ -61,16 +61,17 @@ class NearDuplicateFilter:
         answers for any number. text_budget_bytes: compressed texts kept for explanations, oldest out first.
         snapshot_every: records between two snapshots, at least.
         Raises StateInUseError while another process has the folder; ForeignStateError where it is of another
-        space or a newer version; StateFullError where it cannot be written.
+        space or a newer version, or the Kafka service's; StateFullError where it cannot be written.
         """
         made = build_fingerprinter(space).space
         settings = StateSettings(shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every)
         if path is None:
             return cls(space, _state(None, made, rule, settings), None, None)
-        folder = _made(Path(path))
+        folder = made_folder(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
+            refuse_other_kind(folder, FolderKind.EMBEDDED)
             return cls(space, _state(folder, made, rule, settings), folder, lock)
         except BaseException:
             lock.release()
@@ -173,15 +174,3 @@ def _state(folder: Path | None, space: Space, rule: MatchRule | None, settings: 
 
 def _digest_of(record: bytes) -> bytes:
     return blake2b(record, digest_size=_DIGEST_BYTES).digest()
-
-
-def _made(folder: Path) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise ConfigurationError(f"the state must be a folder, {folder} is a file: give another path") from error
-    except OSError as error:
-        raise StateFullError(
-            f"cannot make state folder {folder}: {error}; free space, or give a path that can be written"
-        ) from error
-    return folder

@@ -29,6 +29,7 @@ __all__ = [
     "UnreadableSnapshotError",
     "read_label",
     "read_snapshot",
+    "sync_folder",
     "write_snapshot",
 ]
 
@@ -90,7 +91,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -136,7 +137,8 @@ def _label(head: bytes) -> tuple[SnapshotLabel, int]:
         raise UnreadableSnapshotError(f"its header cannot be read: {error}") from error
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make what was renamed in `folder` durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

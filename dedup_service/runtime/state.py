@@ -16,6 +16,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.rule import MatchRule, rule_for
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.folder import FolderKind
 from dedup_service.runtime.journal import Journal
 from dedup_service.runtime.page_row import DecidedPage
 from dedup_service.runtime.restore import Snapshots
@@ -23,7 +24,7 @@ from dedup_service.runtime.state_errors import StateClosedError
 
 __all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
 
-JOURNAL_FILE = "journal.sqlite"
+JOURNAL_FILE = FolderKind.EMBEDDED.mark
 SNAPSHOT_FILE = "snapshot"
 
 TEXT_BUDGET_BYTES = 256 << 20
