@@ -125,6 +125,10 @@ class Cluster:
         """SIGCONT after `pause`."""
         self._nodes[number].send(signal.SIGCONT)
 
+    def answers(self, number: int) -> bool:
+        """Whether a node answers a Metadata request and lists itself."""
+        return number in self._nodes[number].known_brokers()
+
     def log(self, number: int) -> str:
         """The end of a node's log."""
         return self._nodes[number].tail()

@@ -3,7 +3,7 @@
 `create` makes what is missing, `check` says what is wrong and what to do, `describe` says what is there.
 """
 
-from dedup_service.runtime.kafka.topics.checking import Problem, check, problems_of, require_topics
+from dedup_service.runtime.kafka.topics.checking import Problem, check, problems_of, require_log
 from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
 from dedup_service.runtime.kafka.topics.making import Made, create, remove
 from dedup_service.runtime.kafka.topics.names import Topics
@@ -22,5 +22,5 @@ __all__ = [
     "plan_for",
     "problems_of",
     "remove",
-    "require_topics",
+    "require_log",
 ]

@@ -13,7 +13,7 @@ from dedup_service.runtime.kafka.settings import Connection
 from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
 from dedup_service.runtime.kafka.topics.names import Topics
 
-__all__ = ["Problem", "check", "problems_of", "require_topics"]
+__all__ = ["Problem", "check", "problems_of", "require_log"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def check(connection: Connection, topics: Topics) -> list[Problem]:
     return problems_of(describe(connection, topics), topics)
 
 
-def require_topics(connection: Connection, topics: Topics) -> None:
+def require_log(connection: Connection, topics: Topics) -> None:
     """Return where the service can work with these topics; raises ConfigurationError with every fault, BrokerError."""
     faults = [problem for problem in check(connection, topics) if problem.fault]
     if faults:
