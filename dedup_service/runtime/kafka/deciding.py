@@ -13,21 +13,19 @@ import logging
 import random
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import xxhash
-
-from dedup_service.core.replica import Replica
 from dedup_service.runtime.kafka.client import Connection, GroupReader, LogReader, Message, TopicPartition, Transactions
 from dedup_service.runtime.kafka.contents import Contents, Ready
 from dedup_service.runtime.kafka.errors import TransactionLostError
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.local_state import LocalState
-from dedup_service.runtime.kafka.outcomes import Outcomes
 from dedup_service.runtime.kafka.outputs import outputs_of
+from dedup_service.runtime.kafka.restoring import Restored
+from dedup_service.runtime.kafka.snapshots import tail_of
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.wire.headers import stats_headers
 from dedup_service.runtime.kafka.wire.keys import STATS_KEY
@@ -61,7 +59,7 @@ class DecideSettings:
 
 
 class DecideStep:
-    """Runs in one thread. replica, outcomes, position: as restored; position: the next offset of the log to read."""
+    """Runs in one thread. restored: where to begin; log: the reader that was used for it, which stands there."""
 
     def __init__(
         self,
@@ -69,8 +67,7 @@ class DecideStep:
         topics: Topics,
         group: str,
         local: LocalState,
-        replica: Replica,
-        outcomes: Outcomes,
+        restored: Restored,
         log: LogReader,
         transactions: Transactions,
         observer: Observer,
@@ -81,8 +78,9 @@ class DecideStep:
         self._settings = settings or DecideSettings()
         self._topics = topics
         self._local = local
-        self._replica = replica
-        self._outcomes = outcomes
+        self._replica = restored.replica
+        self._outcomes = restored.outcomes
+        self._tail = restored.tail
         self._log = log
         self._transactions = transactions
         self._observer = observer
@@ -96,8 +94,7 @@ class DecideStep:
             on_assigned=self._assigned,
             session_timeout_s=session_timeout_s,
         )
-        self._seconds: Counter[str] = Counter()
-        self._tail = ""
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._failures = 0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
@@ -159,7 +156,7 @@ class DecideStep:
                 if outcome is not None:
                     self._outcomes.add(outcome)
         if records:
-            self._tail = xxhash.xxh3_64_hexdigest(records[-1].value)
+            self._tail = tail_of(records[-1].value)
         return len(records)
 
     def _read_pages(self, timeout_s: float) -> int:

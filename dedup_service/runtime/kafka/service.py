@@ -18,14 +18,14 @@ from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client import Connection, LogReader, Transactions
 from dedup_service.runtime.kafka.committed import committed_offsets
-from dedup_service.runtime.kafka.deciding import DecideStep
+from dedup_service.runtime.kafka.deciding import DecideSettings, DecideStep
 from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, StepStatus
 from dedup_service.runtime.kafka.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.local_state import LocalState
 from dedup_service.runtime.kafka.poison import PoisonLimit
 from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
 from dedup_service.runtime.kafka.restoring import restore
-from dedup_service.runtime.kafka.topics import Topics, require_log
+from dedup_service.runtime.kafka.topics import Topics, require_topics
 from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -104,16 +104,16 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain and return. Raises what ended a step."""
         settings = self._settings
-        require_log(settings.connection, self._topics)
+        require_topics(settings.connection, self._topics)
         wanted = Wanted(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(local.close)
             log = LogReader(settings.connection, self._topics.fingerprints)
             stack.callback(log.close)
-            identity = first_policy(settings.connection, self._topics, log, wanted).log or ""
+            first_policy(settings.connection, self._topics, log, wanted)
             if DECIDE in settings.steps:
-                step = self._decide_step(local, log, identity, wanted, stop)
+                step = self._decide_step(local, log, wanted, stop)
                 if step is None:
                     return
                 self._steps[DECIDE] = step
@@ -124,18 +124,18 @@ class Service:
             self._run_steps(stop)
 
     def _decide_step(
-        self, local: LocalState, log: LogReader, identity: str, wanted: Wanted, stop: threading.Event
+        self, local: LocalState, log: LogReader, wanted: Wanted, stop: threading.Event
     ) -> DecideStep | None:
         """Restore, and return the step that goes on from there; None where `stop` came first."""
         settings = self._settings
         restored = restore(
             local,
             log,
-            identity,
             self._written(),
             shards=settings.shards,
             progress=self._restoring,
             stop=stop,
+            most_waiting=DecideSettings().held_outcomes,
         )
         if restored is None:
             return None
@@ -146,8 +146,7 @@ class Service:
             self._topics,
             settings.group,
             local,
-            restored.replica,
-            restored.outcomes,
+            restored,
             log,
             self._transactions(DECIDE, local.instance),
             self._observers,
