@@ -1,35 +1,34 @@
 """Records into prepared pages, here or in worker processes: the part of a run that costs time.
 
 Goal: JSON decoding, extraction, segmentation and fingerprints of a batch, wherever they happen.
-How: `Preparer.submit` takes a batch and returns at once; the answers are asked for later, in order. Where a worker
-dies, the records it held are tried again in a process of their own, in the end one by one, and the one that
-kills is kept with that reason. (`runtime.workers` does the same for single fetched pages, with a time limit.)
+How: `Preparer.submit` takes a batch and returns at once; the answers are asked for later, in order. The processes are
+those of `runtime.pool`: a page that ends its worker or takes too long is kept with that reason.
 Invariant: the answers are the same however many processes work, one for each record, in their order.
 """
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
-from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import Extraction
+from dedup_service.core.errors import RecordError, TwinsieveError
+from dedup_service.core.extraction import Extraction, warm_up
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.runtime.extraction_cache import ExtractionCache
+from dedup_service.runtime.pool import Pool
+from dedup_service.runtime.pool_worker import Job
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from dedup_service.runtime.worker_context import behave_as_worker, worker_context
 
-__all__ = ["Answer", "BadRecord", "Preparer", "page_of", "prepare_records"]
+__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record"]
 
 CHUNK_RECORDS = 16
 """Records a task: at 0.3 to 10 ms a page the hand-over of a task (about 0.2 ms) stays in the noise."""
 
-DEATH = "not judged: the worker process died over this page, twice"
+UNJUDGED = "not judged: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +44,21 @@ Answer = PreparedPage | BadRecord
 class Preparer:
     """Prepare batches for the space of `choice` in this process (`processes` = 1) or in so many others.
 
-    depth: batches worth having in hand before the first answer is asked for.
+    timeout_s: processor time that a page may use in a worker; in this process nothing can stop it.
+    inline: False has a single worker process work, too. depth: batches worth having in hand before the first
+    answer is asked for.
     """
 
-    def __init__(self, choice: SpaceOptions, processes: int = 1) -> None:
+    def __init__(
+        self, choice: SpaceOptions, processes: int = 1, *, timeout_s: float = 30.0, inline: bool | None = None
+    ) -> None:
         self._choice = choice
-        self._processes = processes
-        self._pool = _pool(processes) if processes > 1 else None
-        self.depth = 0 if self._pool is None else 3
+        self._pool: Pool[Record, Answer] | None = None
+        self.depth = 0
+        if processes > 1 or inline is False:
+            job = Job(partial(prepare_record, choice), partial(get_ready, choice), timeout_s, preload=(__name__,))
+            self._pool = Pool(job, processes, lost=_unjudged, chunk=CHUNK_RECORDS)
+            self.depth = 3
 
     def __enter__(self) -> Self:
         return self
@@ -60,49 +66,33 @@ class Preparer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers after what they hold; batches that still wait end with WorkersError."""
         if self._pool is not None:
-            self._pool.shutdown(wait=True, cancel_futures=True)
+            self._pool.close()
 
-    def submit(self, records: Sequence[Record]) -> Callable[[], list[Answer]]:
-        """Start on `records`; the callable returned gives their answers and waits for them."""
-        if self._pool is None:
-            answers = prepare_records(self._choice, records)
-            return lambda: answers
-        starts = range(0, len(records), CHUNK_RECORDS)
-        chunks = [records[start : start + CHUNK_RECORDS] for start in starts]
-        tasks = [(chunk, self._start(chunk)) for chunk in chunks]
-        return lambda: [answer for chunk, future in tasks for answer in self._settle(chunk, future)]
-
-    def _start(self, chunk: Sequence[Record]) -> Future[list[Answer]]:
-        assert self._pool is not None
-        try:
-            return self._pool.submit(prepare_records, self._choice, chunk)
-        except BrokenProcessPool:
-            self._pool = _pool(self._processes)
-            return self._pool.submit(prepare_records, self._choice, chunk)
-
-    def _settle(self, chunk: Sequence[Record], future: Future[list[Answer]]) -> list[Answer]:
-        try:
-            return future.result()
-        except BrokenProcessPool:
-            return self._try_again(chunk)
-
-    def _try_again(self, chunk: Sequence[Record]) -> list[Answer]:
-        """The same in a process of its own, and where that dies too, record by record."""
-        try:
-            with _pool(1) as pool:
-                return pool.submit(prepare_records, self._choice, chunk).result()
-        except BrokenProcessPool:
-            if len(chunk) == 1:
-                return [_unjudged(chunk[0])]
-            return [answer for record in chunk for answer in self._try_again([record])]
+    def submit(self, records: Sequence[Record]) -> Future[list[Answer]]:
+        """Start on `records`; the future gives their answers in order, or the error that no record is to blame for."""
+        if self._pool is not None:
+            return self._pool.submit(records)
+        done: Future[list[Answer]] = Future()
+        done.set_running_or_notify_cancel()
+        done.set_result([prepare_record(self._choice, record) for record in records])
+        return done
 
 
-def prepare_records(choice: SpaceOptions, records: Sequence[Record]) -> list[Answer]:
-    """Return the answer to each of `records`; the fingerprinter is built once a process."""
+def prepare_record(choice: SpaceOptions, record: Record) -> Answer:
+    """Return the answer to `record`; the fingerprinter is built once a process."""
     fingerprinter = build_fingerprinter(choice)
-    pages = (page_of(record) for record in records)
-    return [page if isinstance(page, BadRecord) else fingerprinter.prepare(page) for page in pages]
+    try:
+        page = page_of(record)
+        return page if isinstance(page, BadRecord) else fingerprinter.prepare(page)
+    except TwinsieveError:
+        raise
+    except Exception as error:  # one strange page must neither stop a stream nor come back for ever
+        return _unjudged(record, f"{type(error).__name__}: {error}")
 
 
 def page_of(record: Record) -> Page | BadRecord:
@@ -113,14 +103,22 @@ def page_of(record: Record) -> Page | BadRecord:
         return BadRecord(str(error))
 
 
-def _unjudged(record: Record) -> Answer:
+def get_ready(choice: SpaceOptions | None) -> None:
+    """In a worker: load and compile what the first page would wait for. ConfigurationError where that is wrong."""
+    warm_up()
+    address = "https://a.example/"
+    build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
+
+
+def _unjudged(record: Record, why: str) -> Answer:
     """The page of a record that nobody could prepare: named, and kept."""
+    reason = UNJUDGED + why
     try:
-        page = record.page(lambda _html, _declared: Extraction(problem=DEATH))
+        page = record.page(lambda _html, _declared: Extraction(problem=reason))
     except RecordError as error:
         return BadRecord(str(error))
-    page = replace(page, text="", problem=DEATH)
-    return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=DEATH)
+    page = replace(page, text="", problem=reason)
+    return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=reason)
 
 
 @cache
@@ -131,7 +129,3 @@ def _memory() -> ExtractionCache:
 
 def _extract(html: bytes | str, declared_encoding: str | None) -> Extraction:
     return _memory().extract(html, declared_encoding=declared_encoding)
-
-
-def _pool(processes: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(processes, mp_context=worker_context(__name__), initializer=behave_as_worker)

@@ -7,7 +7,7 @@ import pytest
 
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.page import Page
-from dedup_service.runtime.preparation import DEATH, BadRecord, Preparer
+from dedup_service.runtime.preparation import BadRecord, Preparer
 from dedup_service.runtime.readers import Extract, Record
 from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.resources import SpaceOptions
@@ -41,7 +41,7 @@ class Killer:
 def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRecord]:
     """Prepare `records` as one batch."""
     with Preparer(SpaceOptions(), processes) as preparer:
-        return preparer.submit(records)()
+        return preparer.submit(records).result()
 
 
 @pytest.mark.slow
@@ -60,12 +60,16 @@ def test_a_record_that_kills_its_worker_is_kept_with_that_reason() -> None:
         "k",
         "https://a.example/3",
     ]
-    assert [answer.reason for answer in given if isinstance(answer, PreparedPage)] == [None, DEATH, None]
+    assert [answer.reason for answer in given if isinstance(answer, PreparedPage)] == [
+        None,
+        "not judged: the worker process died over this page, twice",
+        None,
+    ]
 
 
 @pytest.mark.slow
 def test_batches_after_a_death_are_prepared() -> None:
     """The pool is replaced."""
     with Preparer(SpaceOptions(), 2) as preparer:
-        preparer.submit([Killer(1)])()
-        assert isinstance(preparer.submit([line(2)])()[0], PreparedPage)
+        preparer.submit([Killer(1)]).result()
+        assert isinstance(preparer.submit([line(2)]).result()[0], PreparedPage)

@@ -118,7 +118,7 @@ def _prepare(name: str, wanted: set[str], preparer: Preparer, bad: BadRecords) -
     found: dict[str, PreparedPage] = {}
     with open_source(name) as source:
         for batch in batches(source.records):
-            for record, answer in zip(batch.records, preparer.submit(batch.records)(), strict=True):
+            for record, answer in zip(batch.records, preparer.submit(batch.records).result(), strict=True):
                 if isinstance(answer, BadRecord):
                     bad.report([(record, answer.problem)])
                 elif answer.page.id in wanted:

@@ -6,6 +6,7 @@ backed by the state. A batch ends when it is full or when no more input is waiti
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -63,7 +64,7 @@ def run(
     stopped: Callable[[], bool],
 ) -> None:
     """Give every record its verdict; once `stopped()`, finish what is in hand and return."""
-    under_way: deque[tuple[Batch, Callable[[], list[Answer]]]] = deque()
+    under_way: deque[tuple[Batch, Future[list[Answer]]]] = deque()
     for batch in batches(records):
         if batch.records:
             under_way.append((batch, preparer.submit(batch.records)))
@@ -75,9 +76,9 @@ def run(
         _finish(*under_way.popleft(), decider, sink)
 
 
-def _finish(batch: Batch, answers: Callable[[], list[Answer]], decider: NearDuplicateFilter, sink: Sink) -> None:
+def _finish(batch: Batch, answers: Future[list[Answer]], decider: NearDuplicateFilter, sink: Sink) -> None:
     good, bad = [], []
-    for record, answer in zip(batch.records, answers(), strict=True):
+    for record, answer in zip(batch.records, answers.result(), strict=True):
         if isinstance(answer, BadRecord):
             bad.append((record, answer.problem))
         else:

@@ -1,0 +1,109 @@
+"""The worker at the end of one thread of a pool: started, replaced, and succeeded before it grows old.
+
+Goal: `run` finds a worker that is ready, whatever became of the one before.
+How: after so many items a successor starts and takes over once it is ready, so that nobody waits for it.
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from dedup_service.runtime.pool_worker import Died, Job, WorkerProcess, WorkersError
+
+__all__ = ["Line"]
+
+I = TypeVar("I")  # noqa: E741 - an item
+A = TypeVar("A")
+
+STARTS = 20
+"""Workers in a row that may die without having begun an item before somebody is told."""
+
+PAUSE_S = 0.2
+"""Between two starts that failed."""
+
+
+class Line(Generic[I, A]):
+    """One worker after the other. workers: the set that watchers look at. closing: set when no more items come."""
+
+    def __init__(
+        self, job: Job[I, A], workers: set[WorkerProcess[I, A]], items_per_worker: int, closing: threading.Event
+    ) -> None:
+        self._job = job
+        self._workers = workers
+        self._items_per_worker = items_per_worker
+        self._closing = closing
+        self._worker: WorkerProcess[I, A] | None = None
+        self._successor: WorkerProcess[I, A] | None = None
+        self._items = 0
+        self._vain = 0
+
+    def prepare(self) -> None:
+        """Start the first worker before there is anything to do; where that fails, `run` will say so."""
+        with suppress(Exception):
+            self._ready_worker()
+
+    def run(self, items: Sequence[I]) -> list[A | Exception]:
+        """Return the answers of a worker that is ready; Died, WorkersError, or what `get_ready` raised."""
+        worker = self._ready_worker()
+        try:
+            answers = worker.run(items)
+        except Died as death:
+            self._vain += death.at is None
+            self._drop(worker)
+            raise
+        self._vain = 0
+        self._items += len(items)
+        if self._items >= self._items_per_worker:
+            self._succeed()
+        return answers
+
+    def close(self) -> None:
+        """End the worker and its successor."""
+        for worker in (self._worker, self._successor):
+            if worker is not None:
+                worker.stop()
+                self._drop(worker)
+
+    def _ready_worker(self) -> WorkerProcess[I, A]:
+        why = "none"
+        while self._vain < STARTS:
+            if self._closing.is_set() and (self._worker is None or not self._worker.ready):
+                raise WorkersError("the workers were closed before this page's turn: submit it to new ones")
+            try:
+                self._worker = self._worker or self._new()
+                self._worker.wait_ready()
+            except Died as death:
+                why = death.why
+                self._vain += 1
+                self._drop(self._worker)
+                self._closing.wait(PAUSE_S)
+            except Exception:  # get_ready's own: the worker has ended
+                self._drop(self._worker)
+                raise
+            else:
+                return self._worker
+        raise WorkersError(f"{STARTS} worker processes in a row did not live to take up a page, the last one: {why}")
+
+    def _succeed(self) -> None:
+        """Start the successor, or let it take over once it is ready."""
+        if self._successor is None:
+            try:
+                self._successor = self._new()
+            except Died:
+                return
+        elif self._successor.ready and self._worker is not None:
+            old, self._worker, self._successor, self._items = self._worker, self._successor, None, 0
+            old.stop()
+            self._drop(old)
+
+    def _new(self) -> WorkerProcess[I, A]:
+        worker = WorkerProcess(self._job)
+        self._workers.add(worker)
+        return worker
+
+    def _drop(self, worker: WorkerProcess[I, A] | None) -> None:
+        if worker is not None:
+            self._workers.discard(worker)
+        if worker is self._worker:
+            self._worker = None

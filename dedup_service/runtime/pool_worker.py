@@ -1,0 +1,216 @@
+"""One worker process and the pipe to it, seen from both ends.
+
+Goal: hand a few items over, get their answers, or learn which item the process died over and how.
+How: the worker notes in a shared integer which item is in hand, so that a death has a name without a message for each
+item. An item may use so much processor time; past it the kernel ends the process, whatever C code is running, and a
+worker that was only frozen is not blamed. One that stands still for twice as long is killed by its owner.
+Invariant: the pipe belongs to this one process. A worker killed in the middle of a write spoils nobody's pipe, unlike
+in concurrent.futures, where workers share one pipe and one lock, and the pool waits for ever.
+"""
+
+import os
+import pickle
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.context import ForkServerContext
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dedup_service.core.errors import TwinsieveError
+from dedup_service.runtime.worker_context import behave_as_worker, worker_context
+
+__all__ = ["Died", "Job", "WorkerProcess", "WorkersError"]
+
+I = TypeVar("I")  # noqa: E741 - an item
+A = TypeVar("A")
+
+NOT_BEGUN = -1
+LOST_CODE = 255
+"""The exit code where the fork server that would know it is dead, which says nothing of the worker."""
+
+START_LIMIT_S = 300.0
+"""Compiled loops that nobody has kept yet take their time on a busy machine."""
+
+ENOUGH_STRIKES = 4
+"""An item that ends its worker twice is found out; SIGKILL may come from outside, so it takes four of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job(Generic[I, A]):
+    """What workers do; it travels to them, so everything in it can be pickled.
+
+    work: item → answer. get_ready: called once in each worker before its first item. timeout_s: processor seconds an
+    item may use. preload: modules that the fork server has imported, so that workers start with them.
+    """
+
+    work: Callable[[I], A]
+    get_ready: Callable[[], None]
+    timeout_s: float
+    preload: tuple[str, ...] = ()
+
+
+class WorkersError(TwinsieveError):
+    """Worker processes do not start, or were closed. Look at memory and limits of processes, then start again."""
+
+    retryable: ClassVar[bool] = True
+
+
+class Died(Exception):  # noqa: N818 - an event, not a fault of the caller
+    """The worker is no more. at: index of the item in hand, None where it had begun none."""
+
+    def __init__(self, at: int | None, strikes: int, why: str) -> None:
+        super().__init__(why)
+        self.at = at
+        self.strikes = strikes
+        self.why = why
+
+
+class WorkerProcess(Generic[I, A]):
+    """A process that is starting or ready. One thread calls `wait_ready` and `run`; any may call `kill` and `tick`."""
+
+    def __init__(self, job: Job[I, A]) -> None:
+        self._job = job
+        self._killed_for_time = False
+        self._is_ready = False
+        self._busy = True
+        self._runs = 0
+        self._still_s = 0.0
+        self._mark = (0, NOT_BEGUN)
+        context = worker_context(*job.preload)
+        self._progress = context.RawValue("i", NOT_BEGUN)
+        self._pipe, theirs = connection.Pipe()
+        try:
+            self._process = _started(context, theirs, self._progress, job)
+        finally:
+            theirs.close()
+
+    @property
+    def ready(self) -> bool:
+        """Whether `wait_ready` would return at once."""
+        if not self._is_ready:
+            with suppress(OSError):  # closed by its own thread in the meantime
+                return self._pipe.poll()
+        return True
+
+    def wait_ready(self) -> None:
+        """Return once the worker takes items; Died, or the error that `get_ready` raised."""
+        if self._is_ready:
+            return
+        try:
+            problem = self._pipe.recv()
+        except (EOFError, OSError):
+            raise self._death(0) from None
+        self._is_ready = True
+        self._busy = False
+        if problem is not None:
+            raise problem
+
+    def run(self, items: Sequence[I]) -> list[A | Exception]:
+        """Return an answer or an error for each of `items`, in order; Died where the worker does not survive them."""
+        packed = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
+        self._progress.value = NOT_BEGUN
+        self._runs += 1
+        self._busy = True
+        try:
+            self._pipe.send(packed)
+            answers: list[A | Exception] = self._pipe.recv()
+        except (EOFError, OSError):
+            raise self._death(len(items)) from None
+        finally:
+            self._busy = False
+        return answers
+
+    def tick(self, passed_s: float) -> None:
+        """Note that time passed, and kill the worker where it stands still; frozen with its owner, it ages not."""
+        mark = (self._runs, self._progress.value)
+        if mark != self._mark or not self._busy or (not self._is_ready and self.ready):
+            self._mark, self._still_s = mark, 0.0
+            return
+        self._still_s += passed_s
+        limit_s = 2 * self._job.timeout_s if self._is_ready else START_LIMIT_S
+        if self._still_s > limit_s:
+            self._killed_for_time = True
+            self.kill()
+
+    def stop(self) -> None:
+        """Let the worker end, and make it."""
+        self._pipe.close()
+        self._process.join(1.0)
+        self.kill()
+        self._process.join()
+
+    def kill(self) -> None:
+        """End the worker now, also where it is stopped."""
+        if self._process.exitcode in {None, LOST_CODE}:
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    def _death(self, items: int) -> Died:
+        """What is known of the end: an unknown cause is taken for one from outside."""
+        self.kill()  # its pipe is closed, so it is of no use
+        self._process.join()
+        self._pipe.close()
+        progress: int = self._progress.value
+        at = None if progress == NOT_BEGUN else min(progress, items - 1)
+        timeout_s = self._job.timeout_s
+        code = self._process.exitcode
+        if code == -signal.SIGPROF:
+            return Died(at, ENOUGH_STRIKES, f"took longer than {timeout_s:g} s")
+        if self._killed_for_time:
+            return Died(at, ENOUGH_STRIKES // 2, f"stood still for more than {2 * timeout_s:g} s, twice")
+        outside = code in {None, LOST_CODE, -signal.SIGKILL, -signal.SIGTERM}
+        why = "the worker process died over this page, " + ("again and again" if outside else "twice")
+        return Died(at, 1 if outside else ENOUGH_STRIKES // 2, why)
+
+
+_starting = threading.Lock()
+"""Starting a process hides the main module for a moment, which two threads must not do at once."""
+
+
+def _started(context: ForkServerContext, theirs: Any, progress: Any, job: Job[Any, Any]) -> Any:
+    process = context.Process(target=_serve, args=(theirs, progress, job), name="twinsieve-worker", daemon=True)
+    try:
+        with _starting:
+            process.start()
+    except (EOFError, OSError) as error:  # the fork server was killed at this moment; the next start brings a new one
+        raise Died(None, 0, f"the worker process did not start: {error!r}") from None
+    return process
+
+
+def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
+    """The worker: answer until the pipe is closed."""
+    behave_as_worker()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to a whole group, it asks the parent to finish what it has
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    try:
+        job.get_ready()
+    except Exception as error:
+        pipe.send(error)
+        return
+    pipe.send(None)
+    while True:
+        try:
+            packed = pipe.recv()
+        except (EOFError, OSError):
+            return
+        answers = [_answer(item, number, progress, job) for number, item in enumerate(packed)]
+        progress.value = len(packed)
+        try:
+            pipe.send(answers)
+        except OSError:
+            return
+
+
+def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any]) -> Any:
+    """Return the answer to one item, or the error it raised, within its time."""
+    progress.value = number
+    signal.setitimer(signal.ITIMER_PROF, job.timeout_s)
+    try:
+        return job.work(pickle.loads(item))  # noqa: S301 - our own process packed it
+    except Exception as error:
+        return error
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
