@@ -11,15 +11,16 @@ from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
-from dedup_service.core.extraction import Extraction, to_page
+from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.page import Page
 from dedup_service.runtime.extraction_cache import ExtractionCache
 from dedup_service.runtime.pool import Pool
 from dedup_service.runtime.pool_worker import Job
 from dedup_service.runtime.preparation import get_ready
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["Html", "HtmlWorkers", "prepare_html"]
+__all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +45,17 @@ def prepare_html(page: Html, options: SpaceOptions | None = None) -> PreparedPag
     return build_fingerprinter(options).prepare(to_page(extraction, page.url, id=page.id))
 
 
+def extract_html(page: Html) -> PreparedPage:
+    """Extract one page in this process and make no fingerprint of it; for whoever has that done elsewhere."""
+    extraction = _memory().extract(page.html, declared_encoding=page.declared_encoding)
+    return _unprepared(to_page(extraction, page.url, id=page.id))
+
+
 class HtmlWorkers:
     """Worker processes that prepare pages of one space.
 
     timeout_s: the processor time that a page may use. pages_per_worker: pages after which a process is replaced.
+    fingerprints: False where extraction is all that is wanted; then no dictionary is loaded.
     A caller on an event loop awaits `asyncio.wrap_future(workers.submit(page))`.
     """
 
@@ -58,8 +66,11 @@ class HtmlWorkers:
         *,
         timeout_s: float = 30.0,
         pages_per_worker: int = 20_000,
+        fingerprints: bool = True,
     ) -> None:
-        job = Job(partial(prepare_html, options=options), partial(get_ready, options), timeout_s, preload=(__name__,))
+        work = partial(prepare_html, options=options) if fingerprints else extract_html
+        ready = partial(get_ready, options) if fingerprints else warm_up
+        job: Job[Html, PreparedPage] = Job(work, ready, timeout_s, preload=(__name__,))
         self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=pages_per_worker)
 
     def __enter__(self) -> Self:
@@ -93,5 +104,8 @@ def _pass_on(done: Future[list[PreparedPage]], answer: Future[PreparedPage]) -> 
 def _failed(page: Html, why: str) -> PreparedPage:
     """A page that cannot be judged: kept, with the reason."""
     problem = f"extraction failed: {why}"
-    kept = to_page(Extraction(problem=problem), page.url, id=page.id)
-    return PreparedPage(page=kept, fingerprint=Fingerprint(), body_hash=None, reason=problem)
+    return _unprepared(to_page(Extraction(problem=problem), page.url, id=page.id))
+
+
+def _unprepared(page: Page) -> PreparedPage:
+    return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=page.problem)

@@ -11,6 +11,7 @@ from concurrent.futures import wait
 import pytest
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.fingerprint import Fingerprint
 from dedup_service.runtime.workers import Html, HtmlWorkers, prepare_html
 
 BODY = "".join(f"<p>旧码头的第{n}根木桩在检查中被发现受损，市政部门决定在冬天之前完成更换。</p>" for n in range(12))
@@ -117,3 +118,12 @@ def test_workers_are_replaced_without_losing_pages() -> None:
     with HtmlWorkers(1, pages_per_worker=5) as workers:
         futures = [workers.submit(page(number)) for number in range(17)]
         assert [future.result().page.id for future in futures] == [str(number) for number in range(17)]
+
+
+@pytest.mark.slow
+def test_extraction_alone() -> None:
+    """Where fingerprints are made elsewhere, workers only extract."""
+    with HtmlWorkers(1, fingerprints=False) as workers:
+        extracted = workers.submit(page(1)).result()
+    assert extracted.page == prepare_html(page(1)).page
+    assert (extracted.fingerprint, extracted.body_hash, extracted.reason) == (Fingerprint(), None, None)
