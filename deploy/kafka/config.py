@@ -95,6 +95,9 @@ def _secure(tls_pem: Path) -> dict[str, str]:
     """TLS from a PEM file, SCRAM users, and access lists that forbid nothing until somebody writes one."""
     return {
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        "listener.name.client.scram-sha-512.sasl.jaas.config": (
+            "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+        ),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(tls_pem),
         "ssl.client.auth": "none",

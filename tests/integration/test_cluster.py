@@ -1,0 +1,158 @@
+"""The broker that tests start: it survives what tests do to it, and never stays behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
+from kafka.structs import TopicPartition
+
+from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.topics import Topics, create, describe
+from deploy.kafka import Cluster, ClusterError
+from deploy.kafka.readiness import wait_until
+
+pytestmark = pytest.mark.broker  # also where a test starts its own
+ROOT = Path(__file__).parents[2]
+TOPICS = Topics("own.")
+
+
+def connection_to(cluster: Cluster) -> Connection:
+    return Connection(cluster.bootstrap, cluster.client_options)
+
+
+def produce(cluster: Cluster, value: bytes) -> None:
+    producer = KafkaProducer(**connection_to(cluster).configs(acks="all"))
+    try:
+        producer.send(TOPICS.fingerprints, value).get(30)
+    finally:
+        producer.close(timeout=5)
+
+
+def first_value(cluster: Cluster) -> bytes:
+    partition = TopicPartition(TOPICS.fingerprints, 0)
+    consumer = KafkaConsumer(**connection_to(cluster).configs(auto_offset_reset="earliest", enable_auto_commit=False))
+    try:
+        consumer.assign([partition])
+        records = consumer.poll(timeout_ms=30_000).get(partition, [])
+        return records[0].value if records else b""
+    finally:
+        consumer.close()
+
+
+def answers(bootstrap: str) -> bool:
+    host, port = bootstrap.rsplit(":", 1)
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+def test_a_killed_node_comes_back_with_its_data(own_cluster):
+    """SIGKILL and start keep address and records."""
+    cluster = own_cluster()
+    create(connection_to(cluster), TOPICS)
+    produce(cluster, b"kept")
+    before = cluster.bootstrap
+    cluster.kill(0)
+    assert not answers(cluster.bootstrap)
+    cluster.start(0)
+    assert cluster.bootstrap == before
+    assert first_value(cluster) == b"kept"
+
+
+def test_a_paused_node_is_silent_until_it_is_resumed(own_cluster):
+    """SIGSTOP leaves the port open and the requests unanswered."""
+    cluster = own_cluster()
+    cluster.pause(0)
+    assert answers(cluster.bootstrap)
+    assert not cluster.answers(0)
+    cluster.resume(0)
+    assert wait_until(lambda: cluster.answers(0), timeout_s=30)
+
+
+def test_three_nodes_go_on_without_one(own_cluster):
+    """With three copies a record is written and read while a node is down, and the node comes back."""
+    cluster = own_cluster(brokers=3)
+    create(connection_to(cluster), TOPICS)
+    assert {fact.replication for fact in describe(connection_to(cluster), TOPICS)} == {3}
+    cluster.stop(0)
+    produce(cluster, b"written")
+    assert first_value(cluster) == b"written"
+    cluster.start(0)
+    assert cluster.answers(0)
+
+
+def test_sasl_lets_in_who_knows_the_password(own_cluster):
+    """SCRAM over TLS: the given options work, and none of their halves does."""
+    cluster = own_cluster(sasl=True)
+    create(connection_to(cluster), TOPICS)
+    produce(cluster, b"secret")
+    assert first_value(cluster) == b"secret"
+    for options in ({**cluster.client_options, "sasl_plain_password": "wrong"}, {}):
+        with pytest.raises(KafkaError):
+            KafkaAdminClient(bootstrap_servers=cluster.bootstrap, bootstrap_timeout_ms=2_000, **options)
+
+
+def test_a_node_that_does_not_start_shows_its_log():
+    """A setting that Kafka refuses ends in an error that quotes Kafka."""
+    with pytest.raises(ClusterError, match=r"log\.retention\.ms"):
+        Cluster(settings={"log.retention.ms": "soon"}).open()
+
+
+def test_no_broker_outlives_a_killed_parent(tmp_path):
+    """SIGKILL of whoever started it takes the broker with it, and the next to start removes its data."""
+    with launcher(tmp_path) as parent:
+        bootstrap = address_of(parent)
+        assert answers(bootstrap)
+        parent.kill()
+    assert wait_until(lambda: not answers(bootstrap), timeout_s=30)
+    assert list(tmp_path.iterdir())
+    with launcher(tmp_path, "--", "true") as parent:
+        parent.wait()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_broker_outlives_the_thread_that_started_it(own_cluster):
+    """A parent-death signal fires when the starting thread ends; ours is started by one that does not."""
+    started: list[Cluster] = []
+    thread = threading.Thread(target=lambda: started.append(own_cluster()))
+    thread.start()
+    thread.join()
+    assert started[0].answers(0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_ends_its_broker_when_it_is_told_to(tmp_path, number):
+    """Ctrl-C and SIGTERM stop the broker and remove its data."""
+    with launcher(tmp_path) as parent:
+        bootstrap = address_of(parent)
+        parent.send_signal(number)
+    assert not answers(bootstrap)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_runs_another_with_the_address(tmp_path):
+    """`-- COMMAND` sees TWINSIEVE_BOOTSTRAP, and its exit code is ours."""
+    with launcher(tmp_path, "--", "sh", "-c", "echo address=$TWINSIEVE_BOOTSTRAP; exit 7") as parent:
+        assert address_of(parent).startswith("127.0.0.1:")
+    assert parent.returncode == 7
+
+
+def launcher(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "deploy.kafka", *arguments],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def address_of(process: subprocess.Popen[str]) -> str:
+    return process.stdout.readline().rpartition("=")[2].strip()
