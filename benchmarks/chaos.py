@@ -1,0 +1,90 @@
+"""Claim: whatever dies, every page is answered exactly once, with the verdict that a sequential oracle gives.
+
+    python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--again N]
+
+Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve` processes and a
+stream of generated pages with known truth, and kills, freezes, restarts and damages at random (benchmarks/service).
+When the faults are over it reads every topic with `read_committed` and compares with the oracle byte for byte, with the
+records that were sent, and with what is known of the stream. One round in the middle has 20,000 pages.
+
+A round is a function of its seed, which is printed, but for the machine's timing. FOLDER/progress-….json remembers the
+good rounds: the same command goes on after the last one. --again N runs round N once more. A round that fails ends the
+run; its folder (history, logs, states, topics) is kept.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.service.rounds import Plan, Result, run_round
+
+BIG_PAGES, BIG_SECONDS = 20_000, 40.0
+
+
+def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
+    """Return the plan of a round, counted from 1."""
+    seed = f"{arguments.seed}/{number}"
+    if number == max(1, arguments.rounds // 2):
+        return Plan.of(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
+    return Plan.of(seed, arguments.pages)
+
+
+def run(number: int, arguments: argparse.Namespace) -> Result:
+    """Run a round and print its line; its folder is removed where all is well."""
+    plan = plan_of(number, arguments)
+    folder = arguments.folder / f"round-{number}"
+    shutil.rmtree(folder, ignore_errors=True)
+    result = run_round(plan, folder)
+    said = " ".join(f"{name}={count}" for name, count in sorted(result.counts.items()))
+    faults = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in sorted(result.faults.items()))
+    print(
+        f"round {number} seed {plan.seed}: {result.seconds:.0f} s, {plan.brokers} broker(s); {faults}; {said}",
+        flush=True,
+    )
+    for complaint in result.complaints:
+        print(f"  {complaint[:1000]}", flush=True)
+    if result.complaints:
+        print(f"  kept: {folder}")
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+    return result
+
+
+def main() -> None:
+    """Run the rounds that are missing, and print what they came to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=50)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--folder", type=Path, default=Path("build/chaos"))
+    parser.add_argument("--pages", type=int, default=2000, help="a round (default: 2000)")
+    parser.add_argument("--again", type=int, metavar="N", help="run round N alone, and remember nothing")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.again is not None:
+        sys.exit(1 if run(arguments.again, arguments).complaints else 0)
+    progress = arguments.folder / f"progress-{arguments.seed}-{arguments.pages}.json"
+    done: dict[str, Any] = {"rounds": 0, "counts": {}, "faults": {}}
+    if progress.exists():
+        done = json.loads(progress.read_text())
+    counts: Counter[str] = Counter(done["counts"])
+    faults: Counter[str] = Counter(done["faults"])
+    began = time.monotonic()
+    for number in range(done["rounds"] + 1, arguments.rounds + 1):
+        result = run(number, arguments)
+        if result.complaints:
+            sys.exit(1)
+        counts.update(result.counts)
+        faults.update(result.faults)
+        progress.write_text(json.dumps({"rounds": number, "counts": counts, "faults": faults}))
+    print(f"{arguments.rounds} rounds good, seed {arguments.seed}; this run took {time.monotonic() - began:.0f} s")
+    print("records:", dict(sorted(counts.items())))
+    print("faults:", dict(sorted(faults.items())))
+
+
+if __name__ == "__main__":
+    main()

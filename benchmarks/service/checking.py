@@ -1,0 +1,131 @@
+"""After a round: whether everything is there, once, and right.
+
+Reads all topics as a plain consumer with `read_committed`, then compares with the records that were sent, with the
+oracle over the log, and with what is known of the stream. Every finding is a sentence; none means that all is well.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kafka.consumer.fetcher import ConsumerRecord
+
+from benchmarks.service.oracle import Answer, answers
+from benchmarks.service.reading import read_all
+from benchmarks.service.stream import Sent, Truth
+from benchmarks.service.truth import REJECTED, contradictions
+from dedup_service.core.changelog import PageRecord, RejectedRecord, Source
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.log_record import decode
+
+__all__ = ["Findings", "check"]
+
+Records = Mapping[str, Sequence[ConsumerRecord]]
+MOST = 20
+PASSED_ON = {
+    "unique": "unique",
+    "updated": "unique",
+    "undecided": "unique",
+    "duplicate": "duplicate",
+    "unchanged": "duplicate",
+    REJECTED: "dlq",
+}
+
+
+@dataclass
+class Findings:
+    """What was found. complaints: sentences, at most MOST of a kind; counts: of records by what became of them."""
+
+    complaints: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, kind: str, problems: Iterable[str]) -> None:
+        """Note problems of one kind."""
+        problems = list(problems)
+        self.complaints += [f"{kind}: {problem}" for problem in problems[:MOST]]
+        if len(problems) > MOST:
+            self.complaints.append(f"{kind}: and {len(problems) - MOST} more")
+
+
+def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset[str] = frozenset()) -> Findings:
+    """Read everything and compare. sent: what was published; loose: stories that may be unique more than once."""
+    names = (topics.pages, topics.fingerprints, topics.unique, topics.duplicate, topics.verdicts, topics.dlq)
+    records = read_all(bootstrap, names)
+    findings = Findings()
+    inputs = {_place(record): record for record in records[topics.pages]}
+    log = [(record.offset, decode(record.value)) for record in records[topics.fingerprints]]
+    expected = answers(log)
+    logged = Counter(record.source for _, record in log if isinstance(record, PageRecord | RejectedRecord))
+    findings.counts.update(pages=len(inputs), log=len(log), logged_again=sum(logged.values()) - len(logged))
+    findings.counts.update(answer.verdict for answer in expected.values())
+    findings.add("lost between pages and log", (str(source) for source in inputs.keys() - expected.keys()))
+    findings.add("in the log, not in pages", (str(source) for source in expected.keys() - inputs.keys()))
+    _check_verdicts(findings, expected, records[topics.verdicts])
+    outputs = {"unique": topics.unique, "duplicate": topics.duplicate, "dlq": topics.dlq}
+    for output, topic in outputs.items():
+        wanted = {source for source, a in expected.items() if PASSED_ON[a.verdict] == output and not a.dropped}
+        _check_output(findings, output, wanted, inputs, records[topic])
+    _check_truth(findings, sent, inputs, expected, loose)
+    return findings
+
+
+def _check_verdicts(findings: Findings, expected: Mapping[Source, Answer], records: Sequence[ConsumerRecord]) -> None:
+    """One message a judged record, with the oracle's bytes."""
+    said: dict[bytes, int] = Counter(record.value for record in records)
+    wanted = Counter(answer.value for answer in expected.values() if answer.value is not None)
+    findings.add("verdict twice", (f"{count} times {value!r}" for value, count in said.items() if count > 1))
+    findings.add("verdict missing", (repr(value) for value in wanted.keys() - said.keys()))
+    findings.add("verdict other than the oracle's", (repr(value) for value in said.keys() - wanted.keys()))
+
+
+def _check_output(
+    findings: Findings,
+    output: str,
+    wanted: set[Source],
+    inputs: Mapping[Source, ConsumerRecord],
+    records: Sequence[ConsumerRecord],
+) -> None:
+    """The pages that belong there, each once, with the bytes, key and headers that it came with."""
+    found: dict[Source, list[ConsumerRecord]] = defaultdict(list)
+    for record in records:
+        found[_origin(record)].append(record)
+    twice = {source: group for source, group in found.items() if len(group) > 1}
+    findings.add(f"twice in {output}", (f"{source} at {[r.offset for r in group]}" for source, group in twice.items()))
+    findings.add(f"missing in {output}", (str(source) for source in wanted - found.keys()))
+    findings.add(f"does not belong in {output}", (str(source) for source in found.keys() - wanted))
+    changed = (source for source in wanted & found.keys() if not _same(inputs[source], found[source][0]))
+    findings.add(f"changed in {output}", map(str, changed))
+
+
+def _check_truth(
+    findings: Findings,
+    sent: Sequence[Sent],
+    inputs: Mapping[Source, ConsumerRecord],
+    expected: Mapping[Source, Answer],
+    loose: frozenset[str],
+) -> None:
+    """Everything sent has arrived, and nothing is said that is known to be wrong."""
+    known: dict[tuple[bytes, bytes | None], Truth] = {(one.key, one.value): one.truth for one in sent}
+    arrived = Counter((record.key, record.value) for record in inputs.values())
+    missing = Counter((one.key, one.value) for one in sent) - arrived
+    findings.add("sent, not in pages", (repr(key) for key, _ in missing))
+    truths = {source: known[record.key, record.value] for source, record in inputs.items()}
+    truths = {source: truth for source, truth in truths.items() if truth.name not in loose}
+    verdicts = {source: answer.verdict for source, answer in expected.items()}
+    findings.add("known to be wrong", contradictions(truths, verdicts))
+
+
+def _place(record: ConsumerRecord) -> Source:
+    return Source(record.topic, record.partition, record.offset)
+
+
+def _origin(record: ConsumerRecord) -> Source:
+    """Where a page that was passed on stood, by its headers."""
+    headers = dict(record.headers)
+    topic, partition, offset = (headers[f"twinsieve.{name}"].decode() for name in ("topic", "partition", "offset"))
+    return Source(topic, int(partition), int(offset))
+
+
+def _same(before: ConsumerRecord, after: ConsumerRecord) -> bool:
+    kept = [header for header in after.headers if not header[0].startswith("twinsieve.")]
+    return (before.key, before.value, list(before.headers)) == (after.key, after.value, kept)

@@ -1,0 +1,46 @@
+"""What a bad disk does to a state folder."""
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+__all__ = ["damage"]
+
+
+def damage(folder: Path, rng: random.Random) -> str:
+    """Hurt the state folder of a service that is down, and say how. Only the process's name is spared."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    if not files or rng.random() < 0.2:
+        shutil.rmtree(folder, ignore_errors=True)
+        return "its state folder is gone"
+    snapshots = [path for path in files if path.name.startswith("snapshot")]
+    names = [path for path in files if path.name.startswith("names.")]
+    if names and rng.random() < 0.3:
+        for path in names:
+            path.unlink()
+        return f"the names {[path.name for path in names]} are gone"
+    if not snapshots:
+        return f"no snapshot yet among {[path.name for path in files]}"
+    path = rng.choice(snapshots)
+    size, how = path.stat().st_size, rng.choice((_delete, _cut, _garble))
+    how(path, rng.random())
+    return f"{path.name} ({size} bytes): {(how.__doc__ or '').rstrip('.').lower()}"
+
+
+def _delete(path: Path, _place: float) -> None:
+    """Deleted."""
+    path.unlink()
+
+
+def _cut(path: Path, place: float) -> None:
+    """Cut short."""
+    os.truncate(path, int(path.stat().st_size * place))
+
+
+def _garble(path: Path, place: float) -> None:
+    """One byte changed."""
+    content = bytearray(path.read_bytes())
+    if content:
+        content[int(len(content) * place)] ^= 0x55
+        path.write_bytes(content)

@@ -1,0 +1,93 @@
+"""Kept pages as the oracle holds them: plain rows in arrays, and a search that looks at every one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.rule import MatchRule
+
+__all__ = ["Kept", "KeptPages", "bit_counts"]
+
+CHANNELS = ("words", "body")
+FAR = 255
+_BITS_OF_16 = np.array([value.bit_count() for value in range(1 << 16)], dtype=np.uint8)
+
+
+def bit_counts(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return the number of set bits of each of uint64[n]."""
+    counts: npt.NDArray[np.int64] = _BITS_OF_16[values.view(np.uint16)].reshape(-1, 4).sum(axis=1, dtype=np.int64)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A kept page and its place in the log."""
+
+    sequence: int
+    prepared: PreparedPage
+
+    @property
+    def url(self) -> str:
+        """Its canonical URL."""
+        return self.prepared.page.canonical_url
+
+
+class KeptPages:
+    """All kept pages, one for each canonical URL."""
+
+    def __init__(self) -> None:
+        self._by_url: dict[str, tuple[int, Kept]] = {}
+        self._rows: list[Kept | None] = []
+        self._values = {channel: np.zeros(1024, np.uint64) for channel in CHANNELS}
+        self._has = {channel: np.zeros(1024, np.bool_) for channel in CHANNELS}
+
+    def at(self, url: str | None) -> Kept | None:
+        """Return the kept page of a canonical URL."""
+        found = None if url is None else self._by_url.get(url)
+        return None if found is None else found[1]
+
+    def keep(self, sequence: int, prepared: PreparedPage) -> None:
+        """Add a page."""
+        kept, row = Kept(sequence, prepared), len(self._rows)
+        self._by_url[kept.url] = (row, kept)
+        self._rows.append(kept)
+        for channel in CHANNELS:
+            if row == len(self._values[channel]):
+                self._values[channel] = np.concatenate([self._values[channel], np.zeros(row, np.uint64)])
+                self._has[channel] = np.concatenate([self._has[channel], np.zeros(row, np.bool_)])
+            value = getattr(prepared.fingerprint, channel)
+            self._values[channel][row] = value or 0
+            self._has[channel][row] = value is not None
+
+    def forget(self, url: str) -> None:
+        """Take the page of a canonical URL out, where there is one."""
+        row, _ = self._by_url.pop(url, (None, None))
+        if row is not None:
+            self._rows[row] = None
+
+    def near(self, rule: MatchRule, prepared: PreparedPage) -> list[Kept]:
+        """Return the pages that can be judged and whose distances any condition of the rule allows."""
+        distances = {channel: self._distances(channel, prepared) for channel in CHANNELS}
+        near = np.zeros(len(self._rows), np.bool_)
+        for condition in rule.conditions:
+            fits = np.ones(len(self._rows), np.bool_)
+            for channel in CHANNELS:
+                bound = getattr(condition, channel)
+                if bound is not None:
+                    fits &= distances[channel] <= bound
+            near |= fits
+        if rule.combined is not None:
+            near |= distances["words"] <= rule.combined.radius
+        found = (self._rows[row] for row in np.flatnonzero(near).tolist())
+        return [kept for kept in found if kept is not None and kept.prepared.reason is None]
+
+    def _distances(self, channel: str, prepared: PreparedPage) -> npt.NDArray[np.int64]:
+        """Differing bits to each row: int64[rows]; FAR where either side has no fingerprint."""
+        size, value = len(self._rows), getattr(prepared.fingerprint, channel)
+        if value is None:
+            return np.full(size, FAR, np.int64)
+        bits = bit_counts(self._values[channel][:size] ^ np.uint64(value))
+        bits[~self._has[channel][:size]] = FAR
+        return bits

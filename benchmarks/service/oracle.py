@@ -1,0 +1,206 @@
+"""Brute force over the log: the verdict on every input record, byte for byte.
+
+Reads the log from its beginning and compares each page with every kept one by counting bits (benchmarks.service.kept).
+Shares nothing with the code under test but its values (records, rules) and the likeness of metadata; a verdict is
+written with the standard library's JSON.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.service.kept import CHANNELS, Kept, KeptPages
+from dedup_service.core.changelog import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+)
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.metadata import jaccard
+from dedup_service.core.rule import MatchRule
+from dedup_service.core.verdict import Action
+
+__all__ = ["Answer", "Oracle", "answers"]
+
+_COSINE = [max(0.0, math.cos(math.pi * bits / 64)) for bits in range(65)]
+
+Bits = dict[str, int | None]
+"""Differing bits by channel; None where either side has no fingerprint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the service must say of an input record.
+
+    value: of its verdict; None where it is rejected. dropped: the page is not passed on, by the action in force.
+    """
+
+    sequence: int
+    verdict: str
+    value: bytes | None
+    dropped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A page that this one repeats, and why."""
+
+    kept: Kept
+    bits: Bits
+    score: float | None
+    reason: str
+
+
+class Oracle:
+    """Everything that the log said so far."""
+
+    def __init__(self) -> None:
+        self.policy: Policy | None = None
+        self.answers: dict[Source, Answer] = {}
+        self._kept = KeptPages()
+        self._same: dict[str, str] = {}
+        self._apart: set[frozenset[str]] = set()
+
+    def read(self, sequence: int, record: LogRecord) -> None:
+        """Take the next record of the log in."""
+        match record:
+            case PolicyRecord():
+                if self.policy is None or not record.initial:
+                    self.policy = record.policy
+            case RetractionRecord():
+                self._kept.forget(record.url)
+            case CorrectionRecord():
+                self._correct(record)
+            case RejectedRecord():
+                self.answers.setdefault(record.source, Answer(sequence, "rejected", None))
+            case PageRecord():
+                if record.source not in self.answers:
+                    self.answers[record.source] = self._answer(sequence, record)
+
+    def _answer(self, sequence: int, record: PageRecord) -> Answer:
+        assert self.policy is not None, "a page before any policy"
+        verdict, found, reason = self._decide(sequence, record, self.policy)
+        drops = self.policy.action is Action.DROP and verdict in {"duplicate", "unchanged"}
+        return Answer(sequence, verdict, _value(sequence, record, verdict, found, reason), drops)
+
+    def _decide(self, sequence: int, record: PageRecord, policy: Policy) -> tuple[str, _Found | None, str | None]:
+        """Verdict, what it refers to, and the reason where it refers to nothing."""
+        prepared = record.prepared
+        if record.space_id != policy.space_id:
+            return "undecided", None, f"made in space {record.space_id}, this log is of {policy.space_id}"
+        if prepared.body_hash is None:
+            return "undecided", None, prepared.reason or "no text"
+        known = self._kept.at(prepared.page.canonical_url)
+        if known is not None:
+            return self._visited_again(sequence, prepared, known)
+        found = self._judged(prepared)
+        if found is None and prepared.reason is None:
+            found = self._most_alike(policy.rule, prepared)
+        if found is not None:
+            return "duplicate", found, None
+        self._kept.keep(sequence, prepared)
+        return ("unique", None, None) if prepared.reason is None else ("undecided", None, prepared.reason)
+
+    def _visited_again(self, sequence: int, prepared: PreparedPage, known: Kept) -> tuple[str, _Found, None]:
+        bits = _distance(known.prepared, prepared)
+        if known.prepared.body_hash == prepared.body_hash:
+            return "unchanged", _Found(known, bits, 1.0, "same URL, same body"), None
+        self._kept.forget(known.url)
+        self._kept.keep(sequence, prepared)
+        return "updated", _Found(known, bits, _score(bits), "same URL, other body"), None
+
+    def _judged(self, prepared: PreparedPage) -> _Found | None:
+        """The kept page that a person called this one a duplicate of."""
+        kept = self._kept.at(self._same.get(prepared.page.canonical_url))
+        if kept is None:
+            return None
+        bits = _distance(kept.prepared, prepared)
+        return _Found(kept, bits, _score(bits) or 0.0, "a person called it a duplicate")
+
+    def _most_alike(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
+        """The most alike of all kept pages that the rule accepts, the earliest of several."""
+        found = []
+        for kept in self._kept.near(rule, prepared):
+            bits = _distance(kept.prepared, prepared)
+            accepted = _accepted(rule, bits, kept.prepared, prepared)
+            if accepted is not None and frozenset((prepared.page.canonical_url, kept.url)) not in self._apart:
+                found.append(_Found(kept, bits, *accepted))
+        return min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence), default=None)
+
+    def _correct(self, record: CorrectionRecord) -> None:
+        for one, other in ((record.url, record.of), (record.of, record.url)):
+            if self._same.get(one) == other:
+                del self._same[one]
+        pair = frozenset((record.url, record.of))
+        if record.duplicate:
+            self._apart.discard(pair)
+            self._same[record.url] = record.of
+            self._kept.forget(record.url)
+        else:
+            self._apart.add(pair)
+
+
+def answers(log: Iterable[tuple[int, LogRecord]]) -> dict[Source, Answer]:
+    """Return the answer to every input record of a whole log, given as (offset, record)."""
+    oracle = Oracle()
+    for sequence, record in log:
+        oracle.read(sequence, record)
+    return oracle.answers
+
+
+def _distance(one: PreparedPage, other: PreparedPage) -> Bits:
+    bits: Bits = {}
+    for channel in CHANNELS:
+        left, right = getattr(one.fingerprint, channel), getattr(other.fingerprint, channel)
+        bits[channel] = None if left is None or right is None else (left ^ right).bit_count()
+    return bits
+
+
+def _score(bits: Bits) -> float | None:
+    likeness = [_COSINE[count] for count in bits.values() if count is not None]
+    return round(sum(likeness) / len(likeness), 4) if likeness else None
+
+
+def _accepted(rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: PreparedPage) -> tuple[float, str] | None:
+    """Score and reason where the rule accepts the pair."""
+    for condition in rule.conditions:
+        bounds = {"words": condition.words, "body": condition.body}
+        if all(bound is None or _at_most(bits[channel], bound) for channel, bound in bounds.items()):
+            return _score(bits) or 0.0, str(condition)
+    words = bits["words"]
+    if rule.combined is not None and words is not None and words <= rule.combined.radius:
+        similarity = rule.combined.similarity(words, jaccard(kept.metadata, prepared.metadata))
+        if similarity >= rule.combined.threshold:
+            return round(float(similarity), 4), "combined similarity ≥ .25"
+    return None
+
+
+def _at_most(bits: int | None, bound: int) -> bool:
+    return bits is not None and bits <= bound
+
+
+def _value(sequence: int, record: PageRecord, verdict: str, found: _Found | None, reason: str | None) -> bytes:
+    page, of = record.prepared.page, None if found is None else found.kept.prepared.page
+    fields: dict[str, Any] = {
+        "id": page.id,
+        "url": page.url,
+        "verdict": verdict,
+        "duplicate_of": None if of is None else of.id,
+        "duplicate_of_url": None if of is None else of.url,
+        "distance": {"words": None, "body": None} if found is None else found.bits,
+        "score": None if found is None else found.score,
+        "reason": reason if found is None else found.reason,
+        "sequence": sequence,
+        "space": record.space_id,
+        "topic": record.source.topic,
+        "partition": record.source.partition,
+        "offset": record.source.offset,
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,93 @@
+"""Publish a stream at a pace, whatever the brokers do meanwhile: a plain idempotent producer, bounded in flight.
+
+A record whose delivery failed is sent again, so it may be there twice, as with any crawler; `pages` says what arrived.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+
+from benchmarks.service.stream import Sent
+
+__all__ = ["Publisher"]
+
+IN_FLIGHT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    sent: Sent
+    future: Any
+
+
+class Publisher:
+    """Publishes to `topic`. sends_again: how many deliveries failed and were repeated."""
+
+    def __init__(self, bootstrap: str, topic: str, *, in_flight: int = IN_FLIGHT) -> None:
+        self._topic = topic
+        self._in_flight = in_flight
+        self._flights: deque[_Flight] = deque()
+        self._producer = KafkaProducer(
+            bootstrap_servers=bootstrap.split(","),
+            enable_idempotence=True,
+            acks="all",
+            linger_ms=5,
+            batch_size=256 << 10,
+            compression_type="lz4",
+            delivery_timeout_ms=60_000,
+            request_timeout_ms=10_000,
+            reconnect_backoff_max_ms=300,
+            max_block_ms=60_000,
+            max_request_size=8 << 20,
+            metrics_enabled=False,
+        )
+        self.published = 0
+        self.sends_again = 0
+
+    def publish(self, records: Iterable[Sent], *, rate: float | None, stopped: Callable[[], bool] = bool) -> None:
+        """Publish all, `rate` a second (None: as fast as it goes); returns when all are acknowledged."""
+        began = time.monotonic()
+        for count, sent in enumerate(records):
+            if stopped():
+                break
+            if rate is not None and (wait := began + count / rate - time.monotonic()) > 0:
+                time.sleep(wait)
+            self.send(sent)
+        self.finish()
+
+    def send(self, sent: Sent) -> None:
+        """Send one; waits while too many are in flight."""
+        while len(self._flights) >= self._in_flight:
+            self._settle()
+        self._flights.append(_Flight(sent, self._sent(sent)))
+
+    def finish(self) -> None:
+        """Wait until all are acknowledged."""
+        while self._flights:
+            self._settle()
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._producer.close(timeout=5)
+
+    def _settle(self) -> None:
+        flight = self._flights.popleft()
+        try:
+            flight.future.get(timeout=90)
+            self.published += 1
+        except KafkaError:
+            self.sends_again += 1
+            self._flights.append(_Flight(flight.sent, self._sent(flight.sent)))
+
+    def _sent(self, sent: Sent) -> Any:
+        while True:
+            try:
+                return self._producer.send(self._topic, sent.value, sent.key, list(sent.headers))
+            except KafkaError:  # no metadata while the brokers are away
+                self.sends_again += 1
+                time.sleep(0.2)

@@ -1,0 +1,78 @@
+"""Texts that no other text shares much with, Chinese and English, as fast as a broker takes them.
+
+How: words drawn from a vocabulary, frequent ones more often, put into sentences and paragraphs. The Chinese words are
+those of jieba's IDF table, so that a segmenter works as hard as on real pages; the English ones are made of syllables.
+Invariant: the same seed gives the same texts.
+"""
+
+import random
+from functools import cache
+
+from dedup_service.runtime.resources import jieba_idf
+
+__all__ = ["Writer"]
+
+CHINESE_WORDS = 30_000
+ENGLISH_WORDS = 8_000
+SYLLABLES = "ba con der el fi gra hal in jo ker lan mi nor o pra qui ros sta tem ul ver win yor zan"
+
+
+@cache
+def chinese_vocabulary() -> tuple[str, ...]:
+    """Words of two to four characters, those of the most documents first."""
+    rows = (line.rsplit(" ", 1) for line in jieba_idf().splitlines())
+    words = [(float(row[1]), row[0]) for row in rows if len(row) == 2 and 2 <= len(row[0]) <= 4 and _is_chinese(row[0])]
+    return tuple(word for _, word in sorted(words)[:CHINESE_WORDS])
+
+
+@cache
+def english_vocabulary() -> tuple[str, ...]:
+    """Words of two or three syllables."""
+    rng, syllables = random.Random(1), SYLLABLES.split()
+    made = ("".join(rng.choices(syllables, k=rng.choice((2, 3, 3)))) for _ in range(4 * ENGLISH_WORDS))
+    return tuple(dict.fromkeys(made))[:ENGLISH_WORDS]
+
+
+def _is_chinese(word: str) -> bool:
+    return all("\u4e00" <= character <= "\u9fff" for character in word)
+
+
+class Writer:
+    """Writes new texts for ever. rng: where chance comes from; it may be shared with the caller."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+
+    def text(self, characters: int = 500) -> str:
+        """Return a text of about so many characters, Chinese or English as chance has it."""
+        return self.chinese(characters) if self._rng.random() < 0.6 else self.english(characters)
+
+    def chinese(self, characters: int) -> str:
+        """Return Chinese paragraphs of about so many characters (3 bytes each)."""
+        words = self._draw(chinese_vocabulary(), max(1, round(characters / 2.5)))
+        return _punctuated(words, "", "，", "。")
+
+    def english(self, characters: int) -> str:
+        """Return English paragraphs of about so many characters."""
+        words = self._draw(english_vocabulary(), max(1, characters // 8))
+        return _punctuated(words, " ", ", ", ". ")
+
+    def title(self) -> str:
+        """Return a headline."""
+        return "".join(self._draw(chinese_vocabulary(), 5))
+
+    def _draw(self, vocabulary: tuple[str, ...], count: int) -> list[str]:
+        # The square favours the beginning: half of all draws come from a quarter of the words.
+        chance, size = self._rng.random, len(vocabulary)
+        return [vocabulary[int(size * chance() ** 2)] for _ in range(count)]
+
+
+def _punctuated(words: list[str], space: str, comma: str, stop: str) -> str:
+    """Sentences of twenty words with a comma in the middle, five to a paragraph."""
+    parts = []
+    for start in range(0, len(words), 20):
+        first, second = words[start : start + 9], words[start + 9 : start + 20]
+        parts.append(space.join(first) + (comma + space.join(second) if second else "") + stop)
+        if start % 100 == 80:
+            parts.append("\n")
+    return "".join(parts).strip()

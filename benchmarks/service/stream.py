@@ -1,0 +1,168 @@
+"""A stream of records whose right answers are known, whatever order the partitions are read in.
+
+Every record belongs to one of these kinds, and a URL to one kind only:
+
+    story   a text at several URLs, each visited once or more    one visit is `unique`, any other repeats it
+    visits  a URL whose body changes, shared with nobody         first `unique`; then `unchanged` or `updated`, by body
+    short   too little text to judge                             first `undecided`; then `unchanged`
+    empty   no text at all                                       always `undecided`
+    poison  describes no page                                    no verdict, one dead letter
+
+The order within a URL is the order within its partition, since the key is the canonical URL.
+Invariant: the same seed gives the same records.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from benchmarks.service.stories import Writer
+from crawler.demo.templates import FRAMES
+
+__all__ = ["Kind", "Sent", "Truth", "stream"]
+
+POISON: tuple[bytes | None, ...] = (
+    b"",
+    b"{",
+    b"[]",
+    b"\xff\xfe\x00",
+    b'{"url": 7}',
+    b'{"text": "no address"}',
+    b'{"url": " "}',
+    b'{"url": "https://poison.example/1", "text": ["not", "text"]}',
+    None,
+)
+
+
+class Kind(StrEnum):
+    """What is known of a record."""
+
+    STORY = "story"
+    VISITS = "visits"
+    SHORT = "short"
+    EMPTY = "empty"
+    POISON = "poison"
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """kind; name: of the story, or of the URL; body: what it says there (equal names and bodies are equal texts)."""
+
+    kind: Kind
+    name: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A record to publish, with its truth. headers: a crawler's own, which must come through."""
+
+    key: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+    truth: Truth
+
+
+def stream(seed: int, pages: int, *, html: float = 0.03) -> Iterator[Sent]:
+    """Yield `pages` records. html: share of the stories that come as HTML."""
+    return _Maker(seed, html).records(pages)
+
+
+class _Maker:
+    def __init__(self, seed: int, html: float) -> None:
+        self._rng = random.Random(seed)
+        self._writer = Writer(self._rng)
+        self._html = html
+        self._number = 0
+        self._stories: list[tuple[str, str, str]] = []  # name, field, text
+        self._known: list[Sent] = []
+        self._visited: list[str] = []
+        self._short: list[Sent] = []
+
+    def records(self, pages: int) -> Iterator[Sent]:
+        """Yield records as chance has it."""
+        makers = (
+            (self._new_story, 42),
+            (self._copy, 20),
+            (self._again, 12),
+            (self._visit, 13),
+            (self._too_short, 6),
+            (self._empty, 3),
+            (self._poison, 4),
+        )
+        for number in range(pages):
+            self._number = number
+            make = self._rng.choices([one for one, _ in makers], [share for _, share in makers])[0]
+            yield make()
+
+    def _new_story(self) -> Sent:
+        name, text = f"story-{self._number}", self._writer.text(self._rng.randint(220, 900))
+        field = "text"
+        if self._rng.random() < self._html:
+            field, text = "html", self._as_html(text)
+        self._stories.append((name, field, text))
+        return self._of_story(name, field, text)
+
+    def _copy(self) -> Sent:
+        return self._of_story(*self._rng.choice(self._stories)) if self._stories else self._new_story()
+
+    def _of_story(self, name: str, field: str, text: str) -> Sent:
+        sent = self._page(
+            f"https://site{self._number % 7}.example/{self._number}", Truth(Kind.STORY, name, name), text, field
+        )
+        self._known.append(sent)
+        return sent
+
+    def _again(self) -> Sent:
+        """The same record once more, as a producer that retries would send it."""
+        return self._rng.choice(self._known) if self._known else self._new_story()
+
+    def _visit(self) -> Sent:
+        """A URL with a body of its own: new, changed or as it was."""
+        chance = self._rng.random()
+        if not self._visited or chance < 0.4:
+            url = f"https://live.example/{self._number}"
+            self._visited.append(url)
+        else:
+            url = self._rng.choice(self._visited)
+        version = f"{url} version {self._rng.randint(1, 3)}"
+        text = Writer(random.Random(version)).text(400)
+        return self._page(url, Truth(Kind.VISITS, url, version), text)
+
+    def _too_short(self) -> Sent:
+        if self._short and self._rng.random() < 0.3:
+            return self._rng.choice(self._short)
+        url = f"https://short.example/{self._number}"
+        self._short.append(self._page(url, Truth(Kind.SHORT, url, ""), self._writer.chinese(15)))
+        return self._short[-1]
+
+    def _empty(self) -> Sent:
+        url = f"https://empty.example/{self._number}"
+        return self._page(url, Truth(Kind.EMPTY, url, ""), self._rng.choice(("", " \n", "。。")))
+
+    def _poison(self) -> Sent:
+        key = f"poison-{self._number}"
+        return Sent(key.encode(), self._rng.choice(POISON), self._headers(), Truth(Kind.POISON, key, ""))
+
+    def _page(self, url: str, truth: Truth, text: str, field: str = "text") -> Sent:
+        row = {
+            "id": f"p{self._number}",
+            "url": url,
+            "title": self._writer.title(),
+            field: text,
+            "fetched": self._number,
+        }
+        if self._rng.random() < 0.1:
+            row["url"] = f"{url}?utm_source=feed#top"  # the same page to us, another address to a crawler
+        value = json.dumps(row, ensure_ascii=self._rng.random() < 0.2).encode()
+        return Sent(url.encode(), value, self._headers(), truth)
+
+    def _headers(self) -> tuple[tuple[str, bytes], ...]:
+        return (("trace", b"%d" % self._number),) if self._rng.random() < 0.5 else ()
+
+    def _as_html(self, text: str) -> str:
+        main = "".join(f"<p>{paragraph}</p>" for paragraph in text.splitlines())
+        links = [(f"https://daily.example/{n}", self._writer.title()) for n in range(12)]
+        return FRAMES["daily"].render("", f"<article>{main}</article>", links).decode()

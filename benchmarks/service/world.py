@@ -1,0 +1,33 @@
+"""What a fault may touch, and what a fault is.
+
+A fault begins, lasts, and is over when its function returns: whatever it stopped runs again. So faults of one lane
+follow each other, and those of the other lane may strike in the middle of them.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.service.processes import Fleet
+from dedup_service.runtime.kafka.topics import Topics
+from deploy.kafka import Cluster
+
+__all__ = ["PATIENCE_S", "Fault", "World"]
+
+PATIENCE_S = 40.0
+"""How long a fault waits for what should happen by itself: a service that ends, a group that is given up."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """session_s: after which a group gives a member up. tell: writes a line of history."""
+
+    cluster: Cluster
+    fleet: Fleet
+    topics: Topics
+    group: str
+    session_s: float
+    tell: Callable[[str], None]
+
+
+Fault = Callable[[World, random.Random], None]

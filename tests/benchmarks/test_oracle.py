@@ -1,0 +1,103 @@
+"""The oracle, which compares with everything, and the replica, which does not, say the same of any log."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.service.kept import bit_counts
+from benchmarks.service.oracle import Answer, answers
+from dedup_service.core.changelog import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+)
+from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.metadata import pack
+from dedup_service.core.page import Page
+from dedup_service.core.replica import Replica
+from dedup_service.core.rule import Combined, MatchRule, Near, rule_for
+from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.wire.verdict import verdict_value
+
+SPACE = "space"
+RULES = (
+    rule_for("both"),
+    MatchRule((Near(body=3), Near(words=2, body=9))),
+    MatchRule((Near(words=4),)),
+    MatchRule(combined=Combined(900)),
+)
+
+urls = st.integers(0, 7).map("https://site.example/第{}".format)
+fingerprints = st.one_of(st.none(), st.integers(0, 10).map(lambda bits: (1 << bits) - 1), st.integers(0, 2**64 - 1))
+sources = st.builds(Source, st.just("pages"), st.integers(0, 1), st.integers(0, 12))
+
+
+@st.composite
+def page_records(draw: st.DrawFn) -> PageRecord:
+    """A page near others or far from them, short, without text, or of another space."""
+    url = draw(urls)
+    page = Page(url=f"{url}?utm_source=x", canonical_url=url, id=draw(st.sampled_from(['a\n"b', "第", url])))
+    reason = draw(st.sampled_from([None, None, None, "too little text"]))
+    body_hash = draw(st.sampled_from([None, 1, 2, 3]))
+    metadata = pack(draw(st.sampled_from([(), ("a",), ("a", "b")])))
+    fingerprint = Fingerprint(draw(fingerprints), draw(fingerprints))
+    prepared = PreparedPage(page, fingerprint, body_hash, metadata, reason)
+    return PageRecord(draw(sources), prepared, draw(st.sampled_from([SPACE] * 9 + ["other"])))
+
+
+policies = st.builds(Policy, st.sampled_from(RULES), st.sampled_from(Action), st.just(SPACE))
+records = st.one_of(
+    page_records(),
+    page_records(),
+    page_records(),
+    st.builds(RejectedRecord, sources, st.just("no JSON")),
+    st.builds(RetractionRecord, urls, st.just("gone")),
+    st.builds(CorrectionRecord, urls, urls, st.booleans(), st.just("looked at")),
+    st.builds(PolicyRecord, policies, st.booleans()),
+)
+
+
+class NamesInMemory:
+    """Names of kept pages."""
+
+    def __init__(self) -> None:
+        self._names: dict[int, tuple[str, str]] = {}
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        return self._names[sequence]
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        self._names[sequence] = (page_id, url)
+
+
+def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, Answer]:
+    """What the code under test says."""
+    replica, said = Replica(NamesInMemory()), {}
+    for sequence, record in log:
+        outcome = replica.apply(sequence, record)
+        if outcome is not None:
+            verdict = outcome.verdict
+            value = None if verdict is None else verdict_value(verdict, outcome.source)
+            kind = "rejected" if verdict is None else verdict.kind.value
+            dropped = kind in {"duplicate", "unchanged"} and outcome.action is Action.DROP
+            said[outcome.source] = Answer(outcome.sequence, kind, value, dropped)
+    return said
+
+
+@given(policies, st.lists(records, max_size=40))
+def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRecord]) -> None:
+    """Pages, corrections, retractions, changes of policy: every verdict is written with the same bytes."""
+    log = [(3 * place, record) for place, record in enumerate([PolicyRecord(first, initial=True), *later])]
+    assert answers(log) == of_replica(log)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1)))
+def test_bits_are_counted_as_python_counts_them(values: list[int]) -> None:
+    """Table look-ups give the number of set bits."""
+    import numpy as np
+
+    assert bit_counts(np.array(values, np.uint64)).tolist() == [value.bit_count() for value in values]
