@@ -1,15 +1,19 @@
 """The add-on under the name that users type: `dedup_service.scrapy.NearDuplicateAddon`."""
 
 from dedup_service.faces.scrapy import (
+    KafkaPublisher,
     NearDuplicateAddon,
     NearDuplicateDownloaderMiddleware,
     NearDuplicateSpiderMiddleware,
+    PageOfItemsMiddleware,
     page_judged,
 )
 
 __all__ = [
+    "KafkaPublisher",
     "NearDuplicateAddon",
     "NearDuplicateDownloaderMiddleware",
     "NearDuplicateSpiderMiddleware",
+    "PageOfItemsMiddleware",
     "page_judged",
 ]

@@ -3,6 +3,8 @@
 How: the response's bytes go to a worker process (`runtime.workers`), the prepared page to the decision thread
 (`deciding`); the event loop only waits. The verdict is left in `request.meta["neardup"]`, on the response as a
 flag, in the stats and in the signal `page_judged`; then `NEARDUP_ACTION` says what becomes of the response.
+A crawl that publishes its pages gets no verdicts here: pages are extracted for the spider where it wants them
+(`NEARDUP_KEEP_PAGE`), else nothing is done.
 
 Invariants: what is not a page of the site (robots.txt, media, redirects, errors, other types) passes untouched.
 A page that we fail on passes too, counted and logged. Wrong settings or a refused state stop the crawl before its
@@ -11,10 +13,10 @@ first request, a state that cannot be written any more closes it: no crawl goes 
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from scrapy import signals
 from scrapy.exceptions import IgnoreRequest
@@ -26,7 +28,7 @@ from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveE
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.verdict import Action
 from dedup_service.faces.scrapy.deciding import DecisionThread
-from dedup_service.faces.scrapy.meta import flag_of, forget, remember
+from dedup_service.faces.scrapy.meta import flag_of, forget, remember, remember_page
 from dedup_service.faces.scrapy.settings import NearDuplicateSettings
 from dedup_service.faces.scrapy.signals import page_judged
 from dedup_service.runtime.embedded import NearDuplicateFilter
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
 __all__ = ["STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
+
+T = TypeVar("T")
 
 STATE_FAILED = "neardup_state_failed"
 """The reason with which a crawl is closed whose state cannot be written any more."""
@@ -53,11 +57,9 @@ class NearDuplicateDownloaderMiddleware:
         self._crawler = crawler
         self._settings = settings
         self._closing: asyncio.Task[None] | None = None
-        self._filter = NearDuplicateFilter.open(
-            settings.state, space=settings.space, rule=settings.rule, shards=settings.shards
-        )
-        self._decisions = DecisionThread(self._filter.decide_many)
-        self._workers = HtmlWorkers(settings.processes, settings.space, timeout_s=settings.timeout_s)
+        self._filter = _filter(settings) if settings.kafka is None else None
+        self._decisions = None if self._filter is None else DecisionThread(self._filter.decide_many)
+        self._workers = _workers(settings) if settings.kafka is None or settings.keep_page else None
         self._places = asyncio.Semaphore(settings.concurrency)
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
 
@@ -70,7 +72,7 @@ class NearDuplicateDownloaderMiddleware:
                 f"{crawler.settings.get('TWISTED_REACTOR')!r}: leave it at its default"
             )
         settings = NearDuplicateSettings.from_settings(crawler.settings)
-        if settings.state is None:
+        if settings.kafka is None and settings.state is None:
             logger.info("NEARDUP_STATE and JOBDIR are not set: pages are remembered until this crawl ends")
         return cls(crawler, settings)
 
@@ -79,11 +81,22 @@ class NearDuplicateDownloaderMiddleware:
         forget(request)
         if request.callback is NO_CALLBACK or response.status != 200 or not isinstance(response, HtmlResponse):
             return response
-        judged = await self._judged(response)
-        if judged is None:
+        if self._workers is None:
             return response
-        prepared, verdict = judged
-        remember(request, verdict, prepared.page if self._keeps(prepared) else None)
+        self._count("page_count")
+        prepared = await self._survived(response, self._prepared(response))
+        if prepared is None:
+            return response
+        if self._keeps(prepared):
+            remember_page(request, prepared.page)
+        if self._decisions is None:
+            return response
+        verdict = await self._survived(response, self._verdict(prepared))
+        return response if verdict is None else self._acted(request, response, verdict)
+
+    def _acted(self, request: "Request", response: "Response", verdict: dict[str, Any]) -> "Response":
+        """Leave the verdict where it can be found, and do what `NEARDUP_ACTION` says."""
+        remember(request, verdict)
         self._tell(verdict, request, response)
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))
@@ -97,20 +110,17 @@ class NearDuplicateDownloaderMiddleware:
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
-        self._workers.close()
-        self._decisions.close()
-        self._filter.close()
+        for part in (self._workers, self._decisions, self._filter):
+            if part is not None:
+                part.close()
 
     def _keeps(self, prepared: PreparedPage) -> bool:
         return self._settings.keep_page and prepared.page.problem is None
 
-    async def _judged(self, response: "Response") -> tuple[PreparedPage, dict[str, Any]] | None:
-        """Return the page and its verdict, or None where we failed; then the page passes as it is."""
-        self._count("page_count")
+    async def _survived(self, response: "Response", work: Awaitable[T]) -> T | None:
+        """Return what `work` gives, or None where it fails: counted, logged, and the page passes as it is."""
         try:
-            prepared = await self._prepared(response)
-            with self._timed("decision"):
-                verdict = await asyncio.wrap_future(self._decisions.submit(prepared))
+            return await work
         except StateError as error:
             self._failed("state", response, error)
             self._close_crawl()
@@ -118,12 +128,16 @@ class NearDuplicateDownloaderMiddleware:
             self._failed("page", response, error)
         except Exception as error:  # a page is never lost because we failed
             self._failed("bug", response, error)
-        else:
-            return prepared, verdict_dict(verdict)
         return None
 
+    async def _verdict(self, prepared: PreparedPage) -> dict[str, Any]:
+        assert self._decisions is not None
+        with self._timed("decision"):
+            return verdict_dict(await asyncio.wrap_future(self._decisions.submit(prepared)))
+
     async def _prepared(self, response: "Response") -> PreparedPage:
-        """Return the page as a worker prepared it; one that no worker can read says so in its `problem`."""
+        """A page that no worker can read says so in its `problem`."""
+        assert self._workers is not None
         header = response.headers.get("Content-Type")
         page = Html(
             html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None
@@ -164,3 +178,13 @@ class NearDuplicateDownloaderMiddleware:
             yield
         finally:
             self._count(f"seconds/{step}", perf_counter() - started)
+
+
+def _filter(settings: NearDuplicateSettings) -> NearDuplicateFilter:
+    return NearDuplicateFilter.open(settings.state, space=settings.space, rule=settings.rule, shards=settings.shards)
+
+
+def _workers(settings: NearDuplicateSettings) -> HtmlWorkers:
+    return HtmlWorkers(
+        settings.processes, settings.space, timeout_s=settings.timeout_s, fingerprints=settings.kafka is None
+    )

@@ -1,4 +1,4 @@
-"""What the middlewares leave on a request: the verdict as a plain dict, and whose verdict it is.
+"""What the middlewares leave on a request: the verdict as a plain dict, and the page as it was extracted.
 
 Scrapy hands `request.meta` to the spider as `response.meta`, and spiders hand it on to the requests they
 make of it (`meta=response.meta`). A verdict must not travel like that: `forget` takes an old one away.
@@ -12,17 +12,20 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
-__all__ = ["PAGE_KEY", "VERDICT_KEY", "flag_of", "forget", "remember", "verdict_of"]
+__all__ = ["PAGE_KEY", "VERDICT_KEY", "flag_of", "forget", "page_of", "remember", "remember_page", "verdict_of"]
 
 VERDICT_KEY = "neardup"
 PAGE_KEY = "neardup_page"
 
 
-def remember(request: "Request", verdict: dict[str, Any], page: Page | None) -> None:
-    """Leave the verdict, and the page where one is given, on the request that fetched it."""
+def remember(request: "Request", verdict: dict[str, Any]) -> None:
+    """Leave the verdict on the request that fetched the page."""
     request.meta[VERDICT_KEY] = verdict
-    if page is not None:
-        request.meta[PAGE_KEY] = page
+
+
+def remember_page(request: "Request", page: Page) -> None:
+    """Leave the extracted page on the request that fetched it."""
+    request.meta[PAGE_KEY] = page
 
 
 def forget(request: "Request") -> None:
@@ -37,6 +40,12 @@ def verdict_of(response: "Response | None") -> dict[str, Any] | None:
         return None
     verdict: dict[str, Any] | None = response.request.meta.get(VERDICT_KEY)
     return verdict
+
+
+def page_of(response: "Response") -> Page | None:
+    """Return the extracted page of `response`, or None where it was not kept or nothing was found in it."""
+    page: Page | None = None if response.request is None else response.request.meta.get(PAGE_KEY)
+    return page
 
 
 def flag_of(verdict: dict[str, Any]) -> str:

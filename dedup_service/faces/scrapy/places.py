@@ -23,6 +23,8 @@ class Places:
         self._size_bytes = size_bytes
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._closed = False
+        self._empty = asyncio.Event()
+        self._empty.set()
         self.held = self.held_bytes = self.most = self.most_bytes = 0
 
     @property
@@ -51,6 +53,12 @@ class Places:
         self.held -= 1
         self.held_bytes -= size_bytes
         self._call_next()
+        if not self.held:
+            self._empty.set()
+
+    async def emptied(self) -> None:
+        """Wait until nobody holds a place."""
+        await self._empty.wait()
 
     def close(self) -> None:
         """Give no more places; everybody who waits gets NoPlaceError."""
@@ -76,6 +84,7 @@ class Places:
         return not self.held or (self.held < self._messages and self.held_bytes + size_bytes <= self._size_bytes)
 
     def _hold(self, size_bytes: int) -> None:
+        self._empty.clear()
         self.held += 1
         self.held_bytes += size_bytes
         self.most = max(self.most, self.held)

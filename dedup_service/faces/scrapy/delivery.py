@@ -1,0 +1,137 @@
+"""One message after another to the broker, each until it is acknowledged: between the event loop and the client.
+
+The client (`runtime.kafka.Publisher`) has a thread of its own and answers with futures; here they are awaited, and
+what may pass is tried again. Sending twice is harmless: the service calls the second copy `unchanged`.
+Invariant: `send` returns when the broker has acknowledged the message, or raises Unpublished; once `end` was called
+nobody waits any more.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.faces.scrapy.kafka_settings import BOOTSTRAP
+
+if TYPE_CHECKING:
+    from dedup_service.faces.scrapy.kafka_settings import KafkaSettings
+    from dedup_service.runtime.kafka.messages import Message
+    from dedup_service.runtime.kafka.publisher import Publisher
+    from dedup_service.runtime.kafka.topics import Topics
+
+__all__ = ["Delivery", "UnpublishedError", "need_client"]
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class UnpublishedError(Exception):
+    """A page will not be published. reason: a name to count by: `too_large`, `refused`, `broker_away`."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        super().__init__(text)
+        self.reason = reason
+
+
+def need_client() -> None:
+    """ConfigurationError where the client library is not installed."""
+    try:
+        import dedup_service.runtime.kafka.publisher  # noqa: F401
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "kafka":
+            raise
+        raise ConfigurationError(
+            f"{BOOTSTRAP} needs the Kafka client: pip install 'twinsieve[scrapy,kafka]', or remove the setting"
+        ) from None
+
+
+class Delivery:
+    """Sends messages of one crawl. tried_again: called for each further try."""
+
+    def __init__(self, settings: "KafkaSettings", tried_again: Callable[[], None]) -> None:
+        self._settings = settings
+        self._tried_again = tried_again
+        self._producer: Publisher | None = None
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._at_the_end = asyncio.Event()
+        self.ended: UnpublishedError | None = None
+
+    async def open(self, topics: "Topics") -> None:
+        """Reach the brokers; what is wrong with address, TLS, password or topic is raised."""
+        self._producer = await asyncio.to_thread(_opened, self._settings, topics)
+
+    async def send(self, message: "Message") -> None:
+        """Send until it is acknowledged. UnpublishedError where it never will be, TwinsieveError where refused."""
+        from dedup_service.runtime.kafka.errors import RecordTooLargeError
+
+        pause_s = FIRST_PAUSE_S
+        while self.ended is None:
+            try:
+                await self._acknowledged(message)
+            except RecordTooLargeError as error:
+                raise UnpublishedError("too_large", str(error)) from error
+            except TwinsieveError as error:
+                if not error.retryable:
+                    raise
+                self._tried_again()
+                logger.info("a page is sent again in %.1f s: %s", pause_s, error)
+            else:
+                return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._at_the_end.wait(), pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        raise self.ended
+
+    def end(self, reason: UnpublishedError) -> None:
+        """Send nothing more: everybody who waits gets `reason`."""
+        self.ended = reason
+        self._at_the_end.set()
+        for outcome in self._waiting:
+            if not outcome.done():
+                outcome.set_exception(reason)
+
+    async def close(self) -> None:
+        """Close the client, which waits for what it has, unless `end` was called."""
+        if self._producer is not None:
+            await asyncio.to_thread(self._producer.close, 0.0 if self.ended else self._settings.close_timeout_s)
+
+    async def _acknowledged(self, message: "Message") -> None:
+        """Hand the message to the client and wait; what the client raises, or how delivery ended meanwhile."""
+        assert self._producer is not None
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[None] = loop.create_future()
+        self._waiting.add(outcome)
+
+        def settle(sent: Future[Any]) -> None:
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(_settle, sent, outcome)
+
+        try:
+            self._producer.submit(message).add_done_callback(settle)
+            await outcome
+        finally:
+            self._waiting.discard(outcome)
+
+
+def _settle(sent: Future[Any], outcome: "asyncio.Future[None]") -> None:
+    if outcome.done():
+        return
+    error = sent.exception()
+    if error is None:
+        outcome.set_result(None)
+    else:
+        outcome.set_exception(error)
+
+
+def _opened(settings: "KafkaSettings", topics: "Topics") -> "Publisher":
+    from dedup_service.runtime.kafka.publisher import Publisher
+    from dedup_service.runtime.kafka.settings import Connection
+    from dedup_service.runtime.kafka.topics import require_pages
+
+    connection = Connection(settings.bootstrap, settings.client)
+    require_pages(connection, topics)
+    return Publisher(connection, max_messages=settings.buffer_pages, max_bytes=settings.buffer_bytes)
