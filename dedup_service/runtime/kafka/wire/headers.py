@@ -4,10 +4,11 @@ Our messages are CloudEvents 1.0 in binary mode (headers `ce_…`, value = data)
 `ce_source` the topic it was written to, and `ce_id` is made of what the message is about, so that the same event
 has the same id whoever writes it. There is no `ce_time`: a verdict is a function of the log, which has no clock,
 and every record of Kafka carries a timestamp anyway.
-Pages that are passed on keep the headers that their producer gave them, CloudEvents ones included; ours are added
-under names of their own. Where a name is there already, ours takes its place.
-Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters follow Kafka Connect's
-`__connect.errors.*` (KIP-298), with our names.
+Records that are passed on, to `pages.unique`, `pages.duplicate` or `pages.dlq`, keep value, key and the headers that
+their producer gave them, CloudEvents ones included; ours are added under names of their own, `twinsieve.…`. Where
+such a name is there already, as on a record that went through twinsieve before, ours takes its place.
+Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters after Kafka Connect's
+`__connect.errors.…` (KIP-298).
 """
 
 import uuid
@@ -15,7 +16,16 @@ from collections.abc import Iterable
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
 
-__all__ = ["Headers", "event_headers", "log_headers", "page_headers", "passed_on", "stats_headers", "verdict_headers"]
+__all__ = [
+    "Headers",
+    "event_headers",
+    "log_headers",
+    "page_headers",
+    "passed_on",
+    "source_in",
+    "stats_headers",
+    "verdict_headers",
+]
 
 Headers = tuple[tuple[str, bytes], ...]
 """Names and values, in order."""
@@ -84,6 +94,13 @@ def passed_on(
     theirs = [(name, value or b"") for name, value in headers if name not in ours]
     added = [(name, text.encode("utf-8", "replace")) for name, text in ours.items() if text is not None]
     return (*theirs, *added)
+
+
+def source_in(headers: Iterable[tuple[str, bytes | None]]) -> Source:
+    """Return which record of `pages` a message with these headers was; KeyError where it was not passed on by us."""
+    values = dict(headers)
+    topic, partition, offset = (values[f"twinsieve.{name}"] or b"" for name in ("topic", "partition", "offset"))
+    return Source(topic.decode(), int(partition), int(offset))
 
 
 def _of(source: Source) -> str:

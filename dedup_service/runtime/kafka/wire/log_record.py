@@ -5,7 +5,7 @@
 but for what the log does not keep of a page: its text, its metadata in clear, and of a long title all but the
 beginning. A message is well below a kilobyte for an ordinary page, and below 400 KB for any.
 
-Unknown fields are ignored; a newer version or an unknown kind is refused with StateError, since going on without
+Unknown fields are ignored, but for those of a rule; a newer version or an unknown kind is refused with StateError, since going on without
 understanding a record could change every later verdict.
 Cost of a page: see docs/topics.md, "fingerprints".
 """
@@ -178,5 +178,6 @@ def _unreadable(value: bytes, error: Exception | None) -> StateError:
         )
     return StateError(
         f"a record of the log cannot be read ({error or 'it has no version'}), it begins with {value[:60]!r}: "
-        "something else wrote to this topic; keep it out, and begin a new log with another --prefix"
+        "either a newer twinsieve wrote it, then update this one, or something else wrote to this topic, then keep it "
+        "out and begin a new log with another --prefix"
     )

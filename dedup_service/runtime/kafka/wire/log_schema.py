@@ -68,15 +68,15 @@ class CorrectionLine(LogLine, frozen=True, tag="correction"):
     reason: str = ""
 
 
-class NearLine(msgspec.Struct, frozen=True):
+class NearLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A condition of a rule: bits in each channel."""
 
     words: int | None = None
     body: int | None = None
 
 
-class RuleLine(msgspec.Struct, frozen=True):
-    """A match rule, as `MatchRule.to_dict` writes it."""
+class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A match rule, as `MatchRule.to_dict` writes it. Strict: half a rule would give other verdicts."""
 
     conditions: list[NearLine] = []
     combined_mu_thousandths: int | None = None
