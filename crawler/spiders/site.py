@@ -2,6 +2,8 @@
 
 How: pages come judged and extracted by the add-on; the spider makes items of them and has their links read in a
 process of its own, so that the event loop parses no HTML. Where the filter found no article, the item holds all text.
+Where pages are published, every visit of a page gives an item, and one without an article holds its HTML: the verdict
+is the service's, and it is to be the one that the filter would have given here.
 A page that names another address as its canonical one is followed there, at no cost in depth, unless
 that address is not to be believed (another host, a home page). A page that was fetched again in the same
 crawl and has not changed gives no second item.
@@ -16,9 +18,10 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from scrapy.spiders import SitemapSpider
 
-from crawler.items import PageItem
+from crawler.items import JudgedItem, PageItem, PublishedItem
 from crawler.reader import Reader
 from crawler.reading import Reading
+from dedup_service.core.encoding import decode_html
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.url import canonicalise
@@ -70,11 +73,12 @@ class SiteSpider(SitemapSpider):
             return
         page: Page | None = response.meta.get("neardup_page")
         onward = self._follow_links and (self._depth == 0 or hops < self._depth)
-        reading = await self._reader.read(response, whole_text=page is None) if onward or page is None else Reading()
-        page = page or _whole_page(response, reading)
-        item = PageItem.of(page, response.meta.get("neardup"))
-        if self._is_news(item):
+        whole = page is None and not self._publishes
+        reading = await self._reader.read(response, whole_text=whole) if onward or whole else Reading()
+        item = self._item(response, page, reading)
+        if item is not None:
             yield item
+        page = page or _whole_page(response, reading)
         if page.canonical_url != canonicalise(response.url):
             yield Request(page.canonical_url, callback=self.parse_page, cb_kwargs={"hops": hops})
         for number, link in enumerate(reading.links if onward else ()):
@@ -86,7 +90,20 @@ class SiteSpider(SitemapSpider):
         """End the reading process; `reason` is Scrapy's word for why the crawl ended."""
         self._reader.close()
 
-    def _is_news(self, item: PageItem) -> bool:
+    def _item(self, response: HtmlResponse, page: Page | None, reading: Reading) -> PageItem | None:
+        """The item of a page, or None where this crawl gave it already."""
+        if self._publishes:
+            return PublishedItem.of(page) if page is not None else _unread_item(response)
+        item = JudgedItem.judged(page or _whole_page(response, reading), response.meta.get("neardup"))
+        return item if self._is_news(item) else None
+
+    @property
+    def _publishes(self) -> bool:
+        """Whether the add-on publishes pages and leaves the verdicts to a service."""
+        settings: Any = getattr(self, "settings", {})  # Scrapy gives them to the spiders that it makes
+        return bool(settings.get("NEARDUP_KAFKA_BOOTSTRAP"))
+
+    def _is_news(self, item: JudgedItem) -> bool:
         """Whether this crawl has not given this very page yet. The memory is part of a resumed job's state."""
         given: set[str] = self._state.setdefault("given", set())
         if item.verdict == "unchanged" and item.canonical_url in given:
@@ -112,6 +129,14 @@ def _whole_page(response: HtmlResponse, reading: Reading) -> Page:
         title=reading.title,
         text=reading.text,
     )
+
+
+def _unread_item(response: HtmlResponse) -> PublishedItem:
+    """The item of a document in which no article was found: the document itself."""
+    header = response.headers.get("Content-Type")
+    html = decode_html(response.body, header.decode("latin-1") if header else None).text
+    url = response.url
+    return PublishedItem(id=url, url=url, canonical_url=canonicalise(url), title="", text=None, html=html)
 
 
 def _split(names: str) -> list[str]:
