@@ -2,9 +2,17 @@
 
 A decision asks for the entries within the rule's radii and says which entries come and go. `LocalCandidates`
 answers from block indexes in this process; shards elsewhere can answer instead, and the decision does not change.
+
+Pages that are decided one after the other may be announced together: then one probe of many fingerprints and one
+comparison of all pairs among them stand for a probe and an insertion each. The answers are the same.
 """
 
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows
@@ -12,14 +20,21 @@ from dedup_service.core.fingerprint import CHANNELS, Fingerprint
 from dedup_service.core.index import BlockIndex
 from dedup_service.core.rule import MatchRule
 
-__all__ = ["Candidates", "LocalCandidates"]
+__all__ = ["Announced", "Candidates", "LocalCandidates"]
+
+Announced = Sequence[tuple[int, Fingerprint]]
+"""Pages to come: sequence, ascending, and fingerprint."""
 
 
 class Candidates(Protocol):
     """Whoever finds the kept pages near a fingerprint."""
 
-    def near(self, fingerprint: Fingerprint) -> list[int]:
-        """Return the sequences of all entries within the rule's radius in any channel, ascending."""
+    def together(self, announced: Announced) -> AbstractContextManager[None]:
+        """Inside, the announced pages are asked for in their order, and no others."""
+        ...
+
+    def near(self, sequence: int, fingerprint: Fingerprint) -> list[int]:
+        """Return the sequences of all entries within the rule's radius of the page at `sequence`, ascending."""
         ...
 
     def add(self, entry: Entry) -> None:
@@ -41,9 +56,25 @@ class LocalCandidates:
             if radius is not None:
                 self._indexes[channel] = BlockIndex(radius, shards=shards)
                 self._indexes[channel].insert_many(*restored.indexed(channel))
+        self._batch: _Batch | None = None
 
-    def near(self, fingerprint: Fingerprint) -> list[int]:
-        """Return the sequences of all entries within the rule's radius in any channel, ascending."""
+    @contextmanager
+    def together(self, announced: Announced) -> Iterator[None]:
+        """Inside, the announced pages are asked for in their order, and no others."""
+        self._batch = _Batch(self._indexes, announced)
+        try:
+            yield
+        finally:
+            fresh, self._batch = self._batch.fresh, None
+            for channel, index in self._indexes.items():
+                added = [(at, value) for at, entry in fresh.items() if (value := entry.channel(channel)) is not None]
+                sequences, values = zip(*added, strict=True) if added else ((), ())
+                index.insert_many(np.array(sequences, np.int64), np.array(values, np.uint64))
+
+    def near(self, sequence: int, fingerprint: Fingerprint) -> list[int]:
+        """Return the sequences of all entries within the rule's radius of the page at `sequence`, ascending."""
+        if self._batch is not None:
+            return self._batch.near(sequence)
         near: set[int] = set()
         for channel, index in self._indexes.items():
             value = getattr(fingerprint, channel)
@@ -53,11 +84,18 @@ class LocalCandidates:
 
     def add(self, entry: Entry) -> None:
         """Insert what `entry` has into the indexes; one too short to be judged has nothing there."""
+        if self._batch is not None and entry.indexed:
+            self._batch.fresh[entry.sequence] = entry
+            return
         for index, value in self._values(entry):
             index.insert(entry.sequence, value)
 
     def remove(self, entry: Entry) -> None:
         """Take `entry` out of the indexes."""
+        if self._batch is not None:
+            self._batch.gone.add(entry.sequence)
+            if self._batch.fresh.pop(entry.sequence, None) is not None:
+                return
         for index, value in self._values(entry):
             index.remove(entry.sequence, value)
 
@@ -66,3 +104,39 @@ class LocalCandidates:
             return []
         values = ((index, entry.channel(channel)) for channel, index in self._indexes.items())
         return [(index, value) for index, value in values if value is not None]
+
+
+class _Batch:
+    """Announced pages: what stood near each at the beginning, and which of them are near each other.
+
+    fresh: entries that came since the beginning, by sequence; gone: sequences that left.
+    """
+
+    def __init__(self, indexes: dict[str, BlockIndex], announced: Announced) -> None:
+        self.fresh: dict[int, Entry] = {}
+        self.gone: set[int] = set()
+        self._before: dict[int, set[int]] = {}
+        self._among: dict[int, set[int]] = {}
+        for channel, index in indexes.items():
+            pages = [(at, value) for at, one in announced if (value := getattr(one, channel)) is not None]
+            if pages:
+                sequences = np.array([at for at, _ in pages], np.int64)
+                values = np.array([value for _, value in pages], np.uint64)
+                self._look_back(index, sequences, values)
+                self._look_around(index.radius, sequences, values)
+
+    def near(self, sequence: int) -> list[int]:
+        """Return the entries near an announced page that are there now, ascending."""
+        before = self._before.get(sequence, set()) - self.gone
+        return sorted(before | {at for at in self._among.get(sequence, ()) if at in self.fresh})
+
+    def _look_back(self, index: BlockIndex, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
+        found = index.probe_many(values)
+        for place in np.flatnonzero(np.diff(found.offsets)).tolist():
+            entries = found.sequences[found.offsets[place] : found.offsets[place + 1]]
+            self._before.setdefault(int(sequences[place]), set()).update(entries.tolist())
+
+    def _look_around(self, radius: int, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
+        close = np.tril(np.bitwise_count(values[:, None] ^ values[None, :]) <= radius, -1)
+        for later, earlier in np.argwhere(close).tolist():
+            self._among.setdefault(int(sequences[later]), set()).add(int(sequences[earlier]))

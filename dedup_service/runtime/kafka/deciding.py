@@ -151,8 +151,8 @@ class DecideStep:
         with self._timed("read_log"):
             records = self._log.poll(timeout_s, self._settings.log_records)
         with self._timed("decide"):
-            for record in records:
-                outcome = self._replica.apply(record.offset, decode(record.value))
+            read = [(record.offset, decode(record.value or b"")) for record in records]
+            for outcome in self._replica.apply_many(read):
                 if outcome is not None:
                     self._outcomes.add(outcome)
         if records:

@@ -149,13 +149,12 @@ class _Run:
         return Restored(self._replica, self._outcomes, log.position, self._tail)
 
     def _apply(self, records: list[Any]) -> None:
-        apply, add = self._replica.apply, self._outcomes.add
-        for record in records:
-            outcome = apply(record.offset, decode(record.value or b""))
-            if outcome is not None:
-                add(outcome)
         if not records:
             return
+        read = [(record.offset, decode(record.value or b"")) for record in records]
+        for outcome in self._replica.apply_many(read):
+            if outcome is not None:
+                self._outcomes.add(outcome)
         self._tail = tail_of(records[-1].value)
         if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
