@@ -47,11 +47,12 @@ class RestoreFact:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that was survived. kind: a short name to count by (`transaction_lost`, `expired`, …)."""
+    """Something that was survived. kind: a short name to count by (`transaction_lost`, `expired`, …). count: of them."""
 
     step: str
     kind: str
     text: str
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
