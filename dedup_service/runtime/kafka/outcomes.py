@@ -72,6 +72,11 @@ class Outcomes:
     def __len__(self) -> int:
         return self._size
 
+    @property
+    def partitions(self) -> frozenset[tuple[str, int]]:
+        """The partitions (topic, number) for which outcomes wait."""
+        return frozenset(key for key, waiting in self._waiting.items() if waiting)
+
     def is_written(self, source: Source) -> bool:
         """Whether the outputs of an input record are known to be written."""
         return source.offset < self.written.get((source.topic, source.partition), 0)
