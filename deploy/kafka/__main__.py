@@ -23,7 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run as a command; returns the exit code, COMMAND's own where there is one."""
     chosen = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, _interrupt)
+    named = os.environ.get(_ENVIRONMENT)
     try:
+        if named and chosen.command:
+            return _run(chosen.command, named)
         with Cluster(brokers=chosen.brokers) as cluster:
             if chosen.command:
                 return _run(chosen.command, cluster.bootstrap)

