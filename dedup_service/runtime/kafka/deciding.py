@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from dedup_service.runtime.kafka.client import Connection, GroupReader, LogReader, Message, TopicPartition, Transactions
 from dedup_service.runtime.kafka.contents import Contents, Ready
-from dedup_service.runtime.kafka.errors import TransactionLostError
+from dedup_service.runtime.kafka.errors import BrokerError, TransactionLostError
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.local_state import LocalState
 from dedup_service.runtime.kafka.outputs import outputs_of
@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 _PAUSE_S = 0.05  # the longest an idle turn waits for either topic
 _REFRESH_S = 5.0
 _STATS_S = 1.0
-_LONGEST_BACK_OFF_S = 5.0
+_LONGEST_BACK_OFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +96,7 @@ class DecideStep:
         )
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._failures = 0
+        self._astray = False
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
 
@@ -110,7 +111,7 @@ class DecideStep:
         try:
             self._transactions.open(stop)
             while not stop.is_set():
-                self.turn()
+                self.turn(stop)
             self._drain(drain_s)
             self._take_snapshot()
         finally:
@@ -120,19 +121,21 @@ class DecideStep:
         deadline = time.monotonic() + drain_s
         end = self._log.end() if drain_s else 0
         while time.monotonic() < deadline and (self._log.position < end or self._owes()):
-            self.turn()
+            self.turn(threading.Event())
 
     def _owes(self) -> bool:
         """Whether outcomes of our own partitions wait to be written."""
         mine = self._reader.assigned
         return any(TopicPartition(*key) in mine for key in self._outcomes.partitions)
 
-    def turn(self) -> int:
-        """Read on, decide, write, look after the state; return how many records were written."""
+    def turn(self, stop: threading.Event) -> int:
+        """Read on, decide, write, look after the state; return how many records were written. `stop` ends a pause."""
         self.ticked_at = time.monotonic()
-        idle = not self._read_log(0.0) and not self._read_pages(0.0)
-        written = self._write()
-        if idle and not written:
+        if self._astray and not self._rewound(stop):
+            return 0
+        applied, read = self._read_log(0.0), self._read_pages(0.0)
+        written = self._write(stop)
+        if not applied and not read and not written:
             self._wait()
         self._look_after_state()
         return written
@@ -171,7 +174,7 @@ class DecideStep:
         self._contents.put(records)
         return len(records)
 
-    def _write(self) -> int:
+    def _write(self, stop: threading.Event) -> int:
         """Write the outputs of all pages whose outcome is known, in one transaction; return how many pages."""
         ready = self._contents.ready(self._outcomes, self._settings.batch_records, self._settings.batch_bytes)
         if not ready:
@@ -184,7 +187,7 @@ class DecideStep:
             with self._timed("commit"):
                 self._transactions.commit(messages, offsets, self._reader.group_metadata())
         except TransactionLostError as error:
-            self._start_again(error)
+            self._lose("transaction_lost", error, stop)
             return 0
         self._failures = 0
         self._contents.done(ready)
@@ -202,12 +205,25 @@ class DecideStep:
         value = stats_value(self._replica, self._local.instance, self._lag())
         yield Message(self._topics.stats, value, STATS_KEY, stats_headers(self._replica.sequence, self._topics.stats))
 
-    def _start_again(self, error: TransactionLostError) -> None:
-        """Drop what is in hand, wait a little, and read on from the committed offsets."""
+    def _lose(self, kind: str, error: BrokerError, stop: threading.Event) -> None:
+        """Count everything in hand as not read, and wait a little: the next turn begins from the committed offsets."""
+        self._astray = True
         self._failures += 1
-        self._observer.problem(Problem("decide", "transaction_lost", str(error)))
-        time.sleep(random.uniform(0.5, 1) * min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures))  # noqa: S311 - jitter
-        self._assigned(self._reader.rewind())
+        self._observer.problem(Problem("decide", kind, str(error)))
+        longest = min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures)
+        stop.wait(random.uniform(0.5, 1) * longest)  # noqa: S311 - jitter
+
+    def _rewound(self, stop: threading.Event) -> bool:
+        """Go back to the committed offsets; until that has worked, nothing is read, or pages would be left out."""
+        try:
+            self._assigned(self._reader.rewind())
+        except BrokerError as error:
+            if not error.retryable:
+                raise
+            self._lose("rewind_failed", error, stop)
+        else:
+            self._astray = False
+        return not self._astray
 
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         """Begin with partitions at their committed positions; nothing known to be written is written again."""

@@ -19,17 +19,17 @@ from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client import Connection, LogReader, Transactions
 from dedup_service.runtime.kafka.committed import committed_offsets
 from dedup_service.runtime.kafka.deciding import DecideSettings, DecideStep
-from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, StepStatus
+from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, ServiceStatus
 from dedup_service.runtime.kafka.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.local_state import LocalState
 from dedup_service.runtime.kafka.poison import PoisonLimit
 from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
 from dedup_service.runtime.kafka.restoring import restore
-from dedup_service.runtime.kafka.topics import Topics, require_topics
+from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings", "ServiceStatus"]
+__all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -67,20 +67,6 @@ class ServiceSettings:
     snapshot_every: int = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceStatus:
-    """restore: how far it has come, None before it began or where the service does not decide. steps: that run."""
-
-    restore: RestoreFact | None
-    steps: tuple[StepStatus, ...]
-    expected: int
-
-    @property
-    def ready(self) -> bool:
-        """Whether every step runs and takes part in its group."""
-        return len(self.steps) == self.expected and all(step.restored for step in self.steps)
-
-
 Step = FingerprintStep | DecideStep
 
 
@@ -104,7 +90,7 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain and return. Raises what ended a step."""
         settings = self._settings
-        require_topics(settings.connection, self._topics)
+        require_log(settings.connection, self._topics)
         wanted = Wanted(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
