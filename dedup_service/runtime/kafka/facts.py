@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["BatchFact", "Observer", "Observers", "Problem", "RestoreFact", "StepStatus"]
+__all__ = ["BatchFact", "Observer", "Observers", "Problem", "RestoreFact", "ServiceStatus", "StepStatus"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class RestoreFact:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that was survived. kind: a short name to count by (`transaction_lost`, `expired`, …). count: of them."""
+    """What was survived. kind: a short name to count by (`transaction_lost`, `expired`, …). count: how many of them."""
 
     step: str
     kind: str
@@ -63,6 +63,20 @@ class StepStatus:
     ticked_at: float
     assigned: tuple[int, ...] = ()
     restored: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceStatus:
+    """restore: how far it has come, None before it began or where the service does not decide. steps: that run."""
+
+    restore: RestoreFact | None
+    steps: tuple[StepStatus, ...]
+    expected: int
+
+    @property
+    def ready(self) -> bool:
+        """Whether every step runs and takes part in its group."""
+        return len(self.steps) == self.expected and all(step.restored for step in self.steps)
 
 
 class Observer(Protocol):
