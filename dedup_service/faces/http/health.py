@@ -1,0 +1,90 @@
+"""Whether a service lives and whether it is ready, from the facts it tells and the clock.
+
+It lives while its steps take turns (while it restores: while that goes on); one that stands still for longer than the
+limit is stuck, and whoever watches should start it anew. It is ready once its state is restored and each step has
+partitions of `pages`, so that pages go through it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact, ServiceStatus
+
+__all__ = ["LIVE_LIMIT_S", "Answer", "Health"]
+
+LIVE_LIMIT_S = 120.0
+"""Longer than any single turn: a transaction that is given up, a page at its time limit, tried twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said: whether it is so, and in one line why not."""
+
+    good: bool
+    text: str
+
+
+class Health:
+    """Judges `status()` at the time it is asked; also an observer, since a restore shows life by its facts.
+
+    clock: monotonic seconds, the clock of `StepStatus.ticked_at`.
+    """
+
+    def __init__(
+        self,
+        status: Callable[[], ServiceStatus],
+        *,
+        limit_s: float = LIVE_LIMIT_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._status = status
+        self._limit_s = limit_s
+        self._clock = clock
+        self._sign_of_life = clock()
+        self._stopping = False
+
+    def live(self) -> Answer:
+        """Whether every part took a turn within the limit."""
+        status, now = self._status(), self._clock()
+        signs = {step.step: max(step.ticked_at, self._sign_of_life) for step in status.steps}
+        if not status.steps:
+            signs["restore" if status.restore else "start"] = self._sign_of_life
+        for name, at in signs.items():
+            if now - at > self._limit_s:
+                return Answer(False, f"{name} has stood still for {now - at:.0f} s, the limit is {self._limit_s:g} s")
+        return Answer(True, "live")
+
+    def ready(self) -> Answer:
+        """Whether pages go through."""
+        status = self._status()
+        if self._stopping:
+            return Answer(False, "stopping")
+        if not status.ready:
+            return Answer(False, _unrestored(status))
+        waiting = [step.step for step in status.steps if not step.assigned]
+        if waiting:
+            return Answer(False, f"{' and '.join(waiting)}: no partitions of pages are assigned")
+        return Answer(True, "ready")
+
+    def stopping(self) -> None:
+        """From now on the service drains: no longer ready."""
+        self._stopping = True
+
+    def batch(self, fact: BatchFact) -> None:
+        """Steps show life by their turns."""
+
+    def restore(self, fact: RestoreFact) -> None:  # noqa: ARG002 - an observer's signature
+        """A restore that goes on is alive."""
+        self._sign_of_life = self._clock()
+
+    def problem(self, fact: Problem) -> None:
+        """What was survived is no sign of anything."""
+
+
+def _unrestored(status: ServiceStatus) -> str:
+    if status.restore is None:
+        return "starting"
+    if status.restore.done:
+        return "restored, starting"
+    return f"restoring: {status.restore.records:,} of {status.restore.total:,} records"

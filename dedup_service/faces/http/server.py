@@ -1,0 +1,48 @@
+"""The server in a thread beside the service: it answers while the steps work, and also while they are stuck."""
+
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from dedup_service.faces.http.address import Address, listen
+
+__all__ = ["HttpServer"]
+
+LAST_ANSWERS_S = 1
+
+
+class HttpServer:
+    """Serves `app` on `address` while entered. ConfigurationError where nothing can listen there."""
+
+    def __init__(self, app: ASGIApp, address: Address) -> None:
+        self._listening: socket.socket = listen(address)
+        self.address = Address(address.host, self._listening.getsockname()[1])
+        config = uvicorn.Config(
+            app,
+            access_log=False,
+            log_config=None,  # logging is the program's to configure
+            loop="asyncio",
+            http="h11",
+            ws="none",
+            timeout_graceful_shutdown=LAST_ANSWERS_S,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._run, name="twinsieve-http", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+        self._listening.close()
+
+    def _run(self) -> None:
+        self._server.run(sockets=[self._listening])
