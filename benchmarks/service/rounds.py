@@ -34,6 +34,7 @@ PARTITIONS = 6
 SESSION_S = 2.5
 TRANSACTION_S = 5.0
 PATIENCE_S = 120.0
+MOST_CRASHES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,12 +164,13 @@ class _Round:
         expected = _end_of(self._cluster.bootstrap, self._topics.pages)
         tail = Tail(self._cluster.bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
-        while answered < expected and time.monotonic() < deadline:
+        while answered < expected and time.monotonic() < deadline and len(world.fleet.crashes) < MOST_CRASHES:
             answered += sum(1 for _ in tail.poll())
         tail.close()
         self._tell(f"{answered} answers of {expected}")
         if answered < expected:
-            self._result.complaints.append(f"stood still: {answered} answers of {expected} after {PATIENCE_S:g} s")
+            crashes = len(world.fleet.crashes)
+            self._result.complaints.append(f"stood still: {answered} answers of {expected}, {crashes} crashes")
             for service in world.fleet.services:
                 service.dump_threads()
 
