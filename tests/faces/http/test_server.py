@@ -70,5 +70,5 @@ def test_a_port_that_is_taken(server: HttpServer) -> None:
 @pytest.mark.parametrize("text", ["", "http", "127.0.0.1:", ":80", "::1:80", "localhost:70000", "1.2.3.4"])
 def test_what_is_no_address(text: str) -> None:
     """Refused with what to give instead."""
-    with pytest.raises(ConfigurationError, match="(PORT|brackets)"):
+    with pytest.raises(ConfigurationError, match=r"(PORT|brackets)"):
         Address.parse(text)

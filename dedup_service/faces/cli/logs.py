@@ -1,0 +1,125 @@
+"""Log lines of a service: one event a line, as text for people or JSON for machines, on stderr.
+
+The standard library's logging with a formatter of our own: the client library and our modules log through it already,
+and a structlog or a JSON formatter from outside would have to be put behind the same handler to get their lines.
+
+    2026-11-21T16:00:00.123Z INFO  batches step=decide records=4200 unique=3991
+    {"at": "2026-11-21T16:00:00.123Z", "level": "info", "logger": "…", "event": "batches", "step": "decide", …}
+
+Facts go into `extra={"facts": {…}}`. The Kafka client repeats itself while a broker is away; each of its complaints is
+written once a minute, with how often it came in between.
+"""
+
+import logging
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+import click
+import msgspec
+
+__all__ = ["LOG_OPTIONS", "QuietClient", "configure_logging"]
+
+LEVELS = ("debug", "info", "warning", "error")
+CLIENT = "kafka"
+REPEAT_S = 60.0
+REMEMBERED = 500
+"""Complaints of the client told apart; it has far fewer, unless somebody formats them before they are logged."""
+
+LOG_OPTIONS = (
+    click.option(
+        "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Least that counts."
+    ),
+    click.option(
+        "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of a line."
+    ),
+)
+
+
+def configure_logging(level: str, log_format: str, stream: TextIO | None = None) -> None:
+    """Have every logger of the process write to `stream` (stderr) in this format, from `level` on."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
+    handler.addFilter(QuietClient())
+    root = logging.getLogger()
+    for earlier in root.handlers[:]:
+        root.removeHandler(earlier)
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    logging.getLogger(CLIENT).setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+    logging.captureWarnings(capture=True)
+
+
+class TextLines(logging.Formatter):
+    """Time, level, event, `name=value`; an error's trace on the lines after."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of `record`."""
+        facts = "".join(f" {name}={_plain(value)}" for name, value in _facts(record).items())
+        source = "" if record.name.startswith("dedup_service") else f"{record.name}: "
+        line = f"{_time(record)} {record.levelname:<7} {source}{_one_line(record.getMessage())}{facts}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class JsonLines(logging.Formatter):
+    """One object a line; an error's trace is a string in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line of `record`."""
+        line: dict[str, Any] = {
+            "at": _time(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "event": record.getMessage(),
+            **_facts(record),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(line, enc_hook=str).decode()
+
+
+class QuietClient(logging.Filter):
+    """Let each complaint of the client library through once a minute, and say how many were left out."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self._clock = clock
+        self._told: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether `record` is written; one that is may get `suppressed` among its facts."""
+        if record.name.split(".")[0] != CLIENT or record.levelno < logging.WARNING:
+            return True
+        key, now = (record.name, str(record.msg)), self._clock()
+        told_at, left_out = self._told.get(key, (-REPEAT_S, 0))
+        if now - told_at < REPEAT_S:
+            self._told[key] = told_at, left_out + 1
+            return False
+        if len(self._told) >= REMEMBERED:
+            self._told.clear()
+        self._told[key] = now, 0
+        if left_out:
+            record.facts = {"suppressed": left_out}
+        return True
+
+
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
+    return getattr(record, "facts", {})
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())
+
+
+def _plain(value: Any) -> str:
+    """A value that a reader can tell from the next name."""
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    text = str(value)
+    return text if text and not any(c in text for c in ' ="\n') else msgspec.json.encode(text).decode()
