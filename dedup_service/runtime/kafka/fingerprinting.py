@@ -129,8 +129,8 @@ class FingerprintStep:
         self._pause(self._in_hand.full(self._reader.assigned))
         with self._timed("poll"):
             records = self._reader.poll(_BUSY_S if self._in_hand.records else _IDLE_S, self._settings.batch_records)
-        self._in_hand.put(records)
         self.assigned = self._reader.assigned
+        self._in_hand.put(record for record in records if (record.topic, record.partition) in self.assigned)
         if self._reader.expired > self._expired:
             count, self._expired = self._reader.expired - self._expired, self._reader.expired
             text = f"{count} records of {self._topics.pages} were deleted before they were read: keep them for longer"

@@ -5,8 +5,8 @@
 but for what the log does not keep of a page: its text, its metadata in clear, and of a long title all but the
 beginning. A message is well below a kilobyte for an ordinary page, and below 400 KB for any.
 
-Unknown fields are ignored, but for those of a rule; a newer version or an unknown kind is refused with StateError, since going on without
-understanding a record could change every later verdict.
+Unknown fields are ignored, but for those of a rule; a newer version or an unknown kind is refused with StateError,
+since going on without understanding a record could change every later verdict.
 Cost of a page: see docs/topics.md, "fingerprints".
 """
 

@@ -1,0 +1,274 @@
+"""The fingerprinting step on a real broker: every record of `pages` is in the log once, whatever happens meanwhile."""
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions, append
+from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
+from dedup_service.runtime.kafka.fingerprinting import FingerprintSettings, FingerprintStep
+from dedup_service.runtime.kafka.in_hand import InHandLimits
+from dedup_service.runtime.kafka.poison import PoisonLimit, PoisonRateError
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from dedup_service.runtime.kafka.wire.keys import page_key
+from dedup_service.runtime.kafka.wire.log_record import decode
+from dedup_service.runtime.preparation import Preparer
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from tests.integration.conftest import PARTITIONS, Broker
+
+pytestmark = pytest.mark.slow
+
+LIMIT_S = 90.0
+SPACE = SpaceOptions()
+
+
+@dataclass
+class Seen:
+    """An observer that remembers."""
+
+    batches: list[BatchFact] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def batch(self, fact: BatchFact) -> None:
+        self.batches.append(fact)
+
+    def restore(self, fact: RestoreFact) -> None:
+        raise AssertionError(fact)
+
+    def problem(self, fact: Problem) -> None:
+        self.problems.append(fact)
+
+
+class Running:
+    """A step in a thread of its own."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topics: Topics,
+        preparer: Preparer,
+        *,
+        instance: str = "one",
+        poison: PoisonLimit | None = None,
+        settings: FingerprintSettings | None = None,
+    ) -> None:
+        self.seen = Seen()
+        self.error: BaseException | None = None
+        self.stop = threading.Event()
+        group = f"{topics.prefix}group"
+        self.transactional_id = f"{group}.fingerprint.{instance}"
+        self.step = FingerprintStep(
+            connection,
+            topics,
+            group,
+            instance,
+            build_fingerprinter(SPACE).space_id,
+            preparer,
+            Transactions(connection, self.transactional_id),
+            poison or PoisonLimit(),
+            self.seen,
+            settings=settings,
+        )
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.step.run(self.stop, drain_s=30)
+        except BaseException as error:
+            self.error = error
+
+    def end(self) -> None:
+        """Stop it, and see that it ended well."""
+        self.stop.set()
+        self.thread.join(LIMIT_S)
+        assert not self.thread.is_alive()
+        if self.error is not None:
+            raise self.error
+
+    @property
+    def records(self) -> int:
+        """How many it has committed."""
+        return sum(fact.records for fact in self.seen.batches)
+
+
+@pytest.fixture(scope="module")
+def inline() -> Iterator[Preparer]:
+    """Pages are prepared in the step's own thread."""
+    with Preparer(SPACE) as preparer:
+        yield preparer
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Preparer]:
+    """Pages are prepared by two processes."""
+    with Preparer(SPACE, 2) as preparer:
+        yield preparer
+
+
+def page(number: int) -> Message:
+    """A page with a text of its own, as a crawler publishes it."""
+    url = f"https://a.example/{number}"
+    text = " ".join(f"word{number}x{position}" for position in range(60))
+    return Message("pages", json.dumps({"url": url, "text": text}).encode(), page_key(url))
+
+
+def publish(connection: Connection, topics: Topics, messages: list[Message]) -> None:
+    """Append to `pages`, whose partitions the keys choose."""
+    append(connection, topics.pages, messages)
+
+
+def eventually(done: Callable[[], bool], running: Running | None = None) -> None:
+    """Return once `done()`; fail where it takes too long or the step has failed."""
+    deadline = time.monotonic() + LIMIT_S
+    while not done():
+        assert time.monotonic() < deadline, "not in time"
+        if running is not None and running.error is not None:
+            raise running.error
+        time.sleep(0.02)
+
+
+def log_of(connection: Connection, topics: Topics) -> list[LogRecord]:
+    """What the log holds, read-committed."""
+    reader = LogReader(connection, topics.fingerprints)
+    try:
+        end, found = reader.end(), []
+        reader.seek(0)
+        while reader.position < end:
+            found += [decode(record.value) for record in reader.poll(1.0, 500)]
+        return found
+    finally:
+        reader.close()
+
+
+def sources_of(log: list[LogRecord]) -> Counter[Source]:
+    """How often each input record is in the log."""
+    return Counter(record.source for record in log if isinstance(record, PageRecord | RejectedRecord))
+
+
+def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers: Preparer) -> None:
+    """Pages as pages, the rest as rejected, each with the place it came from; and its offset is committed with it."""
+    bad = [
+        Message("pages", b"hello", b"k", (("trace", b"1"),)),
+        Message("pages", None, b"k"),
+        Message("pages", b'{"text": "x"}'),
+    ]
+    publish(broker.connection, topics, [*map(page, range(300)), *bad, *map(page, range(300, 400))])
+    running = Running(broker.connection, topics, workers)
+    eventually(lambda: running.records == 403, running)
+    running.end()
+    log = log_of(broker.connection, topics)
+    assert set(sources_of(log).values()) == {1}
+    found = [record for record in log if isinstance(record, PageRecord)]
+    assert {record.prepared.page.url for record in found} == {f"https://a.example/{number}" for number in range(400)}
+    assert {record.space_id for record in found} == {build_fingerprinter(SPACE).space_id}
+    assert sorted(record.problem[:17] for record in log if isinstance(record, RejectedRecord)) == [
+        "not a page in JSO",
+        "not a page in JSO",
+        "the value is null",
+    ]
+    for partition in range(PARTITIONS):
+        offsets = [record.source.offset for record in found if record.source.partition == partition]
+        assert offsets == sorted(offsets)
+    assert sum(fact.rejected for fact in running.seen.batches) == 3
+    again = Running(broker.connection, topics, workers)
+    publish(broker.connection, topics, [page(400)])
+    eventually(lambda: again.records == 1, again)
+    again.end()
+    assert len(log_of(broker.connection, topics)) == 404
+
+
+def test_a_stop_commits_what_is_begun_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
+    """Stopped in the middle and started again, nothing is missing and nothing is there twice."""
+    publish(broker.connection, topics, list(map(page, range(1500))))
+    first = Running(broker.connection, topics, workers)
+    eventually(lambda: first.records > 0, first)
+    first.end()
+    assert first.records < 1500
+    second = Running(broker.connection, topics, workers)
+    eventually(lambda: first.records + second.records >= 1500, second)
+    second.end()
+    counts = sources_of(log_of(broker.connection, topics))
+    assert (len(counts), set(counts.values())) == (1500, {1})
+
+
+def test_a_member_that_joins_and_one_that_goes_lose_nothing(broker: Broker, topics: Topics, inline: Preparer) -> None:
+    """What a process has in hand of a partition that goes to another one is dropped, and read again over there."""
+    small = FingerprintSettings(batch_records=20)
+    first = Running(broker.connection, topics, inline, settings=small)
+    publish(broker.connection, topics, list(map(page, range(500))))
+    eventually(lambda: first.records > 0, first)
+    second = Running(broker.connection, topics, inline, instance="two", settings=small)
+    publish(broker.connection, topics, list(map(page, range(500, 1500))))
+    eventually(lambda: len(second.step.assigned) == PARTITIONS // 2, second)
+    publish(broker.connection, topics, list(map(page, range(1500, 2000))))
+    eventually(lambda: second.records > 0, second)
+    first.end()
+    eventually(lambda: first.records + second.records >= 2000, second)
+    second.end()
+    counts = sources_of(log_of(broker.connection, topics))
+    assert (len(counts), set(counts.values())) == (2000, {1})
+
+
+def test_a_lost_transaction_is_done_again(broker: Broker, topics: Topics, inline: Preparer) -> None:
+    """Whoever takes the transactional id breaks a transaction off; the step drops what it has in hand and goes back."""
+    running = Running(broker.connection, topics, inline, settings=FingerprintSettings(batch_records=20))
+    publish(broker.connection, topics, list(map(page, range(500))))
+    for _ in range(2):
+        at = running.records
+        eventually(lambda at=at: running.records > at, running)  # type: ignore[misc]
+        thief = Transactions(broker.connection, running.transactional_id)
+        thief.open()
+        thief.close()
+        publish(broker.connection, topics, list(map(page, range(500))))
+    eventually(lambda: running.records >= 1500, running)
+    running.end()
+    assert {problem.kind for problem in running.seen.problems} == {"transaction_lost"}
+    counts = sources_of(log_of(broker.connection, topics))
+    assert (len(counts), set(counts.values())) == (1500, {1})
+
+
+def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inline: Preparer) -> None:
+    """Before the batch is committed that would go over the ceiling, with the place of a bad record to look at."""
+    limit = PoisonLimit(share=0.2, window=100, least=20)
+    one_by_one = FingerprintSettings(batch_records=5, in_hand=InHandLimits(chunk_records=5))
+    publish(broker.connection, topics, [Message("pages", b"hello", b"one partition")] * 200)
+    running = Running(broker.connection, topics, inline, poison=limit, settings=one_by_one)
+    eventually(lambda: running.error is not None)
+    with pytest.raises(PoisonRateError, match=rf"20 of the last 20 .*{topics.pages}, partition \d, offset 19: not a"):
+        running.end()
+    assert len(log_of(broker.connection, topics)) == 15
+
+
+def test_back_pressure_bounds_what_is_in_hand(broker: Broker, topics: Topics, workers: Preparer) -> None:
+    """With room for few bytes, large pages come one after the other, and all of them come."""
+    tight = FingerprintSettings(in_hand=InHandLimits(records=20, bytes=200_000, chunk_bytes=50_000))
+    large = [Message("pages", b'{"url": "u:%d", "text": "%s"}' % (n, b"word " * 30_000), b"%d" % n) for n in range(40)]
+    publish(broker.connection, topics, large)
+    running = Running(broker.connection, topics, workers, settings=tight)
+    eventually(lambda: running.records == 40, running)
+    running.end()
+    assert len(sources_of(log_of(broker.connection, topics))) == 40
+
+
+def test_a_broker_that_dies_and_comes_back_costs_nothing(own_cluster: Callable[..., object], inline: Preparer) -> None:
+    """SIGKILL in the middle: what was under way is done again, once."""
+    cluster = own_cluster(brokers=1)
+    connection, topics = Connection(cluster.bootstrap), Topics("t.")  # type: ignore[attr-defined]
+    create(connection, topics, Layout(partitions=PARTITIONS))
+    publish(connection, topics, list(map(page, range(1000))))
+    running = Running(connection, topics, inline, settings=FingerprintSettings(batch_records=20))
+    eventually(lambda: running.records > 0, running)
+    cluster.kill(0)  # type: ignore[attr-defined]
+    cluster.start(0)  # type: ignore[attr-defined]
+    publish(connection, topics, list(map(page, range(1000, 1200))))
+    eventually(lambda: len(sources_of(log_of(connection, topics))) == 1200, running)
+    running.end()
+    counts = sources_of(log_of(connection, topics))
+    assert (len(counts), set(counts.values())) == (1200, {1})
