@@ -1,35 +1,46 @@
 """What a crawl did, in numbers: read from Scrapy's stats, told as a table or as one line of JSON, on stderr."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dedup_service.core.verdict import VerdictKind
 
-__all__ = ["STEPS", "print_report", "summary_of"]
+__all__ = ["PUBLISHING_STEPS", "STEPS", "print_report", "published_of", "summary_of"]
 
 STEPS = ("queue", "preparation", "decision")
 """What a page waits for: a free place, a worker (extraction, segmentation, fingerprint), its verdict."""
 
+PUBLISHING_STEPS = ("queue", "preparation", "place", "acknowledgement")
+"""What a page waits for that is published: a worker, which extracts it, room among those on their way, the broker."""
+
 
 def summary_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the numbers of a crawl as plain values."""
-    pages = stats.get("neardup/page_count", 0)
+    """Return the numbers of a crawl that judged its pages, as plain values."""
     return {
-        "pages": pages,
+        "pages": stats.get("neardup/page_count", 0),
         "verdicts": {kind.value: stats.get(f"neardup/verdict_count/{kind.value}", 0) for kind in VerdictKind},
         "kept": stats.get("item_scraped_count", 0),
         "items_dropped": stats.get("neardup/item_dropped_count", 0),
-        "requests": stats.get("downloader/request_count", 0),
-        "responses": stats.get("downloader/response_count", 0),
-        "errors": _prefixed(stats, "neardup/error_count/"),
-        "download_errors": stats.get("downloader/exception_count", 0),
-        "seconds": round(seconds, 3),
-        "pages_per_second": round(pages / seconds, 2) if seconds else 0.0,
-        "seconds_by_step": {step: round(stats.get(f"neardup/seconds/{step}", 0.0), 3) for step in STEPS},
-        "finish_reason": stats.get("finish_reason"),
+        **_common(stats, seconds, "neardup/page_count", STEPS),
+    }
+
+
+def published_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """Return the numbers of a crawl that published its pages, as plain values.
+
+    pages: acknowledged by the brokers. retried: sent again. unpublished: given up, by reason.
+    """
+    return {
+        "pages": stats.get("neardup/published_count", 0),
+        "retried": stats.get("neardup/publish_retried_count", 0),
+        "unpublished": _prefixed(stats, "neardup/unpublished_count/"),
+        "items_passed": stats.get("neardup/item_passed_count", 0),
+        "most_pages_on_their_way": stats.get("neardup/publish_most_pages", 0),
+        "most_bytes_on_their_way": stats.get("neardup/publish_most_bytes", 0),
+        **_common(stats, seconds, "neardup/published_count", PUBLISHING_STEPS),
     }
 
 
@@ -37,29 +48,52 @@ def print_report(summary: Mapping[str, Any], *, as_json: bool) -> None:
     """Write the summary to stderr, where it cannot mix with a feed."""
     if as_json:
         sys.stderr.write(msgspec.json.encode(summary).decode() + "\n")
+    elif "verdicts" in summary:
+        title = f"{summary['pages']:,} pages judged"
+        rows = [*summary["verdicts"].items(), *_unread(summary)]
+        _print_table(summary, title, rows, f"kept {summary['kept']:,} items, dropped {summary['items_dropped']:,}")
     else:
-        _print_table(summary)
+        title = f"{summary['pages']:,} pages published"
+        rows = [("sent again", summary["retried"]), *_unread(summary)]
+        rows += [(f"not published: {reason}", count) for reason, count in summary["unpublished"].items()]
+        _print_table(summary, title, rows, f"at most {summary['most_pages_on_their_way']:,} pages on their way")
 
 
-def _print_table(summary: Mapping[str, Any]) -> None:
+def _common(stats: Mapping[str, Any], seconds: float, counted: str, steps: Sequence[str]) -> dict[str, Any]:
+    pages = stats.get(counted, 0)
+    return {
+        "requests": stats.get("downloader/request_count", 0),
+        "responses": stats.get("downloader/response_count", 0),
+        "errors": _prefixed(stats, "neardup/error_count/"),
+        "download_errors": stats.get("downloader/exception_count", 0),
+        "seconds": round(seconds, 3),
+        "pages_per_second": round(pages / seconds, 2) if seconds else 0.0,
+        "seconds_by_step": {step: round(stats.get(f"neardup/seconds/{step}", 0.0), 3) for step in steps},
+        "finish_reason": stats.get("finish_reason"),
+    }
+
+
+def _unread(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return [(f"passed on unread: {name}", count) for name, count in summary["errors"].items()]
+
+
+def _print_table(summary: Mapping[str, Any], title: str, rows: Iterable[tuple[str, int]], told: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
     pages = summary["pages"]
-    table = Table(title=f"{pages:,} pages judged", title_justify="left", show_header=False)
+    table = Table(title=title, title_justify="left", show_header=False)
     for column in ("what", "how many", "share"):
         table.add_column(column, justify="left" if column == "what" else "right")
-    for kind, count in summary["verdicts"].items():
-        table.add_row(kind, f"{count:,}", f"{count / pages:.1%}" if pages else "")
-    for name, count in summary["errors"].items():
-        table.add_row(f"passed on unjudged: {name}", f"{count:,}", "")
+    for name, count in rows:
+        table.add_row(name, f"{count:,}", f"{count / pages:.1%}" if pages else "")
     console = Console(stderr=True)
     console.print(table)
     total = sum(summary["seconds_by_step"].values()) or 1.0
     shares = ", ".join(f"{step} {spent / total:.0%}" for step, spent in summary["seconds_by_step"].items())
     console.print(
-        f"kept {summary['kept']:,} items, dropped {summary['items_dropped']:,}; {summary['responses']:,} responses in "
-        f"{summary['seconds']:.1f} s ({summary['pages_per_second']:.1f} pages/s); a page waited for: {shares}",
+        f"{told}; {summary['responses']:,} responses in {summary['seconds']:.1f} s "
+        f"({summary['pages_per_second']:.1f} pages/s); a page waited for: {shares}",
         highlight=False,
     )
 

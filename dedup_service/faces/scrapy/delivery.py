@@ -129,9 +129,7 @@ def _settle(sent: Future[Any], outcome: "asyncio.Future[None]") -> None:
 
 def _opened(settings: "KafkaSettings", topics: "Topics") -> "Publisher":
     from dedup_service.runtime.kafka.publisher import Publisher
-    from dedup_service.runtime.kafka.settings import Connection
     from dedup_service.runtime.kafka.topics import require_pages
 
-    connection = Connection(settings.bootstrap, settings.client)
-    require_pages(connection, topics)
-    return Publisher(connection, max_messages=settings.buffer_pages, max_bytes=settings.buffer_bytes)
+    require_pages(settings.connection, topics)
+    return Publisher(settings.connection, max_messages=settings.buffer_pages, max_bytes=settings.buffer_bytes)

@@ -4,15 +4,14 @@
 Invariant: a setting of one of the two ways beside the other is an error, not a setting without effect.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.faces.scrapy.setting_values import pairs, seconds, whole
+from dedup_service.runtime.kafka.settings import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scrapy.settings import BaseSettings
 
 __all__ = ["BOOTSTRAP", "KAFKA_NAMES", "KafkaSettings", "kafka_settings"]
@@ -40,14 +39,13 @@ CLOSE_TIMEOUT_S = 30.0
 class KafkaSettings:
     """Where pages are published to.
 
-    bootstrap: `host:port,…`. prefix: of the topics' names. client: options of the client, such as TLS and SASL.
+    connection: the brokers' addresses, and options of the client such as TLS and SASL. prefix: of the topics' names.
     buffer_bytes, buffer_pages: bounds of what is on its way and not acknowledged. close_timeout_s: how long a crawl
     that is being closed waits for acknowledgements.
     """
 
-    bootstrap: str
+    connection: Connection
     prefix: str = ""
-    client: "Mapping[str, str]" = field(default_factory=dict, repr=False)
     buffer_bytes: int = BUFFER_BYTES
     buffer_pages: int = BUFFER_PAGES
     close_timeout_s: float = CLOSE_TIMEOUT_S
@@ -60,10 +58,10 @@ def kafka_settings(settings: "BaseSettings") -> KafkaSettings | None:
         _refuse_alone(settings)
         return None
     _refuse_decisions(settings)
+    addresses = ",".join(map(str, bootstrap)) if isinstance(bootstrap, list | tuple) else str(bootstrap)
     return KafkaSettings(
-        bootstrap=",".join(bootstrap) if isinstance(bootstrap, list | tuple) else str(bootstrap),
+        connection=Connection(addresses, pairs(settings, "NEARDUP_KAFKA_CLIENT")),
         prefix=str(settings.get("NEARDUP_KAFKA_PREFIX") or ""),
-        client=pairs(settings, "NEARDUP_KAFKA_CLIENT"),
         buffer_bytes=whole(settings, "NEARDUP_KAFKA_BUFFER_BYTES", BUFFER_BYTES),
         buffer_pages=whole(settings, "NEARDUP_KAFKA_BUFFER_PAGES", BUFFER_PAGES),
         close_timeout_s=seconds(settings, "NEARDUP_KAFKA_CLOSE_TIMEOUT_S", CLOSE_TIMEOUT_S),
@@ -81,5 +79,5 @@ def _refuse_decisions(settings: "BaseSettings") -> None:
         if settings.get(name) is not None:
             raise ConfigurationError(
                 f"{BOOTSTRAP} leaves the verdicts to `twinsieve serve`, {name} is for verdicts in this process: "
-                f"remove {name} and give it to the service, or remove {BOOTSTRAP}"
+                f"remove {name} (the service has options of its own), or remove {BOOTSTRAP}"
             )

@@ -128,9 +128,9 @@ class Publishing:
         if stalled:
             pages, size_bytes = self._places.held + self._places.waiting, self._places.held_bytes
             text = "No page was acknowledged for %g s: %d pages (%d bytes) wait for %s, and the crawl waits with them"
-            logger.warning(text, STALLED_S, pages, size_bytes, self._settings.bootstrap)
+            logger.warning(text, STALLED_S, pages, size_bytes, self._settings.connection.bootstrap)
         else:
-            logger.warning("%s acknowledges pages again: the crawl goes on", self._settings.bootstrap)
+            logger.warning("%s acknowledges pages again: the crawl goes on", self._settings.connection.bootstrap)
 
     def _end(self, reason: UnpublishedError) -> None:
         if self._delivery.ended is None:

@@ -65,6 +65,7 @@ class NearDuplicateSettings:
     def from_settings(cls, settings: "BaseSettings") -> Self:
         """Read a project's settings; ConfigurationError names the setting, its value and what it may be."""
         _check_names(name for name in settings if str(name).startswith(PREFIX))
+        kafka = kafka_settings(settings)  # first: of two ways that exclude each other that is what has to be said
         processes = whole(settings, "NEARDUP_PROCESSES", default_processes())
         return cls(
             action=choice(settings, "NEARDUP_ACTION", Action, Action.FLAG),
@@ -83,7 +84,7 @@ class NearDuplicateSettings:
             concurrency=whole(settings, "NEARDUP_CONCURRENCY", 2 * processes),
             timeout_s=seconds(settings, "NEARDUP_TIMEOUT_S", TIMEOUT_S),
             keep_page=flag(settings, "NEARDUP_KEEP_PAGE"),
-            kafka=kafka_settings(settings),
+            kafka=kafka,
         )
 
 

@@ -5,7 +5,12 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
-from dedup_service.faces.scrapy import NearDuplicateDownloaderMiddleware, NearDuplicateSpiderMiddleware
+from dedup_service.faces.scrapy import (
+    KafkaPublisher,
+    NearDuplicateDownloaderMiddleware,
+    NearDuplicateSpiderMiddleware,
+    PageOfItemsMiddleware,
+)
 
 
 def switched_on(**values: object) -> Settings:
@@ -34,3 +39,19 @@ def test_a_project_may_switch_it_off() -> None:
     """NEARDUP_ENABLED = False leaves the project as it was."""
     with pytest.raises(NotConfigured):
         switched_on(NEARDUP_ENABLED=False)
+
+
+def test_with_a_broker_pages_are_published_after_all_other_pipelines() -> None:
+    """What a project's pipelines make of an item is what is published; no verdict is looked for."""
+    settings = switched_on(NEARDUP_KAFKA_BOOTSTRAP="a:9092", ITEM_PIPELINES={"scrapy.pipelines.images.ImagesPipeline": 900})
+    pipelines = settings["ITEM_PIPELINES"]
+    assert pipelines[KafkaPublisher] > max(order for name, order in pipelines.items() if name is not KafkaPublisher)
+    assert PageOfItemsMiddleware in settings["SPIDER_MIDDLEWARES"]
+    assert NearDuplicateSpiderMiddleware not in settings["SPIDER_MIDDLEWARES"]
+
+
+def test_without_a_broker_there_is_no_pipeline() -> None:
+    """A project that decides in its own process has nothing more in its way."""
+    settings = switched_on()
+    assert KafkaPublisher not in settings["ITEM_PIPELINES"]
+    assert PageOfItemsMiddleware not in settings["SPIDER_MIDDLEWARES"]

@@ -171,3 +171,28 @@ def test_a_state_in_use_keeps_the_crawl_from_starting(tmp_path: Path) -> None:
             Sieve(NEARDUP_STATE=str(tmp_path / "state"))
     finally:
         sieve.close()
+
+
+def test_a_crawl_that_publishes_extracts_and_judges_nothing() -> None:
+    """The page is left for the spider; there is no verdict, no flag and no state."""
+    sieve = Sieve(NEARDUP_KAFKA_BOOTSTRAP="a:9092", NEARDUP_KEEP_PAGE=True)
+    try:
+        response = sieve.give(page("ferry", FERRY))
+        assert response.meta["neardup_page"].title == STORIES["en-ferry"].title
+        assert ("neardup" in response.meta, response.flags, sieve.judged) == (False, [], [])
+        assert sieve.stat("page_count") == 1
+        assert "neardup_page" not in sieve.give(page("empty", b"")).meta
+    finally:
+        sieve.close()
+
+
+def test_a_crawl_that_publishes_documents_has_no_workers() -> None:
+    """Where no spider asks for the extracted page, the service extracts, and this process does nothing."""
+    sieve = Sieve(NEARDUP_KAFKA_BOOTSTRAP="a:9092")
+    try:
+        response = page("ferry", FERRY)
+        assert sieve.give(response) is response
+        assert ("neardup_page" in response.meta, sieve.stat("page_count")) == (False, None)
+        assert sieve.middleware._workers is None
+    finally:
+        sieve.close()
