@@ -1,14 +1,12 @@
 """One message after another to the broker, each until it is acknowledged: between the event loop and the client.
 
-The client (`runtime.kafka.Publisher`) has a thread of its own and answers with futures; here they are awaited, and
-what may pass is tried again. Sending twice is harmless: the service calls the second copy `unchanged`.
-Invariant: `send` returns when the broker has acknowledged the message, or raises Unpublished; once `end` was called
-nobody waits any more.
+The client (`runtime.kafka.publisher`) has threads of its own, tries again for as long as it takes, and answers with
+futures; here they are awaited.
+Invariant: `send` returns when the broker has acknowledged the message, or raises; once `end` was called nobody waits.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -20,17 +18,14 @@ if TYPE_CHECKING:
     from dedup_service.faces.scrapy.kafka_settings import KafkaSettings
     from dedup_service.runtime.kafka.messages import Message
     from dedup_service.runtime.kafka.publisher import Publisher
-    from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["Delivery", "UnpublishedError", "need_client"]
-
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 logger = logging.getLogger(__name__)
 
 
 class UnpublishedError(Exception):
-    """A page will not be published. reason: a name to count by: `too_large`, `refused`, `broker_away`."""
+    """A page will not be published. reason: a name to count by: `too_large`, `refused`, `broker_away`, `bug`."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -50,46 +45,44 @@ def need_client() -> None:
 
 
 class Delivery:
-    """Sends messages of one crawl. tried_again: called for each further try."""
+    """Sends the messages of one crawl."""
 
-    def __init__(self, settings: "KafkaSettings", tried_again: Callable[[], None]) -> None:
+    def __init__(self, settings: "KafkaSettings") -> None:
         self._settings = settings
-        self._tried_again = tried_again
         self._producer: Publisher | None = None
         self._waiting: set[asyncio.Future[None]] = set()
-        self._at_the_end = asyncio.Event()
         self.ended: UnpublishedError | None = None
 
-    async def open(self, topics: "Topics") -> None:
+    @property
+    def retried(self) -> int:
+        """How many times a message was sent again."""
+        return 0 if self._producer is None else self._producer.retried
+
+    async def open(self, topic: str) -> None:
         """Reach the brokers; what is wrong with address, TLS, password or topic is raised."""
-        self._producer = await asyncio.to_thread(_opened, self._settings, topics)
+        self._producer = await asyncio.to_thread(_opened, self._settings)
+        await asyncio.to_thread(self._producer.check_topic, topic)
 
     async def send(self, message: "Message") -> None:
-        """Send until it is acknowledged. UnpublishedError where it never will be, TwinsieveError where refused."""
+        """Send, and wait until it is acknowledged.
+
+        UnpublishedError where it never will be; TwinsieveError where the brokers would refuse any other as well.
+        """
         from dedup_service.runtime.kafka.errors import RecordTooLargeError
 
-        pause_s = FIRST_PAUSE_S
-        while self.ended is None:
-            try:
-                await self._acknowledged(message)
-            except RecordTooLargeError as error:
-                raise UnpublishedError("too_large", str(error)) from error
-            except TwinsieveError as error:
-                if not error.retryable:
-                    raise
-                self._tried_again()
-                logger.info("a page is sent again in %.1f s: %s", pause_s, error)
-            else:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._at_the_end.wait(), pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-        raise self.ended
+        try:
+            await self._acknowledged(message)
+        except RecordTooLargeError as error:
+            raise UnpublishedError("too_large", str(error)) from error
+        except (TwinsieveError, UnpublishedError):
+            raise
+        except Exception as error:  # of one message; what would fail for all of them is a TwinsieveError
+            logger.exception("a page could not be sent")
+            raise UnpublishedError("bug", repr(error)) from error
 
     def end(self, reason: UnpublishedError) -> None:
         """Send nothing more: everybody who waits gets `reason`."""
         self.ended = reason
-        self._at_the_end.set()
         for outcome in self._waiting:
             if not outcome.done():
                 outcome.set_exception(reason)
@@ -102,6 +95,8 @@ class Delivery:
     async def _acknowledged(self, message: "Message") -> None:
         """Hand the message to the client and wait; what the client raises, or how delivery ended meanwhile."""
         assert self._producer is not None
+        if self.ended is not None:
+            raise self.ended
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[None] = loop.create_future()
         self._waiting.add(outcome)
@@ -127,9 +122,7 @@ def _settle(sent: Future[Any], outcome: "asyncio.Future[None]") -> None:
         outcome.set_exception(error)
 
 
-def _opened(settings: "KafkaSettings", topics: "Topics") -> "Publisher":
+def _opened(settings: "KafkaSettings") -> "Publisher":
     from dedup_service.runtime.kafka.publisher import Publisher
-    from dedup_service.runtime.kafka.topics import require_pages
 
-    require_pages(settings.connection, topics)
     return Publisher(settings.connection, max_messages=settings.buffer_pages, max_bytes=settings.buffer_bytes)

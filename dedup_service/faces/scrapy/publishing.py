@@ -48,7 +48,7 @@ class Publishing:
         self._settings = settings
         self._topic = ""
         self._places = Places(settings.buffer_pages, settings.buffer_bytes)
-        self._delivery = Delivery(settings, lambda: self._count("publish_retried_count"))
+        self._delivery = Delivery(settings)
         self._acknowledged_at = 0.0
         self._watcher: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -58,7 +58,7 @@ class Publishing:
         from dedup_service.runtime.kafka.topics import Topics
 
         topics = Topics(self._settings.prefix)
-        await self._delivery.open(topics)
+        await self._delivery.open(topics.pages)
         self._topic = topics.pages
         self._watcher = asyncio.create_task(self._watch())
 
@@ -83,8 +83,7 @@ class Publishing:
         if self._watcher is not None:
             self._watcher.cancel()
         await self._delivery.close()
-        self._crawler.stats.set_value("neardup/publish_most_pages", self._places.most)
-        self._crawler.stats.set_value("neardup/publish_most_bytes", self._places.most_bytes)
+        self._show()
 
     def _given_up(self, page: PageValue, error: UnpublishedError) -> None:
         self._count(f"unpublished_count/{error.reason}")
@@ -113,6 +112,7 @@ class Publishing:
         closing_since, idle_at, stalled = float("inf"), now(), False
         while now() - closing_since < self._settings.close_timeout_s:
             await asyncio.sleep(TICK_S)
+            self._show()
             if is_closing(self._crawler):
                 closing_since = min(closing_since, now())
             if not self._places.held:
@@ -123,6 +123,13 @@ class Publishing:
             stalled = silent
         text = f"the crawl was closed, and no broker acknowledged it within {self._settings.close_timeout_s:g} s"
         self._end(UnpublishedError("broker_away", text))
+
+    def _show(self) -> None:
+        """Put into the stats what others count."""
+        stats = self._crawler.stats
+        stats.set_value("neardup/publish_retried_count", self._delivery.retried)
+        stats.set_value("neardup/publish_most_pages", self._places.most)
+        stats.set_value("neardup/publish_most_bytes", self._places.most_bytes)
 
     def _tell(self, *, stalled: bool) -> None:
         if stalled:

@@ -8,7 +8,6 @@ from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
 from dedup_service.runtime.kafka.topics.making import Made, create, remove
 from dedup_service.runtime.kafka.topics.names import Topics
 from dedup_service.runtime.kafka.topics.plan import Layout, TopicPlan, plan_for
-from dedup_service.runtime.kafka.topics.publishable import require_pages
 
 __all__ = [
     "Layout",
@@ -24,5 +23,4 @@ __all__ = [
     "problems_of",
     "remove",
     "require_log",
-    "require_pages",
 ]
