@@ -1,7 +1,8 @@
 """Texts that no other text shares much with, Chinese and English, as fast as a broker takes them.
 
 How: words drawn from a vocabulary, frequent ones more often, put into sentences and paragraphs. The Chinese words are
-those of jieba's IDF table, so that a segmenter works as hard as on real pages; the English ones are made of syllables.
+those of jieba's IDF table, so that a segmenter works as hard as on real pages; the English ones are any letters, since
+few syllables would give all texts the same n-grams.
 Invariant: the same seed gives the same texts.
 """
 
@@ -14,7 +15,7 @@ __all__ = ["Writer"]
 
 CHINESE_WORDS = 30_000
 ENGLISH_WORDS = 8_000
-SYLLABLES = "ba con der el fi gra hal in jo ker lan mi nor o pra qui ros sta tem ul ver win yor zan"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 @cache
@@ -27,9 +28,9 @@ def chinese_vocabulary() -> tuple[str, ...]:
 
 @cache
 def english_vocabulary() -> tuple[str, ...]:
-    """Words of two or three syllables."""
-    rng, syllables = random.Random(1), SYLLABLES.split()
-    made = ("".join(rng.choices(syllables, k=rng.choice((2, 3, 3)))) for _ in range(4 * ENGLISH_WORDS))
+    """Words of three to nine letters."""
+    rng = random.Random(1)
+    made = ("".join(rng.choices(LETTERS, k=rng.randint(3, 9))) for _ in range(2 * ENGLISH_WORDS))
     return tuple(dict.fromkeys(made))[:ENGLISH_WORDS]
 
 
