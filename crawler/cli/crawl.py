@@ -1,20 +1,32 @@
-"""`twinsieve crawl URL…`: walk sites politely and keep each article once."""
+"""`twinsieve crawl URL…`: walk sites politely and keep each article once, or publish every page for a service to judge."""
 
 import signal
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from crawler.cli.feeds import feeds
-from crawler.cli.report import print_report, summary_of
+from crawler.cli.report import print_report, published_of, summary_of
 from dedup_service.core.verdict import Action
+from dedup_service.faces.cli.broker_options import BROKER, connection_of, topics_of
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
+from dedup_service.faces.cli.options import with_options
 
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
 
-__all__ = ["crawl_command", "exit_code"]
+__all__ = ["crawl_command", "exit_code", "publishing"]
+
+UNPUBLISHED = "neardup/unpublished_count"
+REASONS = {
+    "broker_away": "no broker acknowledged them in time, NEARDUP_KAFKA_CLOSE_TIMEOUT_S says how long is waited",
+    "refused": "the brokers refuse them",
+    "too_large": "they are larger than the topic's max.message.bytes",
+    "bug": "sending them failed in a way that should not be",
+}
+"""Why pages stayed behind, by the names that the add-on counts by."""
 
 
 def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
@@ -30,7 +42,9 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
 @click.command(name="crawl", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @click.option(
-    "--output", "-o", default="-", show_default=True, help="Kept pages; .jsonl, .json, .csv or .xml, or - for stdout."
+    "--output",
+    "-o",
+    help="Kept pages; .jsonl, .json, .csv or .xml, or - for stdout. [default: -; none with --bootstrap]",
 )
 @click.option("--verdicts", metavar="FILE", help="Every verdict as a line of JSON, whatever the action.")
 @click.option("--state", metavar="DIR", help="Where to remember pages between crawls. [default: JOBDIR, or memory]")
@@ -53,9 +67,10 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
 )
 @click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
+@with_options(*BROKER)
 def crawl_command(
     urls: tuple[str, ...],
-    output: str,
+    output: str | None,
     verdicts: str | None,
     state: str | None,
     action: str | None,
@@ -65,21 +80,27 @@ def crawl_command(
     processes: int | None,
     overrides: dict[str, str],
     as_json: bool,
+    **broker: Any,
 ) -> int:
     """Crawl the sites at URL… and keep each article once.
 
-    Kept pages are those whose verdict is not `duplicate`. The summary goes to stderr. Ctrl-C once finishes
-    the pages in hand; twice stops at once.
+    Kept pages are those whose verdict is not `duplicate`. With --bootstrap every page is published to the topic
+    `pages` instead, and `twinsieve serve` gives the verdicts. The summary goes to stderr. Ctrl-C once finishes the
+    pages in hand; twice stops at once.
     """
     from crawler.running import project_settings, run_site
     from crawler.watching import progress, verdict_lines
 
+    publishes = bool(broker["bootstrap"])
+    if publishes:
+        _refuse_verdicts({"--verdicts": verdicts, "--state": state, "--action": action})
     chosen = {
         "NEARDUP_STATE": state,
         "NEARDUP_ACTION": action,
         "NEARDUP_PROCESSES": processes,
         "LOG_LEVEL": "WARNING",
-        "FEEDS": feeds(output, resume="JOBDIR" in overrides),
+        "FEEDS": feeds(output or "-", resume="JOBDIR" in overrides) if output or not publishes else None,
+        **(publishing(broker) if publishes else {}),
     }
     settings = project_settings({**{name: value for name, value in chosen.items() if value is not None}, **overrides})
     arguments: dict[str, Any] = {"urls": ",".join(urls), "domains": domains, "depth": depth, "follow": follow}
@@ -88,12 +109,36 @@ def crawl_command(
         if verdicts:
             observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123
         outcome = run_site(settings, arguments, observers)
-    print_report(summary_of(outcome.stats, outcome.seconds), as_json=as_json)
+    told = published_of if settings.get("NEARDUP_KAFKA_BOOTSTRAP") else summary_of
+    print_report(told(outcome.stats, outcome.seconds), as_json=as_json)
     return exit_code(outcome)
+
+
+def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the Scrapy settings for the options in BROKER."""
+    connection = connection_of(broker)
+    return {
+        "NEARDUP_KAFKA_BOOTSTRAP": connection.bootstrap,
+        "NEARDUP_KAFKA_PREFIX": topics_of(broker).prefix,
+        "NEARDUP_KAFKA_CLIENT": dict(connection.options),
+    }
+
+
+def _refuse_verdicts(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise click.UsageError(f"{name} is about verdicts, which `twinsieve serve` gives where --bootstrap is")
 
 
 def exit_code(outcome: "CrawlOutcome") -> ExitCode:
     """Return how a crawl's end reads as an exit code, and say on stderr what went wrong where something did."""
+    unpublished = {reason: count for reason in REASONS if (count := outcome.stats.get(f"{UNPUBLISHED}/{reason}"))}
+    for reason, count in unpublished.items():
+        click.echo(
+            f"twinsieve: {count} pages were not published: {REASONS[reason]}; the log above names them", err=True
+        )
+    if set(unpublished) - {"too_large"}:
+        return ExitCode.FAILED
     if outcome.signum is not None:
         return ExitCode.TERMINATED if outcome.signum == signal.SIGTERM else ExitCode.INTERRUPTED
     if outcome.reason == "neardup_state_failed":
@@ -102,4 +147,4 @@ def exit_code(outcome: "CrawlOutcome") -> ExitCode:
     if not outcome.stats.get("downloader/response_status_count/200"):
         click.echo("twinsieve: no page could be fetched; --set LOG_LEVEL=INFO shows why", err=True)
         return ExitCode.FAILED
-    return ExitCode.DONE
+    return ExitCode.BAD_RECORDS if unpublished else ExitCode.DONE
