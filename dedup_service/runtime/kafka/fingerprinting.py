@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.runtime.kafka.client import Connection, GroupReader, Message, TopicPartition, Transactions
-from dedup_service.runtime.kafka.errors import BrokerError, TransactionLostError
+from dedup_service.runtime.kafka.errors import TransactionLostError
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.in_hand import Chunk, InHand, InHandLimits
 from dedup_service.runtime.kafka.poison import PoisonLimit, PoisonWatch
@@ -89,7 +89,6 @@ class FingerprintStep:
         )
         self._seconds: dict[str, float] = defaultdict(float)
         self._failures = 0
-        self._astray = False
         self._expired = 0
         self._committed_at = 0.0
         self.assigned: frozenset[TopicPartition] = frozenset()
@@ -115,10 +114,8 @@ class FingerprintStep:
             self._drain(time.monotonic() + drain_s)
 
     def turn(self, stop: threading.Event) -> int:
-        """Read on, start, commit; return how many records were committed. `stop` ends a pause after a failure."""
+        """Read on, start, commit; return how many records were committed. `stop` cuts a pause after a failure short."""
         self.ticked_at = time.monotonic()
-        if self._astray and not self._rewound(stop):
-            return 0
         self._read()
         with self._timed("prepare"):
             self._in_hand.start(self._preparer.submit, _INLINE_S)
@@ -156,7 +153,7 @@ class FingerprintStep:
         try:
             last = self._transact(ready, pairs)
         except TransactionLostError as error:
-            self._lose("transaction_lost", error, stop)
+            self._lose(error, stop)
             return 0
         self._failures, self._committed_at = 0, time.monotonic()
         self._in_hand.committed(ready)
@@ -183,32 +180,20 @@ class FingerprintStep:
         log = self._topics.fingerprints
         return Message(log, encode(record), key, log_headers(record, log), partition=0)
 
-    def _lose(self, kind: str, error: BrokerError, stop: threading.Event) -> None:
-        """Drop everything in hand and wait a little: the next turn begins from the committed offsets."""
+    def _lose(self, error: TransactionLostError, stop: threading.Event) -> None:
+        """Drop everything in hand, wait a little, and read on from the committed offsets."""
         self._in_hand.drop_all()
-        self._astray = True
         self._failures += 1
-        self._observer.problem(Problem("fingerprint", kind, str(error)))
+        self._observer.problem(Problem("fingerprint", "transaction_lost", str(error)))
         longest = min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures)
-        stop.wait(random.uniform(0.5, 1) * longest)  # noqa: S311 - jitter
-
-    def _rewound(self, stop: threading.Event) -> bool:
-        """Go back to the committed offsets; until that has worked, nothing is read, or records would be left out."""
-        try:
+        if not stop.wait(random.uniform(0.5, 1) * longest):  # noqa: S311 - jitter
             self._reader.rewind()
-        except BrokerError as error:
-            if not error.retryable:
-                raise
-            self._lose("rewind_failed", error, stop)
-        else:
-            self._astray = False
-        return not self._astray
 
     def _drain(self, deadline: float) -> None:
         """Commit what the workers have begun; the rest was not begun and is left to whoever comes next."""
         self._in_hand.drop_waiting()
         over = threading.Event()
-        over.set()  # no pause after a failure: there is no second try
+        over.set()  # after a failure there is no second try
         while self._in_hand.records and time.monotonic() < deadline:
             self.ticked_at = time.monotonic()
             self._pause(self._reader.assigned)
