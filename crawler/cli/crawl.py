@@ -1,4 +1,7 @@
-"""`twinsieve crawl URL…`: walk sites politely and keep each article once, or publish every page for a service to judge."""
+"""`twinsieve crawl URL…`: walk sites politely and keep each article once, or publish every page to be judged.
+
+No variable of the environment switches publishing on: one that is set for a service must not silence a crawl's filter.
+"""
 
 import signal
 from collections.abc import Mapping
@@ -17,7 +20,7 @@ from dedup_service.faces.cli.options import with_options
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
 
-__all__ = ["crawl_command", "exit_code", "publishing"]
+__all__ = ["PUBLISHING", "crawl_command", "exit_code", "publishing"]
 
 UNPUBLISHED = "neardup/unpublished_count"
 REASONS = {
@@ -27,6 +30,13 @@ REASONS = {
     "bug": "sending them failed in a way that should not be",
 }
 """Why pages stayed behind, by the names that the add-on counts by."""
+
+
+PUBLISHING = (
+    click.option("--bootstrap", metavar="HOST:PORT,…", help="Publish every page to these Kafka brokers."),
+    *BROKER[1:],
+)
+"""Where to publish; for `with_options`."""
 
 
 def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
@@ -67,7 +77,7 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
 )
 @click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
-@with_options(*BROKER)
+@with_options(*PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,

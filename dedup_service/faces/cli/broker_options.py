@@ -1,13 +1,18 @@
-"""How a command reaches the brokers, and which set of topics it means: the same options for all of them."""
+"""How a command reaches the brokers, and which set of topics it means: the same options for all of them.
+
+The client library is imported when an option is used, so that `crawl`, which can do without, needs it only then.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dedup_service.runtime.kafka.settings import Connection, read_properties
-from dedup_service.runtime.kafka.topics import Topics
+
+if TYPE_CHECKING:
+    from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["BROKER", "connection_of", "topics_of"]
 
@@ -44,8 +49,10 @@ def connection_of(options: Mapping[str, Any]) -> Connection:
     return Connection(options["bootstrap"], {**properties, **dict(map(_pair, options["client_options"]))})
 
 
-def topics_of(options: Mapping[str, Any]) -> Topics:
+def topics_of(options: Mapping[str, Any]) -> "Topics":
     """Return the set of topics that the options name."""
+    from dedup_service.runtime.kafka.topics import Topics
+
     return Topics(options["prefix"])
 
 
