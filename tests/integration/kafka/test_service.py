@@ -1,0 +1,229 @@
+"""The whole service on a real broker: each page answered once, whoever comes, goes or is moved back."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.structs import OffsetAndMetadata
+
+from benchmarks.service.checking import check
+from benchmarks.service.reading import read_all
+from benchmarks.service.stream import Sent, stream
+from dedup_service.core.changelog import PolicyRecord, RetractionRecord
+from dedup_service.core.errors import TwinsieveError
+from dedup_service.core.rule import rule_for
+from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.client import Message, append
+from dedup_service.runtime.kafka.committed import committed_offsets
+from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
+from dedup_service.runtime.kafka.policies import ForeignLogError, PolicyDiffersError, Wanted, append_policy
+from dedup_service.runtime.kafka.service import Service, ServiceSettings
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.log_record import encode
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+LIMIT_S = 120.0
+PAGES = 300
+
+
+class Progress:
+    """An observer that wakes whoever waits for a number of records to be decided."""
+
+    def __init__(self) -> None:
+        self.decided = 0
+        self.problems: list[Problem] = []
+        self._changed = threading.Condition()
+
+    def batch(self, fact: BatchFact) -> None:
+        with self._changed:
+            self.decided += fact.records if fact.step == "decide" else 0
+            self._changed.notify_all()
+
+    def restore(self, fact: RestoreFact) -> None:
+        pass
+
+    def problem(self, fact: Problem) -> None:
+        self.problems.append(fact)
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Return once `condition` holds, asked after every batch."""
+        with self._changed:
+            assert self._changed.wait_for(condition, LIMIT_S), f"only {self.decided} decided; {self.problems}"
+
+
+def settings(broker: Broker, topics: Topics, state: Path, **more: object) -> ServiceSettings:
+    """A service of the group `g` on these topics."""
+    group = f"{topics.prefix}g"
+    return ServiceSettings(connection=broker.connection, state=state, group=group, prefix=topics.prefix, **more)  # type: ignore[arg-type]
+
+
+@contextmanager
+def running(chosen: ServiceSettings, progress: Progress) -> Iterator[Service]:
+    """The service at work until the block ends; what ended it is raised."""
+    service, stop, failures = Service(chosen, [progress]), threading.Event(), []
+
+    def run() -> None:
+        try:
+            service.run(stop)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield service
+    finally:
+        stop.set()
+        thread.join(LIMIT_S)
+    if failures:
+        raise failures[0]
+
+
+def publish(broker: Broker, topics: Topics, sent: Sequence[Sent]) -> None:
+    """Put records into `pages`."""
+    append(broker.connection, topics.pages, [Message(topics.pages, one.value, one.key, one.headers) for one in sent])
+
+
+def everything_decided(broker: Broker, topics: Topics) -> Callable[[], bool]:
+    """Whether the deciding group has come to the end of `pages`."""
+
+    def decided() -> bool:
+        ends = {(r.topic, r.partition): r.offset + 1 for r in read_all(broker.bootstrap, [topics.pages])[topics.pages]}
+        done = committed_offsets(broker.connection, f"{topics.prefix}g.decide", topics.pages)
+        return {(at.topic, at.partition): offset for at, offset in done.items()} == ends
+
+    return decided
+
+
+def test_two_services_share_the_work_and_each_record_is_answered_once(
+    broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    """Verdicts are the oracle's byte for byte, pages go where they belong, poison is set aside."""
+    sent = list(stream(11, PAGES))
+    publish(broker, topics, sent)
+    one, two = Progress(), Progress()
+    with (
+        running(settings(broker, topics, tmp_path / "one"), one),
+        running(settings(broker, topics, tmp_path / "two"), two),
+    ):
+        both = everything_decided(broker, topics)
+        deadline = time.monotonic() + LIMIT_S
+        while not both() and time.monotonic() < deadline:
+            pass
+    findings = check(broker.bootstrap, topics, sent)
+    assert findings.complaints == []
+    assert findings.counts["pages"] == PAGES
+    assert one.decided + two.decided == PAGES
+
+
+def test_a_service_goes_on_where_it_stopped_with_its_state_or_without(
+    broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    """A second start answers what came since; so does one whose disk was lost."""
+    sent = list(stream(12, PAGES))
+    third = PAGES // 3
+    for number, state in enumerate(("kept", "kept", "lost")):
+        publish(broker, topics, sent[number * third : (number + 1) * third])
+        progress = Progress()
+        with running(settings(broker, topics, tmp_path / state), progress):
+            progress.wait_for(everything_decided(broker, topics))
+    assert check(broker.bootstrap, topics, sent).complaints == []
+
+
+def test_offsets_that_were_moved_back_answer_nothing_twice(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """Both groups read everything again: the log recognises the records, the state what is written."""
+    sent = list(stream(13, PAGES))
+    publish(broker, topics, sent[:-1])
+    first = Progress()
+    with running(settings(broker, topics, tmp_path / "state"), first):
+        first.wait_for(everything_decided(broker, topics))
+    rewind(broker, topics)
+    publish(broker, topics, sent[-1:])
+    second = Progress()
+    with running(settings(broker, topics, tmp_path / "state"), second):
+        second.wait_for(lambda: second.decided > 0)
+    findings = check(broker.bootstrap, topics, sent)
+    assert findings.complaints == []
+    assert findings.counts["logged_again"] > 0
+
+
+def rewind(broker: Broker, topics: Topics) -> None:
+    """Move both groups to the beginning, as soon as their members' sessions have ended."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        for group in (f"{topics.prefix}g", f"{topics.prefix}g.decide"):
+            offsets = client.list_group_offsets(group)[group]
+            deadline = time.monotonic() + LIMIT_S
+            while True:
+                start = {at: OffsetAndMetadata(0, "", -1) for at in offsets}
+                answers = set(client.alter_group_offsets(group, start).values())
+                if {error.errno for error in answers} == {0}:
+                    break
+                assert time.monotonic() < deadline, answers
+    finally:
+        client.close()
+
+
+def test_a_dropped_duplicate_is_reported_and_not_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """Under `drop` its verdict is all that is written of it."""
+    sent = list(stream(14, PAGES))
+    publish(broker, topics, sent)
+    progress = Progress()
+    with running(settings(broker, topics, tmp_path / "state", action=Action.DROP), progress):
+        progress.wait_for(everything_decided(broker, topics))
+    assert check(broker.bootstrap, topics, sent).complaints == []
+    assert read_all(broker.bootstrap, [topics.duplicate])[topics.duplicate] == []
+
+
+def test_records_of_people_hold_for_every_service(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """A retraction and another policy, appended while nobody runs, are in force for the pages after them."""
+    sent = list(stream(15, PAGES))
+    publish(broker, topics, sent[:100])
+    progress = Progress()
+    with running(settings(broker, topics, tmp_path / "state"), progress):
+        progress.wait_for(everything_decided(broker, topics))
+    gone = RetractionRecord(sent[0].key.decode(), "taken down")
+    append(broker.connection, topics.fingerprints, [Message(topics.fingerprints, encode(gone), partition=0)])
+    space_id = build_fingerprinter().space_id
+    append_policy(broker.connection, topics, PolicyRecord(Wanted(space_id, rule_for(k=0), Action.PASS).policy))
+    publish(broker, topics, [sent[0], *sent[100:]])
+    with running(settings(broker, topics, tmp_path / "state"), progress):
+        progress.wait_for(everything_decided(broker, topics))
+    assert check(broker.bootstrap, topics, [*sent, sent[0]], frozenset({sent[0].truth.name})).complaints == []
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "says"),
+    [
+        ({"rule": rule_for(k=1)}, PolicyDiffersError, "policy set"),
+        ({"action": Action.DROP}, PolicyDiffersError, "action flag, asked for is drop"),
+        ({"space": SpaceOptions(scheme="tf")}, ForeignLogError, "another log with --prefix"),
+    ],
+)
+def test_a_service_that_would_decide_otherwise_refuses_to_start(
+    broker: Broker, topics: Topics, tmp_path: Path, more: dict[str, object], error: type[TwinsieveError], says: str
+) -> None:
+    """It names both values and what to do, and leaves the log as it was."""
+    append_policy(
+        broker.connection, topics, PolicyRecord(Wanted(build_fingerprinter().space_id).policy, initial=True, log="a")
+    )
+    with (
+        pytest.raises(error, match=says),
+        running(settings(broker, topics, tmp_path / "state", **more), Progress()) as it,
+    ):
+        wait_for_end(it)
+    assert len(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints]) == 1
+
+
+def wait_for_end(service: Service) -> None:
+    """Give the service time to refuse: it never gets to run its steps."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not service.status().steps:
+        threading.Event().wait(0.05)
