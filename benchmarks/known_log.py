@@ -1,0 +1,157 @@
+"""A log of any length whose every verdict is known beforehand, made from page numbers alone.
+
+Fingerprints of unrelated pages are codewords of the extended BCH code [64, 36, 12], so no two of them are within 11
+bits, however many there are; random ones would match by accident some 1,900 times among 10 million. A copy has up to 3
+bits flipped in either channel, so it is near its original and at least 9 bits from everything else.
+Of each hundred pages ten are copies of earlier ones, one is an earlier visit unchanged, one an update, 88 are new.
+
+Invariant: everything about page n is a function of n; nothing is stored.
+Source of the code: Lin and Costello, Error Control Coding, table of BCH generators, n = 63, t = 5.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.changelog import PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.hashing import mix64
+from dedup_service.core.page import Page
+from dedup_service.core.rule import rule_for
+from dedup_service.core.verdict import Action, Distance, VerdictKind
+
+__all__ = [
+    "PARTITIONS",
+    "SPACE_ID",
+    "TOPIC",
+    "Known",
+    "codewords",
+    "known",
+    "pages",
+    "policy",
+    "record_of_copy",
+    "role",
+    "url_of",
+]
+
+TOPIC, PARTITIONS, SPACE_ID = "pages", 4, "benchmark"
+GENERATOR = 0o1033500423
+MESSAGE_BITS = 36
+MOST_FLIPS = 3
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What must be said of a page. of: number of the page that its verdict names."""
+
+    kind: VerdictKind
+    of: int | None = None
+    distance: Distance = field(default_factory=Distance)
+
+
+def codewords(messages: Words) -> Words:
+    """Return the codewords of messages below 2**36: uint64[n], any two at least 12 bits apart."""
+    words = np.zeros(len(messages), np.uint64)
+    for bit in range(MESSAGE_BITS):
+        word = GENERATOR << bit
+        word |= (word.bit_count() & 1) << 63
+        words ^= np.where(messages >> np.uint64(bit) & np.uint64(1), np.uint64(word), np.uint64(0))
+    return words
+
+
+def known(number: int) -> Known:
+    """Return the verdict on page `number`."""
+    kind = role(number)
+    if kind is VerdictKind.UNIQUE:
+        return Known(kind)
+    of = _original(number)
+    match kind:
+        case VerdictKind.DUPLICATE:
+            return Known(VerdictKind.DUPLICATE, of, Distance(words=_flips(number, 1), body=_flips(number, 0)))
+        case VerdictKind.UNCHANGED:
+            return Known(VerdictKind.UNCHANGED, of, Distance(words=0, body=0))
+    words, body = (int(a[0] ^ a[1]).bit_count() for a in _channels(np.array([number, of], np.uint64)))
+    return Known(kind, of, Distance(words=words, body=body))
+
+
+def policy(log: str) -> PolicyRecord:
+    """Return the record that such a log begins with."""
+    return PolicyRecord(Policy(rule_for(), Action.FLAG, SPACE_ID), initial=True, log=log)
+
+
+def pages(start: int, stop: int) -> Iterator[PageRecord]:
+    """Yield the records of pages from `start` to `stop`, in order."""
+    numbers = np.arange(start, stop, dtype=np.uint64)
+    kinds = [role(number) for number in range(start, stop)]
+    like, url_of = numbers.copy(), numbers.copy()
+    flips = np.zeros((2, len(numbers)), np.uint64)
+    for at, (number, kind) in enumerate(zip(range(start, stop), kinds, strict=True)):
+        if kind is VerdictKind.DUPLICATE:
+            like[at] = _original(number)
+            flips[:, at] = _mask(number, 1), _mask(number, 0)
+        elif kind is VerdictKind.UNCHANGED:
+            like[at] = url_of[at] = _original(number)
+        elif kind is VerdictKind.UPDATED:
+            url_of[at] = _original(number)
+    words, body = (values ^ flipped for values, flipped in zip(_channels(like), flips, strict=True))
+    hashes = mix64(np.where(flips.any(0), numbers, like))
+    columns = (numbers, url_of, words, body, hashes)
+    for number, url, *values in zip(*(column.tolist() for column in columns), strict=True):
+        yield _record(number, url, *values)
+
+
+def record_of_copy(number: int, of: int) -> PageRecord:
+    """Return a page beyond the log, `number`, that repeats page `of` exactly under a URL of its own."""
+    words, body = (int(values[0]) for values in _channels(np.array([of], np.uint64)))
+    return _record(number, number, words, body, int(mix64(np.array([of], np.uint64))[0]))
+
+
+def url_of(number: int) -> str:
+    """Return the URL under which page `number` was first seen."""
+    return f"https://news{number % 997}.example/2026/{number % 12 + 1:02d}/{number:08x}/an-ordinary-story.html"
+
+
+def _record(number: int, url: int, words: int, body: int, body_hash: int) -> PageRecord:
+    address = url_of(url)
+    page = Page(url=address, canonical_url=address, id=address, title=f"An ordinary story, number {number}")
+    prepared = PreparedPage(page, Fingerprint(words, body), body_hash)
+    return PageRecord(Source(TOPIC, number % PARTITIONS, number // PARTITIONS), prepared, SPACE_ID)
+
+
+def role(number: int) -> VerdictKind:
+    """Return the kind of verdict that page `number` gets."""
+    if number < 100:
+        return VerdictKind.UNIQUE
+    if number % 10 == 9:
+        return VerdictKind.DUPLICATE
+    return {8: VerdictKind.UNCHANGED, 18: VerdictKind.UPDATED}.get(number % 100, VerdictKind.UNIQUE)
+
+
+def _original(number: int) -> int:
+    """An update is of the page 11 before it, which nobody else refers to; any other refers to an earlier anchor."""
+    if number % 100 == 18:
+        return number - 11
+    mixed = (number * 0x9E3779B97F4A7C15) % (1 << 64)
+    return (mixed >> 20) % number // 10 * 10 + (mixed >> 12) % 7
+
+
+def _channels(numbers: Words) -> tuple[Words, Words]:
+    """Words and body of pages as they are first seen; odd factors permute the messages."""
+    limit = np.uint64((1 << MESSAGE_BITS) - 1)
+    words, body = numbers * np.uint64(0x5851F42D4C957F2D) & limit, numbers * np.uint64(0x2545F4914F6CDD1D) & limit
+    return codewords(words), codewords(body)
+
+
+def _flips(number: int, channel: int) -> int:
+    return (number // 10 + channel * 3) % (MOST_FLIPS + 1)
+
+
+def _mask(number: int, channel: int) -> int:
+    """As many set bits as `_flips` says, next to each other."""
+    low = (1 << _flips(number, channel)) - 1
+    turn = (number * 7 + channel * 31) % 64
+    return (low << turn | low >> (64 - turn)) & ((1 << 64) - 1)

@@ -1,0 +1,227 @@
+"""How long a service's state takes from the log alone, and from a snapshot and the rest of the log; and is it right.
+
+A real broker holds a log of N page records whose every verdict is known (`known_log`). Each step runs in a process of
+its own, so that its peak of resident memory is its own:
+  fill     append the records in transactions of 2,000, as the fingerprint step does
+  log      restore with an empty folder, then write a snapshot
+  fill     append a tail of N / 20 records
+  both     restore from the snapshot and the tail
+Verified after each restore: counts by verdict and number of entries; the verdicts on the last 4,000 records, as they
+would be written; and what copies of 4,000 pages from anywhere in the log get: the right page, by name and distance.
+
+    python -m benchmarks.restore [--entries 1000000] [--shards 1] [--bootstrap ADDRESS]
+"""
+
+import argparse
+import multiprocessing
+import random
+import resource
+import shutil
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from benchmarks import known_log
+from dedup_service.core.replica import Replica
+from dedup_service.core.verdict import Distance, VerdictKind
+from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions
+from dedup_service.runtime.kafka.facts import RestoreFact
+from dedup_service.runtime.kafka.local_state import LocalState
+from dedup_service.runtime.kafka.restoring import Restored, restore
+from dedup_service.runtime.kafka.topics import Topics, create
+from dedup_service.runtime.kafka.wire.log_record import encode
+from dedup_service.runtime.kafka.wire.verdict import read_verdict
+from deploy.kafka import Cluster
+
+SEED = 2026
+SAMPLE = 4000
+TRANSACTION = 2000
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What every step has to know."""
+
+    bootstrap: str
+    prefix: str
+    folder: Path
+    shards: int
+
+    @property
+    def connection(self) -> Connection:
+        """How to reach the broker."""
+        return Connection(self.bootstrap)
+
+    @property
+    def log(self) -> str:
+        """The topic."""
+        return Topics(self.prefix).fingerprints
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A line of the table. peak_bytes: resident, of the step's process."""
+
+    step: str
+    records: int
+    seconds: float
+    peak_bytes: int
+    note: str
+
+
+def fill(run: Run, start: int, stop: int) -> Figure:
+    """Append pages `start` to `stop`, before the first of them the policy."""
+    producer = Transactions(run.connection, f"{run.prefix}fill", max_bytes=8 * MEGABYTE)
+    producer.open()
+    began = time.monotonic()
+    if start == 0:
+        producer.commit([Message(run.log, encode(known_log.policy(uuid.uuid4().hex)), partition=0)])
+    with bar("fill", stop - start) as show:
+        for first in range(start, stop, TRANSACTION):
+            last = min(stop, first + TRANSACTION)
+            records = known_log.pages(first, last)
+            producer.commit([Message(run.log, encode(record), partition=0) for record in records])
+            show(last - start)
+    producer.close()
+    return Figure("fill", stop - start, time.monotonic() - began, peak_bytes(), "")
+
+
+def restored(run: Run, entries: int, step: str) -> Figure:
+    """Restore all `entries` records, verify, and leave a snapshot."""
+    log = LogReader(run.connection, run.log)
+    below = (entries - SAMPLE) // known_log.PARTITIONS
+    written = {(known_log.TOPIC, partition): below for partition in range(known_log.PARTITIONS)}
+    facts: list[RestoreFact] = []
+    with LocalState.open(run.folder) as local, bar(step, None) as show:
+        began = time.monotonic()
+
+        def progress(fact: RestoreFact) -> None:
+            facts.append(fact)
+            show(fact.records, fact.total)
+
+        state = restore(local, log, written, shards=run.shards, progress=progress)
+        seconds = time.monotonic() - began
+        assert state is not None
+        began = time.monotonic()
+        local.take_snapshot(state.replica, state.outcomes, state.tail)
+        stopped = time.monotonic() - began
+        local.snapshots.wait()
+        wrote = time.monotonic() - began
+        peak = peak_bytes()
+        verify(state, entries)
+    log.close()
+    size = local.snapshots.path.stat().st_size
+    note = f"snapshot {size / MEGABYTE:,.0f} MB: decisions stand still {stopped:.2f} s, written {wrote:.1f} s"
+    return Figure(step, facts[-1].total, seconds, peak, note)
+
+
+def verify(state: Restored, entries: int) -> None:
+    """Hold counts, waiting outcomes and samples against what is known; AssertionError where any differs."""
+    kinds = Counter(known_log.role(number) for number in range(entries))
+    assert all(state.replica.counts[kind.value] == count for kind, count in kinds.items()), state.replica.counts
+    assert len(state.replica) == kinds[VerdictKind.UNIQUE], len(state.replica)
+    waiting = {number_of(source.partition, source.offset): outcome for source, outcome in state.outcomes.items()}
+    assert len(waiting) >= SAMPLE, len(waiting)
+    for number, outcome in waiting.items():
+        verdict, _ = read_verdict(outcome.value)
+        expect(number, verdict.kind, verdict.duplicate_of_url, verdict.distance)
+    copies(state.replica, entries)
+
+
+def copies(replica: Replica, entries: int) -> None:
+    """Ask for copies of pages from anywhere in the log: they are duplicates of these, so no entry comes or goes."""
+    chosen = random.Random(SEED)
+    for at in range(SAMPLE):
+        of = chosen.randrange(entries // 10) * 10 + chosen.randrange(7)
+        outcome = replica.apply(replica.sequence + 1, known_log.record_of_copy(entries + at, of))
+        found = None if outcome is None else outcome.verdict
+        assert found is not None, of
+        expected = VerdictKind.DUPLICATE, known_log.url_of(of), Distance(0, 0)
+        assert (found.kind, found.duplicate_of_url, found.distance) == expected, (of, found)
+
+
+def expect(number: int, kind: VerdictKind, of_url: str | None, distance: Distance) -> None:
+    """Hold a verdict against what is known of the page."""
+    known = known_log.known(number)
+    url = None if known.of is None else known_log.url_of(known.of)
+    assert (kind, of_url, distance) == (known.kind, url, known.distance), (number, kind, of_url, known)
+
+
+def number_of(partition: int, offset: int) -> int:
+    """Return the number of the page that stands there."""
+    return offset * known_log.PARTITIONS + partition
+
+
+def peak_bytes() -> int:
+    """Return the most that this process had resident."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@contextmanager
+def bar(title: str, total: int | None) -> Iterator[Callable[..., None]]:
+    """Show a bar; what is yielded takes how many are done, and how many there are where that was not known."""
+    columns = (TextColumn(f"{title:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done, of=total: progress.update(task, completed=done, total=of)
+
+
+def alone(step: Callable[..., Figure], *arguments: Any) -> Figure:
+    """Run a step in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(step, *arguments).result()
+
+
+def measure(run: Run, entries: int) -> list[Figure]:
+    """Run all steps in turn."""
+    create(run.connection, Topics(run.prefix))
+    tail = entries // 20
+    figures = [alone(fill, run, 0, entries - tail), alone(restored, run, entries - tail, "log")]
+    figures += [alone(fill, run, entries - tail, entries), alone(restored, run, entries, "both")]
+    return figures
+
+
+def report(entries: int, figures: list[Figure]) -> None:
+    """Print the table."""
+    table = Table("step", "records", "seconds", "records/s", "peak MB", "", title=f"{entries:,} records, verified")
+    for figure in figures:
+        rate = figure.records / figure.seconds
+        cells = f"{figure.records:,}", f"{figure.seconds:,.1f}", f"{rate:,.0f}", f"{figure.peak_bytes / MEGABYTE:,.0f}"
+        table.add_row(figure.step, *cells, figure.note)
+    Console(width=140).print(table)
+
+
+def main() -> None:
+    """Read the arguments, start a broker where none is named, and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=1_000_000, help="records of the log; a multiple of 2,000")
+    parser.add_argument("--shards", type=int, default=1, help="parts of each index")
+    parser.add_argument("--bootstrap", help="a broker to use; without it one is started and removed")
+    options = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="twinsieve-restore-"))
+    prefix = f"restore-{uuid.uuid4().hex[:8]}."
+    try:
+        if options.bootstrap:
+            figures = measure(Run(options.bootstrap, prefix, folder, options.shards), options.entries)
+        else:
+            with Cluster() as cluster:
+                figures = measure(Run(cluster.bootstrap, prefix, folder, options.shards), options.entries)
+    finally:
+        shutil.rmtree(folder)
+    report(options.entries, figures)
+
+
+if __name__ == "__main__":
+    main()
