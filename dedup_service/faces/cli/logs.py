@@ -20,10 +20,17 @@ from typing import Any, TextIO
 import click
 import msgspec
 
-__all__ = ["LOG_OPTIONS", "QuietClient", "configure_logging"]
+__all__ = ["LOG_OPTIONS", "QUIET", "QuietClient", "configure_logging"]
 
 LEVELS = ("debug", "info", "warning", "error")
 CLIENT = "kafka"
+QUIET = {
+    CLIENT: logging.WARNING,
+    "kafka.net.selector": logging.ERROR,  # warns of every 0.1 s that the processor was somebody else's
+    "uvicorn": logging.WARNING,
+}
+"""Loggers of others, and from which level on they are heard, unless everything is."""
+
 REPEAT_S = 60.0
 REMEMBERED = 500
 """Complaints of the client told apart; it has far fewer, unless somebody formats them before they are logged."""
@@ -48,7 +55,8 @@ def configure_logging(level: str, log_format: str, stream: TextIO | None = None)
         root.removeHandler(earlier)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    logging.getLogger(CLIENT).setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+    for name, least in QUIET.items():
+        logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else least)
     logging.captureWarnings(capture=True)
 
 

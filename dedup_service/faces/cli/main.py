@@ -26,9 +26,26 @@ COMMANDS = {
     "fingerprint": ("dedup_service.faces.cli.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
     "idf": ("dedup_service.faces.cli.idf:idf_group", "Make a table of how rare words are."),
     "pairs": ("dedup_service.faces.cli.pairs:pairs_command", "Compare the pages of given pairs."),
+    "serve": ("dedup_service.faces.cli.serve:serve_command", "Give every page of a Kafka topic a verdict."),
     "state": ("dedup_service.faces.cli.state:state_group", "Look at a state folder."),
+    "topics": (
+        "dedup_service.faces.cli.topics:topics_group",
+        "Make the topics of the service, check them, look at them.",
+    ),
 }
 """Name → where the command lives, and what `--help` says of it."""
+
+
+_KAFKA, _HTTP, _SCRAPY = ("kafka", "the Kafka client"), ("dashboard", "the HTTP server"), ("scrapy", "Scrapy")
+EXTRAS = {
+    "kafka": _KAFKA,
+    "prometheus_client": _HTTP,
+    "scrapy": _SCRAPY,
+    "starlette": _HTTP,
+    "twisted": _SCRAPY,
+    "uvicorn": _HTTP,
+}
+"""Module that may be missing → the extra that brings it, and what it is."""
 
 
 class LazyGroup(click.Group):
@@ -84,8 +101,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.PIPE_CLOSED
     except (TwinsieveError, OSError, ModuleNotFoundError) as error:
         click.echo(f"twinsieve: {_message(error)}", err=True)
-        return ExitCode.USAGE if isinstance(error, ConfigurationError | ModuleNotFoundError) else ExitCode.FAILED
+        return _code(error)
     return code if isinstance(code, int) else ExitCode.DONE
+
+
+def _code(error: TwinsieveError | OSError | ModuleNotFoundError) -> ExitCode:
+    """Return whose fault it is, as far as a code can tell: the command's, the broker's, or something else's."""
+    from dedup_service.runtime.kafka.errors import BrokerError
+
+    if isinstance(error, ConfigurationError | ModuleNotFoundError):
+        return ExitCode.USAGE
+    return ExitCode.UNAVAILABLE if isinstance(error, BrokerError) and error.retryable else ExitCode.FAILED
 
 
 def _message(error: TwinsieveError | OSError | ModuleNotFoundError) -> str:
@@ -94,9 +120,11 @@ def _message(error: TwinsieveError | OSError | ModuleNotFoundError) -> str:
         return f"{error.filename or 'input or output'}: {error.strerror or error}"
     if not isinstance(error, ModuleNotFoundError):
         return str(error)
-    if (error.name or "").partition(".")[0] not in {"scrapy", "twisted"}:
+    module = (error.name or "").partition(".")[0]
+    if module not in EXTRAS:
         raise error
-    return "this command needs Scrapy: pip install 'twinsieve[scrapy]'"
+    extra, what = EXTRAS[module]
+    return f"this command needs {what}: pip install 'twinsieve[{extra}]'"
 
 
 def _silence_stdout() -> None:

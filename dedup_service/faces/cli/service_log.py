@@ -29,7 +29,7 @@ class ServiceLog:
         self._clock = clock
         self._steps: dict[str, _Sum] = {}
         self._lock = threading.Lock()
-        self._restore_at = clock() + RESTORE_S
+        self._restore_at: float | None = None
 
     def batch(self, fact: BatchFact) -> None:
         """Add a batch up, or write it where every one is asked for."""
@@ -43,9 +43,12 @@ class ServiceLog:
 
     def restore(self, fact: RestoreFact) -> None:
         """Tell how far it has come."""
-        if not self._restores or not (fact.done or self._clock() >= self._restore_at):
+        now = self._clock()
+        if self._restore_at is None:
+            self._restore_at = now + RESTORE_S
+        if not self._restores or not (fact.done or now >= self._restore_at):
             return
-        self._restore_at = self._clock() + RESTORE_S
+        self._restore_at = now + RESTORE_S
         facts = {"records": fact.records, "of": fact.total, "seconds": round(fact.seconds, 1)}
         _log(logging.INFO, "restored" if fact.done else "restoring", facts)
 

@@ -10,7 +10,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -28,6 +35,7 @@ class Metrics:
     """An observer, and the registry that it fills."""
 
     def __init__(self, status: Callable[[], ServiceStatus], health: Health) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each counter, asked for by nobody
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         registry.register(_Now(status, health))

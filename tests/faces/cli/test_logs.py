@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dedup_service.faces.cli import service_log
-from dedup_service.faces.cli.logs import QuietClient, configure_logging
+from dedup_service.faces.cli.logs import QUIET, QuietClient, configure_logging
 from dedup_service.faces.cli.service_log import ServiceLog
 from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
 
@@ -16,8 +16,9 @@ from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
 @pytest.fixture
 def logging_to() -> Iterator[Callable[[str, str], io.StringIO]]:
     """A function that configures logging and returns where it goes; everything is as before afterwards."""
-    root, client = logging.getLogger(), logging.getLogger("kafka")
-    handlers, level, client_level = root.handlers[:], root.level, client.level
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in QUIET}
 
     def configure(level: str, log_format: str) -> io.StringIO:
         written = io.StringIO()
@@ -28,7 +29,8 @@ def logging_to() -> Iterator[Callable[[str, str], io.StringIO]]:
     logging.captureWarnings(capture=False)
     root.handlers[:] = handlers
     root.setLevel(level)
-    client.setLevel(client_level)
+    for name, earlier in levels.items():
+        logging.getLogger(name).setLevel(earlier)
 
 
 class Clock:

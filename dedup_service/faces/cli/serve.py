@@ -1,0 +1,169 @@
+"""`twinsieve serve`: one process of the Kafka service, until it is told to stop."""
+
+import logging
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dedup_service.core.verdict import Action
+from dedup_service.faces.cli.broker_options import BROKER, connection_of
+from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
+from dedup_service.faces.cli.logs import LOG_OPTIONS, configure_logging
+from dedup_service.faces.cli.options import MATCHING, SPACE, rule_of, space_of, with_options
+from dedup_service.faces.cli.restore_bar import RestoreBar
+from dedup_service.faces.cli.service_log import ServiceLog
+from dedup_service.faces.cli.stopping import StopSignals
+from dedup_service.faces.http.address import Address
+from dedup_service.runtime.kafka.facts import Observer
+from dedup_service.runtime.kafka.poison import PoisonLimit
+from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
+
+__all__ = ["serve_command"]
+
+_LOG = logging.getLogger(__name__)
+
+STEPS = {
+    "both": frozenset({FINGERPRINT, DECIDE}),
+    FINGERPRINT: frozenset({FINGERPRINT}),
+    DECIDE: frozenset({DECIDE}),
+}
+DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
+
+
+def _seconds(name: str, text: str, *, least: float) -> Any:
+    """An option in seconds with the default of ServiceSettings."""
+    default = DEFAULTS[name]
+    option = "--" + name.replace("_", "-")
+    return click.option(option, type=click.FloatRange(least), default=default, show_default=True, help=text)
+
+
+WORK = (
+    click.option("--group", default=DEFAULTS["group"], show_default=True, help="Consumer group; shared by processes."),
+    click.option("--state", metavar="DIR", required=True, help="Of this process alone: its name, and snapshots."),
+    click.option("--steps", type=click.Choice(list(STEPS)), default="both", show_default=True, help="What it does."),
+    click.option("--instance", metavar="NAME", help="Of this process in its groups. [default: kept in DIR]"),
+    click.option(
+        "--action",
+        type=click.Choice([action.value for action in Action]),
+        help="What becomes of duplicates; drop writes them nowhere. [default: the log's, or flag]",
+    ),
+)
+BOUNDS = (
+    click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages."),
+    click.option("--shards", type=click.IntRange(1), default=1, show_default=True, help="Parts of the index."),
+    _seconds("page_timeout_s", "A page may take; then it is kept, undecided.", least=0.1),
+    click.option(
+        "--dlq-ceiling",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=PoisonLimit().share,
+        show_default=True,
+        metavar="SHARE",
+        help="Of records that describe no page; above it the service stops. 1 is no ceiling.",
+    ),
+    _seconds("drain_s", "After SIGTERM or Ctrl-C, for what is in hand.", least=0),
+    _seconds("transaction_timeout_s", "After which the broker ends a frozen process's transaction.", least=1),
+    _seconds("session_timeout_s", "After which a process that is gone loses its partitions.", least=0.5),
+    click.option(
+        "--snapshot-every",
+        type=click.IntRange(1),
+        default=DEFAULTS["snapshot_every"],
+        show_default=True,
+        metavar="RECORDS",
+        help="Between two snapshots, at least.",
+    ),
+)
+HTTP = click.option(
+    "--http", metavar="[HOST:]PORT", help="Serve /livez, /readyz and /metrics. [default host: loopback]"
+)
+
+
+@click.command("serve", epilog=EPILOG)
+@with_options(*BROKER, *WORK, *MATCHING, *SPACE, *BOUNDS, HTTP, *LOG_OPTIONS)
+def serve_command(**options: Any) -> int:
+    """Give every page of the topic `pages` a verdict, exactly once, whatever dies.
+
+    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`. Run as many
+    processes as you like, with the same --group and each with its own --state: together they answer as one. The
+    topics are made by `twinsieve topics create`.
+
+    The first SIGTERM or Ctrl-C stops it once what is in hand is written, within --drain-s; the second ends it at
+    once. Either way nothing is lost and nothing is said twice.
+    """
+    settings = settings_of(options)
+    http = None if options["http"] is None else Address.parse(options["http"])
+    configure_logging(options["log_level"], options["log_format"])
+    _LOG.info("starting", extra={"facts": _facts(settings)})
+    with ExitStack() as stack:
+        log = ServiceLog(restores=not sys.stderr.isatty())
+        stack.callback(log.close)
+        observers: list[Observer] = [log]
+        if sys.stderr.isatty():
+            observers.append(stack.enter_context(RestoreBar()))
+        service, stopping = _watched(settings, observers, http, stack)
+
+        def told(number: signal.Signals) -> None:
+            stopping()
+            facts = {"signal": number.name, "within_s": settings.drain_s}
+            _LOG.info("stopping; the same again ends it at once", extra={"facts": facts})
+
+        signals = stack.enter_context(StopSignals(told))
+        service.run(signals.stop)
+    _LOG.info("stopped")
+    return signals.code or ExitCode.DONE
+
+
+def settings_of(options: dict[str, Any]) -> ServiceSettings:
+    """Return the settings that the options name."""
+    return ServiceSettings(
+        connection=connection_of(options),
+        state=Path(options["state"]),
+        group=options["group"],
+        prefix=options["prefix"],
+        steps=STEPS[options["steps"]],
+        instance=options["instance"],
+        space=space_of(options),
+        rule=rule_of(options),
+        action=None if options["action"] is None else Action(options["action"]),
+        processes=options["processes"],
+        shards=options["shards"],
+        page_timeout_s=options["page_timeout_s"],
+        poison=PoisonLimit(share=options["dlq_ceiling"]),
+        drain_s=options["drain_s"],
+        transaction_timeout_s=options["transaction_timeout_s"],
+        session_timeout_s=options["session_timeout_s"],
+        snapshot_every=options["snapshot_every"],
+    )
+
+
+def _watched(settings: ServiceSettings, observers: list[Observer], http: Address | None, stack: ExitStack) -> Any:
+    """Return the service, observed and served over HTTP where that is asked for, and whom to tell that it stops."""
+    if http is None:
+        return Service(settings, observers), lambda: None
+    from dedup_service.faces.http.app import app_of
+    from dedup_service.faces.http.health import Health
+    from dedup_service.faces.http.metrics import Metrics
+    from dedup_service.faces.http.server import HttpServer
+
+    health = Health(lambda: service.status())  # noqa: PLW0108 - there is no service yet
+    metrics = Metrics(lambda: service.status(), health)  # noqa: PLW0108
+    service = Service(settings, [*observers, health, metrics])
+    server = stack.enter_context(HttpServer(app_of(health, metrics.registry), http))
+    _LOG.info("listening", extra={"facts": {"http": f"http://{server.address}"}})
+    return service, health.stopping
+
+
+def _facts(settings: ServiceSettings) -> dict[str, Any]:
+    return {
+        "bootstrap": settings.connection.bootstrap,
+        "group": settings.group,
+        "prefix": settings.prefix,
+        "steps": "+".join(sorted(settings.steps)),
+        "state": str(settings.state),
+        "processes": settings.processes,
+        "pid": os.getpid(),
+    }
