@@ -59,16 +59,20 @@ class Service:
         self._end(signal.SIGKILL)
 
     def terminate(self, timeout_s: float) -> bool:
-        """SIGTERM; returns whether it ended in time, and kills it where it did not."""
+        """SIGTERM, and wait; returns whether it ended in time. Where it did not, its threads are in its log."""
         self.wanted = False
         self.send(signal.SIGTERM)
+        return self.ended_within(timeout_s)
+
+    def ended_within(self, timeout_s: float) -> bool:
+        """Wait for its end; SIGABRT where that does not come in time."""
         deadline = time.monotonic() + timeout_s
         while self.pid is not None and time.monotonic() < deadline:
             time.sleep(0.02)
-        ended = self.pid is None
-        if not ended:
-            self._end(signal.SIGABRT)  # faulthandler writes where each thread stands
-        return ended
+        if self.pid is None:
+            return True
+        self._end(signal.SIGABRT)  # faulthandler writes where each thread stands
+        return False
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, where it runs."""
@@ -119,9 +123,8 @@ class Fleet:
         self._thread.join()
         for service in self.services:
             service.wanted = False
-            service.send(signal.SIGCONT)
-            service.send(signal.SIGTERM)
-        return [service.name for service in self.services if not service.terminate(timeout_s)]
+            service.send(signal.SIGTERM)  # the first one asks, a second one forces
+        return [service.name for service in self.services if not service.ended_within(timeout_s)]
 
     def _supervise(self) -> None:
         while not self._stop.wait(RESTART_AFTER_S):

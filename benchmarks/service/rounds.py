@@ -33,6 +33,7 @@ GROUP = "chaos"
 PARTITIONS = 6
 SESSION_S = 2.5
 TRANSACTION_S = 5.0
+DRAIN_S = 10.0
 PATIENCE_S = 120.0
 MOST_CRASHES = 20
 
@@ -189,8 +190,8 @@ class _Round:
         name = f"service-{number}"
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", GROUP]
         arguments += ["--action", self._plan.action, "--processes", "1"]
-        arguments += ["--session-timeout", str(SESSION_S), "--transaction-timeout", str(TRANSACTION_S)]
-        arguments += ["--snapshot-every", "150", "--poison-limit", "0"]
+        arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
+        arguments += ["--snapshot-every", "150", "--dlq-ceiling", "1", "--drain-s", str(DRAIN_S), "--log-level", "debug"]
         return Service(name, arguments, self._folder / name, self._folder / f"{name}.log")
 
 
