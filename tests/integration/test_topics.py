@@ -1,10 +1,171 @@
-"""Topics on a real broker."""
+"""Topics on a real broker, by function and by command."""
 
-from dedup_service.runtime.kafka.topics import check, create, describe
+import json
+from collections.abc import Callable
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.faces.cli.main import run
+from dedup_service.runtime.kafka.topics import (
+    Layout,
+    TopicFact,
+    Topics,
+    check,
+    create,
+    describe,
+    remove,
+    require_log,
+)
+from dedup_service.runtime.kafka.topics.admin import administration
+from deploy.kafka.readiness import wait_until
 
 
-def test_the_set_that_create_makes_passes_check(broker, topics):
-    """What `create` makes is what `check` wants, in every topic."""
+@pytest.fixture
+def twinsieve(broker, topics, capsys) -> Callable[..., tuple[int, str]]:
+    """A function that runs `twinsieve topics …` on the test's set; returns exit code and output."""
+
+    def command(*arguments: str, prefix: str = topics.prefix) -> tuple[int, str]:
+        code = run(["topics", *arguments, "--bootstrap", broker.bootstrap, "--prefix", prefix])
+        told = capsys.readouterr()
+        return code, told.out + told.err
+
+    return command
+
+
+def change(broker, topics: Topics, topic: str, **settings: str) -> None:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    with administration(broker.connection) as client:
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, named)])
+    await_facts(broker, topics, lambda facts: named.items() <= facts[topic].settings.items())
+
+
+def await_facts(broker, topics: Topics, true: Callable[[dict[str, TopicFact]], bool]) -> None:
+    """A broker answers from what it has heard of the controller so far."""
+
+    def seen() -> bool:
+        return true({fact.name: fact for fact in describe(broker.connection, topics)})
+
+    assert wait_until(seen, timeout_s=30)
+
+
+def test_the_set_that_create_makes_is_as_check_wants_it(broker, topics):
+    """Every topic is there, the log has one partition and is kept for ever, and nothing is wrong."""
     assert check(broker.connection, topics) == []
-    assert [fact.name for fact in describe(broker.connection, topics)] == list(topics.all)
-    assert not any(made.created for made in create(broker.connection, topics))
+    require_log(broker.connection, topics)
+    facts = {fact.name: fact for fact in describe(broker.connection, topics)}
+    assert tuple(facts) == topics.all
+    log = facts[topics.fingerprints]
+    kept = {name: log.settings[name] for name in ("cleanup.policy", "retention.ms", "retention.bytes")}
+    assert (log.partitions, kept) == (
+        1,
+        {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"},
+    )
+    assert facts[topics.pages].partitions == facts[topics.verdicts].partitions == 4
+
+
+def test_dead_letters_may_be_larger_than_pages(broker, topics):
+    """What was too large elsewhere has a place to go, and what is passed on has room for headers."""
+    sizes = {f.name: int(f.settings["max.message.bytes"]) for f in describe(broker.connection, topics)}
+    assert sizes[topics.pages] < sizes[topics.unique] == sizes[topics.duplicate] < sizes[topics.dlq]
+
+
+def test_create_again_changes_nothing(broker, topics, twinsieve):
+    """A topic that exists stays as it is; the difference is told."""
+    made = {one.plan.name: one for one in create(broker.connection, topics, Layout(partitions=6))}
+    assert not any(one.created for one in made.values())
+    assert made[topics.pages].differences == {"partitions": ("4", "6")}
+    code, told = twinsieve("create", "--partitions", "6", "--pages-retention", "1d", "--json")
+    assert code == 0
+    differences = {topic["name"]: topic["differences"] for topic in json.loads(told)["topics"]}
+    assert differences[topics.pages]["retention.ms"] == {"found": "604800000", "wanted": "86400000"}
+    assert {fact.partitions for fact in describe(broker.connection, topics)} == {4, 1}
+
+
+def test_create_makes_only_what_is_missing(broker, topics, twinsieve):
+    """A set that lost a topic gets that one back."""
+    with administration(broker.connection) as client:
+        client.delete_topics([topics.stats])
+    await_facts(broker, topics, lambda facts: topics.stats not in facts)
+    assert twinsieve("check")[0] == 1
+    code, told = twinsieve("create", "--json")
+    assert (code, [t["name"] for t in json.loads(told)["topics"] if t["created"]]) == (0, [topics.stats])
+    assert twinsieve("check")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"cleanup_policy": "compact"},
+        {"cleanup_policy": "compact,delete"},
+        {"retention_ms": "604800000"},
+        {"retention_bytes": "1000000"},
+    ],
+)
+def test_a_log_that_forgets_is_refused(broker, topics, twinsieve, setting):
+    """Compacted or with a retention, the log cannot be the memory: `check` says which setting, and how to mend it."""
+    change(broker, topics, topics.fingerprints, **setting)
+    ((name, _),) = setting.items()
+    code, told = twinsieve("check", "--json")
+    (problem,) = json.loads(told)["problems"]
+    assert code == 1
+    assert (problem["topic"], problem["setting"]) == (topics.fingerprints, name.replace("_", "."))
+    assert "kafka-configs.sh" in problem["advice"]
+    with pytest.raises(ConfigurationError, match=problem["setting"]):
+        require_log(broker.connection, topics)
+
+
+def test_a_log_of_two_partitions_is_refused(broker, topics, twinsieve):
+    """Two partitions have no common order."""
+    with administration(broker.connection) as client:
+        client.create_partitions({topics.fingerprints: 2})
+    await_facts(broker, topics, lambda facts: facts[topics.fingerprints].partitions == 2)
+    code, told = twinsieve("check")
+    assert code == 1
+    assert "partitions" in told
+
+
+def test_a_page_that_would_not_fit_where_it_goes_is_refused(broker, topics, twinsieve):
+    """`pages` must not take what its outputs cannot."""
+    change(broker, topics, topics.pages, max_message_bytes="50000000")
+    _, told = twinsieve("check", "--json")
+    assert {p["topic"] for p in json.loads(told)["problems"]} == {topics.unique, topics.duplicate, topics.dlq}
+
+
+def test_a_set_that_is_not_there_says_how_to_make_it(twinsieve):
+    """The advice is the command."""
+    code, told = twinsieve("check", "--json", prefix="nowhere.")
+    problems = json.loads(told)["problems"]
+    assert (code, len(problems)) == (1, 7)
+    assert {problem["advice"] for problem in problems} == {"twinsieve topics create --prefix nowhere."}
+
+
+def test_more_copies_than_brokers_are_refused(broker, twinsieve):
+    """The brokers' own words reach the user, as an error of configuration."""
+    code, told = twinsieve("create", "--replication", "9", prefix="many.")
+    assert code == 2
+    assert "replication" in told.lower()
+
+
+def test_tables_name_every_topic(broker, topics, twinsieve):
+    """For people: one row a topic."""
+    for command in ("create", "describe"):
+        code, told = twinsieve(command)
+        assert code == 0
+        assert "forever" in told
+    assert "as they should be" in twinsieve("check")[1]
+
+
+def test_remove_leaves_nothing(broker, topics):
+    """Tests and trials clean up."""
+    remove(broker.connection, topics)
+    await_facts(broker, topics, lambda facts: not facts)
+    remove(broker.connection, topics)
+
+
+def test_an_address_where_nothing_listens_says_what_to_check(capsys):
+    """One line, and a code of its own kind."""
+    option = ["--client-option", "bootstrap_timeout_ms=500"]
+    assert run(["topics", "check", "--bootstrap", "127.0.0.1:9", *option]) not in {0, 2}
+    assert "127.0.0.1:9" in capsys.readouterr().err

@@ -30,7 +30,7 @@ COMMANDS = {
     "state": ("dedup_service.faces.cli.state:state_group", "Look at a state folder."),
     "topics": (
         "dedup_service.faces.cli.topics:topics_group",
-        "Make the topics of the service, check them, look at them.",
+        "Make the topics of the service, and check them.",
     ),
 }
 """Name → where the command lives, and what `--help` says of it."""

@@ -4,63 +4,92 @@
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+import kafka.errors
 from kafka import KafkaAdminClient
 
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.settings import Connection
 from dedup_service.runtime.kafka.topics.admin import administration
-from dedup_service.runtime.kafka.topics.describing import facts_of
+from dedup_service.runtime.kafka.topics.describing import TopicFact, facts_of
 from dedup_service.runtime.kafka.topics.names import Topics
 from dedup_service.runtime.kafka.topics.plan import Layout, TopicPlan, plan_for
 
 __all__ = ["Made", "create", "remove"]
 
+_THERE = (kafka.errors.NoError, kafka.errors.TopicAlreadyExistsError)  # somebody else may create them as we do
+_WRONG = (
+    kafka.errors.InvalidReplicationFactorError,
+    kafka.errors.InvalidPartitionsError,
+    kafka.errors.InvalidConfigurationError,
+    kafka.errors.InvalidTopicError,
+    kafka.errors.PolicyViolationError,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What `create` did about one topic: `created`, or left as it was."""
+    """What `create` did about one topic. `found`: how it was there before, None where it was created now."""
 
     plan: TopicPlan
-    created: bool
+    found: TopicFact | None
+
+    @property
+    def created(self) -> bool:
+        """Whether it was missing."""
+        return self.found is None
+
+    @property
+    def differences(self) -> dict[str, tuple[str, str]]:
+        """What is there and what the plan says, by name, where a topic that was there differs."""
+        if self.found is None:
+            return {}
+        there = {"partitions": str(self.found.partitions), "replication": str(self.found.replication)}
+        there |= self.found.settings
+        planned = {"partitions": str(self.plan.partitions), "replication": str(self.plan.replication)}
+        planned |= self.plan.settings
+        return {name: (there[name], value) for name, value in planned.items() if there.get(name, value) != value}
 
 
 def create(connection: Connection, topics: Topics, layout: Layout | None = None) -> list[Made]:
-    """Create the missing topics of the set and return when each has a leader for every partition.
+    """Create the missing topics of the set; returns when each partition has a leader.
 
-    Without a layout: the default one, with three copies of everything where there are three brokers.
-    Raises BrokerError, also when the brokers refuse a plan (more copies than brokers, say).
+    Raises ConfigurationError where the brokers refuse the layout (more copies than brokers, say), BrokerError.
     """
     with administration(connection) as client:
-        plans = plan_for(topics, layout or Layout(replication=usual_replication(client)))
-        present = {fact.name for fact in facts_of(client, topics)}
-        missing = [plan for plan in plans if plan.name not in present]
-        _create(client, missing)
-    return [Made(plan, created=plan in missing) for plan in plans]
+        brokers = len(client.describe_cluster()["brokers"])
+        plans = plan_for(topics, layout or Layout(), brokers)
+        found = {fact.name: fact for fact in facts_of(client, topics)}
+        _create(client, [plan for plan in plans if plan.name not in found])
+    return [Made(plan, found.get(plan.name)) for plan in plans]
 
 
 def remove(connection: Connection, topics: Topics) -> None:
-    """Delete the topics of the set with all that is in them; raises BrokerError."""
+    """Delete the topics of the set with all that is in them, as far as they are there; raises BrokerError."""
     with administration(connection) as client:
-        present = [fact.name for fact in facts_of(client, topics)]
-        if present:
-            client.delete_topics(present)
-
-
-def usual_replication(client: KafkaAdminClient) -> int:
-    """Three copies where there are three brokers, else as many as there are brokers."""
-    return min(3, len(client.describe_cluster()["brokers"]))
+        client.delete_topics(list(topics.all), raise_errors=False)
 
 
 def _create(client: KafkaAdminClient, plans: list[TopicPlan]) -> None:
-    if plans:
-        client.create_topics(
-            {
-                plan.name: {
-                    "num_partitions": plan.partitions,
-                    "replication_factor": plan.replication,
-                    "configs": dict(plan.settings),
-                }
-                for plan in plans
-            },
-            wait_for_metadata=True,
-        )
+    if not plans:
+        return
+    wanted = {
+        plan.name: {
+            "num_partitions": plan.partitions,
+            "replication_factor": plan.replication,
+            "configs": dict(plan.settings),
+        }
+        for plan in plans
+    }
+    for answer in client.create_topics(wanted, raise_errors=False)["topics"]:
+        _raise_unless_there(answer)
+    client.wait_for_topics(list(wanted), timeout_ms=30_000)
+
+
+def _raise_unless_there(answer: dict[str, Any]) -> None:
+    error = kafka.errors.for_code(answer["error_code"])
+    if error in _THERE:
+        return
+    told = f"topic {answer['name']} was not created: {answer.get('error_message') or error.__name__}"
+    raise ConfigurationError(told) if error in _WRONG else error(told)

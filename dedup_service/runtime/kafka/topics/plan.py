@@ -26,11 +26,13 @@ class Layout:
     """What an operator chooses; the defaults are for a crawl of some tens of millions of pages.
 
     `partitions`: of pages and of what is made of them; a service process needs one at least to have work.
-    `replication`: copies of each partition. `…_retention_ms`: -1 keeps for ever. `max_page_bytes`: see above.
+    `replication`: copies of each partition; None: three where there are three brokers, else one a broker.
+    `…_retention_ms`: -1 keeps for ever. `max_page_bytes`: see
+    above.
     """
 
     partitions: int = 8
-    replication: int = 1
+    replication: int | None = None
     pages_retention_ms: int = 7 * DAY_MS  # Kafka's own default: a week to repair a service that stands still
     output_retention_ms: int = 7 * DAY_MS
     dlq_retention_ms: int = 30 * DAY_MS  # people look at these, and people go on holiday
@@ -38,7 +40,7 @@ class Layout:
     max_page_bytes: int = 8 << 20
 
     def __post_init__(self) -> None:
-        if self.partitions < 1 or self.replication < 1:
+        if self.partitions < 1 or (self.replication is not None and self.replication < 1):
             raise ConfigurationError(
                 f"{self.partitions} partitions with replication {self.replication}: both are 1 at least"
             )
@@ -59,8 +61,9 @@ class TopicPlan:
     settings: Mapping[str, str]
 
 
-def plan_for(topics: Topics, layout: Layout) -> tuple[TopicPlan, ...]:
-    """Return what `create` makes, in the order of `topics.all`."""
+def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPlan, ...]:
+    """Return what `create` makes where there are so many brokers, in the order of `topics.all`."""
+    copies = layout.replication or min(3, brokers)
     page, onwards, many = layout.max_page_bytes, 2 * layout.max_page_bytes, layout.partitions
     made = layout.output_retention_ms
     rows = [
@@ -73,7 +76,7 @@ def plan_for(topics: Topics, layout: Layout) -> tuple[TopicPlan, ...]:
         (topics.stats, 1, layout.stats_retention_ms, 1 << 20),
     ]
     return tuple(
-        TopicPlan(name, partitions, layout.replication, _settings(retention_ms, size, layout.replication))
+        TopicPlan(name, partitions, copies, _settings(retention_ms, size, copies))
         for name, partitions, retention_ms, size in rows
     )
 
