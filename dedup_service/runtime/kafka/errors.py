@@ -5,13 +5,14 @@
 
 from typing import ClassVar
 
-from dedup_service.core.errors import StateError, TwinsieveError
+from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 
 __all__ = [
     "BrokerError",
     "InstanceInUseError",
     "LogChangedError",
     "NotAuthorisedError",
+    "OptionError",
     "RecordTooLargeError",
     "TransactionLostError",
     "UnreachableError",
@@ -33,15 +34,22 @@ class TransactionLostError(BrokerError):
 
 
 class NotAuthorisedError(BrokerError):
-    """The brokers refuse this user the deed. Grant the right that the message names, then start again."""
+    """The brokers refuse this user. Correct name and password, or grant the right that the message names."""
 
     retryable: ClassVar[bool] = False
 
 
 class RecordTooLargeError(BrokerError):
-    """One message is larger than producer or topic allow. Raise both limits, or set the record aside."""
+    """One message is larger than producer or topic allow. Raise both limits, or set the record aside.
+
+    `position` is its place among the messages that were to be written.
+    """
 
     retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str, position: int) -> None:
+        super().__init__(message)
+        self.position = position
 
 
 class InstanceInUseError(BrokerError):
@@ -51,4 +59,8 @@ class InstanceInUseError(BrokerError):
 
 
 class LogChangedError(StateError):
-    """The log no longer holds what was read from it: deleted, truncated or made anew. Look at the topic first."""
+    """A topic no longer holds what was read from it: deleted, truncated or made anew. Look at the topic first."""
+
+
+class OptionError(ConfigurationError):
+    """An option of the connection is unknown, not ours to set, or has a value of the wrong type. Correct it."""

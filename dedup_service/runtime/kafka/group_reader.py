@@ -1,33 +1,61 @@
-"""One member of a consumer group, read by one thread."""
+"""One member of a consumer group: records of the partitions that are ours, and word of those that are no longer.
 
+How: the library's consumer, with its gaps closed.
+- What a rebalance changed is told in `poll`, on the caller's thread, before any record is handed out (`rebalancing`).
+- `group_metadata()` is what it was when that was last told. The library's own changes in the background, and records
+  read under one generation would be committed under the next, by which time others may have done them.
+- Where membership was lost and regained between two polls the library may hand retained partitions on without a word
+  (`_on_join_prepare_async` runs once per rejoin). A new member id, or a generation that was missed, shows it: such
+  partitions are told as lost, and begin again at the committed offset.
+- A partition begins where the group has committed, asked until the answer is final; nothing of it is handed out before.
+- Positions that the brokers no longer have: counted (`expired`) and moved to the beginning where the topic's retention
+  deleted records; LogChangedError where the topic ends before them.
+- A second process under our instance name is found by the heartbeat that has stopped: InstanceInUseError.
+- While brokers are away `poll` returns nothing, complains in the log every half minute, and goes on afterwards.
+
+Invariant: between `on_revoked` and `on_assigned` of a partition no record of it is returned.
+One thread uses an instance. Source: KIP-429, KIP-447, KIP-345; kafka-python 3.0.12, coordinator/, consumer/.
+"""
+
+import logging
+import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
-from kafka import AsyncConsumerRebalanceListener, KafkaConsumer
+from kafka import KafkaConsumer, errors
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.structs import ConsumerGroupMetadata, TopicPartition
+from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
+from dedup_service.runtime.kafka import inside
+from dedup_service.runtime.kafka.consumers import consumer
+from dedup_service.runtime.kafka.errors import BrokerError, InstanceInUseError, LogChangedError, UnreachableError
+from dedup_service.runtime.kafka.group_offsets import committed, moved
+from dedup_service.runtime.kafka.members import leave_group
+from dedup_service.runtime.kafka.rebalancing import Changes
+from dedup_service.runtime.kafka.retrying import Complaint
 from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.translated import PASSING, for_good
 
 __all__ = ["GroupReader"]
 
+_LOG = logging.getLogger(__name__)
 
-class _Listener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
-    def __init__(self, events: list[tuple[str, frozenset[TopicPartition]]]) -> None:
-        self._events = events
-
-    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-        self._events.append(("revoked", frozenset(revoked)))
-
-    async def on_partitions_lost(self, lost: set[TopicPartition]) -> None:
-        self._events.append(("revoked", frozenset(lost)))
-
-    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        self._events.append(("assigned", frozenset(assigned)))
+_ANSWER_S = 15.0
+"""How long to ask for committed offsets: an open transaction holds them back until it ends or times out (10 s)."""
+_CONNECT_MS = 5_000
+_CLOSE_S = 5.0
+_PAUSE_S = 0.1
 
 
 class GroupReader:
-    """Records of one topic as a group hands them out; committed offsets travel in transactions elsewhere."""
+    """Committed records of one topic, as the group hands its partitions out (cooperative, static membership).
+
+    on_revoked(partitions): no longer ours, or to be read again from the committed offsets; forget what is in hand.
+    on_assigned(positions): ours, read from these offsets on. Both are called inside `poll` (on_revoked also inside
+    `rewind`). session_timeout_s: after which a silent member's partitions are another's. max_poll_interval_s: after
+    which a member that does not poll leaves. fetch_bytes: see `consumers` for what that bounds.
+    """
 
     def __init__(
         self,
@@ -40,86 +68,220 @@ class GroupReader:
         on_assigned: Callable[[Mapping[TopicPartition, int]], None] | None = None,
         session_timeout_s: float = 6.0,
         heartbeat_s: float = 0.5,
+        max_poll_interval_s: float = 60.0,
         fetch_bytes: int = 8 << 20,
     ) -> None:
+        self._connection = connection
+        self._topic, self._group, self._instance = topic, group, instance
         self._on_revoked = on_revoked
-        self._on_assigned = on_assigned
-        self._events: list[tuple[str, frozenset[TopicPartition]]] = []
+        self._on_assigned = on_assigned or (lambda _: None)
+        self._fetch_bytes = fetch_bytes
+        self._configs = {
+            "group_id": group,
+            "group_instance_id": instance,
+            "partition_assignment_strategy": [CooperativeStickyAssignor],
+            "session_timeout_ms": int(session_timeout_s * 1000),
+            "heartbeat_interval_ms": int(heartbeat_s * 1000),
+            "max_poll_interval_ms": int(max_poll_interval_s * 1000),
+            "bootstrap_timeout_ms": _CONNECT_MS,
+        }
+        self._consumer: KafkaConsumer | None = None
+        self._changes = Changes()
+        self._unsettled: frozenset[TopicPartition] = frozenset()
+        self._told = ConsumerGroupMetadata(group)
+        self._complaint = Complaint(_LOG, f"group {group}: brokers are away or it is being rearranged", after_s=5.0)
         self.expired = 0
-        self._consumer = KafkaConsumer(
-            **connection.configs(
-                group_id=group,
-                group_instance_id=instance,
-                isolation_level="read_committed",
-                auto_offset_reset="earliest",
-                enable_auto_commit=False,
-                partition_assignment_strategy=[CooperativeStickyAssignor],
-                session_timeout_ms=int(session_timeout_s * 1000),
-                heartbeat_interval_ms=int(heartbeat_s * 1000),
-                fetch_max_bytes=fetch_bytes,
-                max_partition_fetch_bytes=fetch_bytes,
-                allow_auto_create_topics=False,
-            )
-        )
-        self._consumer.subscribe([topic], listener=_Listener(self._events))
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
-        """Records in order within each partition; [] while there are none."""
-        batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
-        self._deliver()
-        return [record for batch in batches.values() for record in batch]
+        """Return the next records, in order within each partition; [] where there are none for now.
 
-    def _deliver(self) -> None:
-        while self._events:
-            kind, partitions = self._events.pop(0)
-            if kind == "revoked":
-                self._on_revoked(partitions)
-            elif self._on_assigned:
-                self._on_assigned(self.committed(partitions))
-
-    def pause(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch no more of these."""
-        self._consumer.pause(*partitions)
-
-    def resume(self, partitions: Iterable[TopicPartition]) -> None:
-        """Fetch these again."""
-        self._consumer.resume(*partitions)
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        """What is paused now."""
-        return frozenset(self._consumer.paused())
+        Raises what will not pass by itself: InstanceInUseError, NotAuthorisedError, ConfigurationError,
+        LogChangedError. Takes `timeout_s`, plus up to 5 s where it has to connect.
+        """
+        reader = self._connected(timeout_s)
+        if reader is None:
+            return []
+        batches = self._fetched(reader, timeout_s, max_records)
+        self._tell_changes(reader)
+        fresh = self._unsettled
+        self._settle(reader, max(1.0, timeout_s))
+        self._look_at_membership(reader)
+        return [record for at, batch in batches.items() if at not in fresh for record in batch]
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
         """What this member reads now."""
-        return frozenset(self._consumer.assignment())
+        return frozenset(self._consumer.assignment()) if self._consumer else frozenset()
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """What is paused of it."""
+        return frozenset(self._consumer.paused()) if self._consumer else frozenset()
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        """Return no more of these; `poll` goes on keeping the membership alive."""
+        if self._consumer:
+            self._consumer.pause(*self.assigned.intersection(partitions))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read these again."""
+        if self._consumer:
+            self._consumer.resume(*self.assigned.intersection(partitions))
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Committed position of each; the beginning where nothing was committed."""
-        wanted = list(partitions)
-        found = {p: self._consumer.committed(p, timeout_ms=10_000) for p in wanted}
-        missing = [p for p in wanted if found[p] is None]
-        return {**found, **(self._consumer.beginning_offsets(missing) if missing else {})}
+        """Return where the group goes on in each, the beginning where it has not been.
+
+        Raises BrokerError where no final answer comes within 15 s.
+        """
+        reader = self._connected(_ANSWER_S)
+        if reader is None:
+            raise UnreachableError(f"the offsets of group {self._group} cannot be asked for: no broker answers")
+        return committed(reader, self._group, frozenset(partitions), _ANSWER_S)
 
     def rewind(self) -> dict[TopicPartition, int]:
-        """Go back to the committed position of every assigned partition."""
-        positions = self.committed(self.assigned)
-        for partition, offset in positions.items():
-            self._consumer.seek(partition, offset)
+        """Go back to the committed offset of every partition that is ours, and return them.
+
+        Where they cannot be had within 15 s: {}, after `on_revoked` for all; `on_assigned` follows in a later `poll`.
+        """
+        mine = self.assigned
+        try:
+            positions = self.committed(mine) if mine else {}
+        except BrokerError as error:
+            self._complaint.about(error)
+            self._begin_again(mine)
+            return {}
+        for at, position in positions.items():
+            self._seek(at, position)
+        self._unsettled -= mine
         return positions
 
     def group_metadata(self) -> ConsumerGroupMetadata:
-        """What fences this member's transactions."""
-        return self._consumer.group_metadata()
+        """Return what fences transactions with records of this reader: as of the last `poll`, see the module."""
+        return self._told
 
     def lag(self) -> dict[TopicPartition, int]:
-        """Records not yet read of each assigned partition, where known."""
-        ends = {p: self._consumer.highwater(p) for p in self.assigned}
-        return {p: max(0, end - self._consumer.position(p)) for p, end in ends.items() if end is not None}
+        """Return how many records of each partition are not read yet, as last heard; without asking anybody."""
+        known = inside.places(self._consumer) if self._consumer else {}
+        return {at: max(0, end - position) for at, (position, end) in known.items()}
 
     def close(self, leave: bool = False) -> None:
-        """Stop; a static member keeps its partitions until it is back or its session ends, unless it leaves."""
+        """Stop reading. The partitions stay ours until the session ends, so that a quick restart moves nothing.
+
+        leave: hand them over at once.
+        """
+        if self._consumer is not None:
+            inside.close_consumer(self._consumer, _CLOSE_S)
+            self._consumer = None
         if leave:
-            self._consumer.unsubscribe()
-        self._consumer.close(autocommit=False, timeout_ms=5_000)
+            leave_group(self._connection, self._group, self._instance)
+
+    def _connected(self, timeout_s: float) -> KafkaConsumer | None:
+        """Return the consumer, made where there is none; None where no broker answers."""
+        if self._consumer is not None:
+            return self._consumer
+        try:
+            made = consumer(self._connection, self._fetch_bytes, **self._configs)
+        except BrokerError as error:
+            if not error.retryable:
+                raise
+            self._complaint.about(error)
+            time.sleep(min(_PAUSE_S, timeout_s))
+            return None
+        made.subscribe([self._topic], listener=self._changes)
+        self._consumer = made
+        return made
+
+    def _fetched(self, reader: KafkaConsumer, timeout_s: float, max_records: int) -> dict[TopicPartition, Any]:
+        try:
+            found: dict[TopicPartition, Any] = reader.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
+        except errors.NoOffsetForPartitionError:
+            self._unsettled |= inside.partitions_without_position(reader)
+            return {}
+        except errors.OffsetOutOfRangeError as error:
+            self._move(reader, error)
+            return {}
+        except errors.LogTruncationError as error:
+            raise LogChangedError(f"{self._topic} lost records that were read: {error}; look at the topic") from error
+        except PASSING as error:
+            self._bear(reader, error, timeout_s)
+            return {}
+        if inside.has_coordinator(reader) and reader.group_metadata().state is MemberState.STABLE:
+            self._complaint.over()
+        elif not found:
+            self._complaint.about("not a member at the moment")
+        return found
+
+    def _bear(self, reader: KafkaConsumer, error: BaseException, timeout_s: float) -> None:
+        """Raise what is for good; for the rest complain and go on, with a new consumer where this one is dead."""
+        if found := for_good(error, f"to read {self._topic} as group {self._group}"):
+            raise found from error
+        self._complaint.about(f"{type(error).__name__}: {error}")
+        if inside.is_dead(reader):
+            gone = self.assigned
+            self.close()
+            self._changes.take()
+            self._unsettled = frozenset()
+            if gone:
+                self._on_revoked(gone)
+        time.sleep(min(_PAUSE_S, timeout_s))
+
+    def _tell_changes(self, reader: KafkaConsumer) -> None:
+        for change in self._changes.take():
+            if change.gained:
+                self._unsettled |= change.partitions
+            else:
+                self._unsettled -= change.partitions
+                self._on_revoked(change.partitions)
+        now = reader.group_metadata()
+        known = self._told
+        if now.state is MemberState.STABLE and known.state is MemberState.STABLE:
+            missed = now.generation_id > known.generation_id + 1 or now.member_id != known.member_id
+            if missed and (kept := self.assigned - self._unsettled):
+                self._begin_again(kept)
+
+    def _begin_again(self, partitions: frozenset[TopicPartition]) -> None:
+        self._unsettled |= partitions
+        if partitions:
+            self._on_revoked(partitions)
+
+    def _settle(self, reader: KafkaConsumer, timeout_s: float) -> None:
+        """Begin with new partitions where the group has committed, as soon as that can be known."""
+        self._unsettled &= self.assigned
+        if not self._unsettled:
+            return
+        try:
+            positions = committed(reader, self._group, self._unsettled, timeout_s)
+        except BrokerError as error:
+            if not error.retryable:
+                raise
+            self._complaint.about(error)
+            return
+        for at, position in positions.items():
+            self._seek(at, position)
+        self._unsettled -= positions.keys()
+        self._on_assigned(positions)
+
+    def _seek(self, partition: TopicPartition, position: int) -> None:
+        if self._consumer and partition in self.assigned:
+            self._consumer.seek(partition, position)
+
+    def _move(self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError) -> None:
+        """Go on where records begin, where retention has deleted those that were next."""
+        for at, (position, beginning) in moved(reader, error, self._complaint).items():
+            self.expired += beginning - position
+            _LOG.error(
+                "%s-%d: %d records from offset %d on were deleted before they were read: reading goes on at %d; "
+                "give the topic a longer retention",
+                at.topic, at.partition, beginning - position, position, beginning,
+            )  # fmt: skip
+            self._seek(at, beginning)
+
+    def _look_at_membership(self, reader: KafkaConsumer) -> None:
+        if inside.is_fenced_member(reader):
+            raise InstanceInUseError(
+                f"another process is in group {self._group} as {self._instance}, which is our name: stop one of both, "
+                "or give each a state folder or --instance of its own"
+            )
+        now = reader.group_metadata()
+        if now.state is MemberState.STABLE:
+            self._told = now

@@ -1,0 +1,170 @@
+"""What must be done inside the client library, all in one place.
+
+Each function is one of the library's own (release 3.0.12) with what it lacks: an end. `commit_transaction` and
+`send_offsets_to_transaction` wait for ever for a result that knows how to wait for a time; `flush` waits its timeout
+once per batch; `close` raises where it cannot flush and leaves its thread running; and a commit goes through although
+a batch of its transaction has expired, so results are looked at before it.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer, errors
+from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "close_consumer",
+    "commit",
+    "committed",
+    "discard",
+    "has_coordinator",
+    "has_failed",
+    "is_dead",
+    "is_fenced_member",
+    "last_error",
+    "lost_positions",
+    "partitions_without_position",
+    "places",
+    "position",
+    "send_offsets",
+    "topic_id",
+    "wait_for_all",
+]
+
+# ruff: noqa: SLF001 - this module is the one that may
+
+
+def send_offsets(
+    producer: KafkaProducer,
+    offsets: Mapping[TopicPartition, int],
+    group: ConsumerGroupMetadata | None,
+    timeout_s: float,
+) -> None:
+    """Add offsets to the open transaction; KafkaTimeoutError after `timeout_s`."""
+    whole = {at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
+    result = producer._transaction_manager.send_offsets_to_transaction(whole, group)
+    producer._sender.wakeup()
+    _wait(result, "the offsets", timeout_s)
+
+
+def commit(producer: KafkaProducer, timeout_s: float) -> None:
+    """Commit the open transaction; KafkaTimeoutError after `timeout_s`, and nobody knows then what became of it."""
+    result = producer._transaction_manager.begin_commit()
+    producer._sender.wakeup()
+    _wait(result, "the commit", timeout_s)
+
+
+def _wait(result: Any, what: str, timeout_s: float) -> None:
+    if not result.wait(timeout_ms=max(0.0, timeout_s) * 1000):
+        raise errors.KafkaTimeoutError(f"{what} got no answer in time")
+
+
+def wait_for_all(producer: KafkaProducer, futures: Iterable[Any], timeout_s: float) -> None:
+    """Send what lingers, wait for all of `futures`; raises the first failure, KafkaTimeoutError after `timeout_s`."""
+    deadline = time.monotonic() + timeout_s
+    accumulator = producer._accumulator
+    accumulator.begin_flush()
+    try:
+        producer._sender.wakeup()
+        for future in futures:
+            if not future.is_done:
+                future.get(timeout=max(0.0, deadline - time.monotonic()))
+            elif future.exception is not None:
+                raise future.exception
+    finally:
+        accumulator._flushes_in_progress.decrement()
+
+
+def last_error(producer: KafkaProducer) -> BaseException | None:
+    """Return why the producer has failed, which its calls do not always say."""
+    manager = producer._transaction_manager
+    return manager.last_error if manager is not None else None
+
+
+def discard(producer: KafkaProducer, patience_s: float) -> Any:
+    """Stop a producer without sending anything more; return its thread, which may need a request's timeout to end."""
+    sender = producer._sender
+    sender.force_close()
+    sender.join(patience_s)
+    producer._unregister_cleanup()
+    producer._closed = True  # close() would flush first, raise, and leave the rest undone
+    return sender
+
+
+def committed(
+    consumer: KafkaConsumer, partitions: Iterable[TopicPartition], timeout_s: float
+) -> dict[TopicPartition, int]:
+    """Return the committed offset of those that have one, in one request; waits while transactions hold them open."""
+    found = consumer._coordinator.fetch_committed_offsets(list(partitions), timeout_ms=timeout_s * 1000)
+    return {at: offset.offset for at, offset in found.items()}
+
+
+def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicPartition]:
+    """Return the assigned partitions of which it is not known where to begin."""
+    assignment = dict(consumer._subscription.assignment)
+    return frozenset(at for at, state in assignment.items() if not state.has_valid_position)
+
+
+def places(consumer: KafkaConsumer) -> dict[TopicPartition, tuple[int, int]]:
+    """Return the (next offset, end of the log as last heard) of each partition where both are known; asks nobody."""
+    assignment = dict(consumer._subscription.assignment)
+    return {
+        at: (state.position.offset, state.highwater)
+        for at, state in assignment.items()
+        if state.position is not None and state.highwater is not None
+    }
+
+
+def is_fenced_member(consumer: KafkaConsumer) -> bool:
+    """Whether another process is in the group under our instance name.
+
+    The heartbeat learns it, stops beating, and tells nobody: `poll()` goes on returning records.
+    """
+    coordinator = consumer._coordinator
+    return bool(
+        coordinator.state is MemberState.STABLE
+        and not coordinator.rejoining
+        and not coordinator.need_rejoin()
+        and not coordinator._heartbeat_enabled
+    )
+
+
+def lost_positions(error: errors.OffsetOutOfRangeError) -> dict[TopicPartition, int]:
+    """Return the positions that the brokers do not have."""
+    return dict(error.args[0]) if error.args and isinstance(error.args[0], dict) else {}
+
+
+def position(consumer: KafkaConsumer, partition: TopicPartition, otherwise: int) -> int:
+    """Return the next offset to be read; without asking anybody, as the library's own may for ever."""
+    state = consumer._subscription.assignment.get(partition)
+    return otherwise if state is None or state.position is None else int(state.position.offset)
+
+
+def has_coordinator(consumer: KafkaConsumer) -> bool:
+    """Whether the broker that keeps the group is known and connected."""
+    return consumer._coordinator.coordinator_id is not None
+
+
+def is_dead(consumer: KafkaConsumer) -> bool:
+    """Whether the consumer's network thread has ended, after which every call raises."""
+    return consumer._net._exception is not None or consumer._closed
+
+
+def topic_id(consumer: KafkaConsumer, topic: str) -> Any:
+    """Return the identity of the topic as last heard, None where nothing was; one made anew has another."""
+    return consumer._cluster.topic_id(topic)
+
+
+def close_consumer(consumer: KafkaConsumer, timeout_s: float) -> None:
+    """Close, also where the coordinator is away: `close` would raise then and leave its network thread running."""
+    try:
+        consumer.close(autocommit=False, timeout_ms=timeout_s * 1000)
+    except (errors.KafkaError, OSError, RuntimeError):
+        consumer._client.close()
+
+
+def has_failed(producer: KafkaProducer) -> bool:
+    """Whether nothing more can be sent by it."""
+    manager = producer._transaction_manager
+    return bool(producer._closed or not producer._sender.is_alive() or (manager is not None and manager.has_error()))
