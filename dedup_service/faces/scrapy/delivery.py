@@ -58,10 +58,19 @@ class Delivery:
         """How many times a message was sent again."""
         return 0 if self._producer is None else self._producer.retried
 
-    async def open(self, topic: str) -> None:
-        """Reach the brokers; what is wrong with address, TLS, password or topic is raised."""
-        self._producer = await asyncio.to_thread(_opened, self._settings)
-        await asyncio.to_thread(self._producer.check_topic, topic)
+    def connect(self, topic: str) -> None:
+        """Reach the brokers, which may take seconds; what is wrong with address, TLS, password or topic is raised."""
+        from dedup_service.runtime.kafka.publisher import Publisher
+
+        _quiet_client()
+        bounds = {"max_messages": self._settings.buffer_pages, "max_bytes": self._settings.buffer_bytes}
+        producer = Publisher(self._settings.connection, **bounds)
+        try:
+            producer.check_topic(topic)
+        except TwinsieveError:
+            producer.close(0.0)
+            raise
+        self._producer = producer
 
     async def send(self, message: "Message") -> None:
         """Send, and wait until it is acknowledged.
@@ -122,7 +131,11 @@ def _settle(sent: Future[Any], outcome: "asyncio.Future[None]") -> None:
         outcome.set_exception(error)
 
 
-def _opened(settings: "KafkaSettings") -> "Publisher":
-    from dedup_service.runtime.kafka.publisher import Publisher
+def _quiet_client() -> None:
+    """The client's lines are not shown, unless somebody has said which: while a broker is away they come by the dozen.
 
-    return Publisher(settings.connection, max_messages=settings.buffer_pages, max_bytes=settings.buffer_bytes)
+    The publisher says once that messages wait, and `publishing` that the crawl does.
+    """
+    client = logging.getLogger("kafka")
+    if client.level == logging.NOTSET:
+        client.setLevel(logging.CRITICAL)

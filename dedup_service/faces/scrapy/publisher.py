@@ -38,18 +38,23 @@ class KafkaPublisher:
 
     @classmethod
     def from_crawler(cls, crawler: "Crawler") -> Self:
-        """Read the settings; NotConfigured without a broker, ConfigurationError where they are wrong."""
+        """Read the settings and reach the brokers; NotConfigured where none are named.
+
+        An error here keeps the crawl from starting. It is waited for, because nothing else can be done before.
+        """
         settings = NearDuplicateSettings.from_settings(crawler.settings).kafka
         if settings is None:
             raise NotConfigured(f"{BOOTSTRAP} is not set")
         if not is_asyncio_available():
             raise ConfigurationError(f"{BOOTSTRAP} needs Scrapy's asyncio reactor: leave TWISTED_REACTOR as it is")
         need_client()
-        return cls(crawler, Publishing(crawler, settings))
+        publishing = Publishing(crawler, settings)
+        publishing.connect()
+        return cls(crawler, publishing)
 
     async def open_spider(self) -> None:
-        """Reach the brokers; an error here keeps the crawl from starting."""
-        await self.publishing.open()
+        """Begin to watch what is on its way."""
+        self.publishing.start()
 
     async def process_item(self, item: Any) -> Any:
         """Return `item` when its page is acknowledged, or given up, or when it is none."""

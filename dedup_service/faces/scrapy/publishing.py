@@ -53,13 +53,15 @@ class Publishing:
         self._watcher: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
-    async def open(self) -> None:
+    def connect(self) -> None:
         """Reach the brokers; what is wrong with address, TLS, password or topic is raised."""
         from dedup_service.runtime.kafka.topics import Topics
 
-        topics = Topics(self._settings.prefix)
-        await self._delivery.open(topics.pages)
-        self._topic = topics.pages
+        self._topic = Topics(self._settings.prefix).pages
+        self._delivery.connect(self._topic)
+
+    def start(self) -> None:
+        """Begin to watch; on the crawl's event loop."""
         self._watcher = asyncio.create_task(self._watch())
 
     async def publish(self, fields: Mapping[str, Any]) -> bool:
