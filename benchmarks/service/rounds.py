@@ -191,7 +191,14 @@ class _Round:
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", GROUP]
         arguments += ["--action", self._plan.action, "--processes", "1"]
         arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
-        arguments += ["--snapshot-every", "150", "--dlq-ceiling", "1", "--drain-s", str(DRAIN_S), "--log-level", "debug"]
+        arguments += [
+            "--snapshot-every",
+            "150",
+            "--dlq-ceiling",
+            "1",
+            "--drain-s",
+            str(DRAIN_S),
+        ]
         return Service(name, arguments, self._folder / name, self._folder / f"{name}.log")
 
 
