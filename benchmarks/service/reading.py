@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import KafkaError
 
-__all__ = ["Tail", "read_all", "reader"]
+__all__ = ["Tail", "end_of", "read_all", "reader"]
 
 FETCH_BYTES = 16 << 20
 
@@ -67,6 +67,15 @@ def read_all(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 120.0)
     for records in found.values():
         records.sort(key=lambda record: (record.partition, record.offset))
     return found
+
+
+def end_of(bootstrap: str, topic: str) -> int:
+    """Return the sum of the partitions' ends: the number of records where none was written in a transaction."""
+    consumer = reader(bootstrap, [topic])
+    try:
+        return sum(consumer.end_offsets(list(consumer.assignment())).values())
+    finally:
+        consumer.close(autocommit=False, timeout_ms=1000)
 
 
 class Tail:

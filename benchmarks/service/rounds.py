@@ -20,7 +20,7 @@ from benchmarks.service.checking import Findings, check
 from benchmarks.service.faults import SERVICE_FAULTS
 from benchmarks.service.processes import Fleet, Service
 from benchmarks.service.publishing import Publisher
-from benchmarks.service.reading import Tail, reader
+from benchmarks.service.reading import Tail, end_of
 from benchmarks.service.stream import Sent, stream
 from benchmarks.service.world import Fault, World
 from dedup_service.runtime.kafka.settings import Connection
@@ -162,7 +162,7 @@ class _Round:
     def _wait_for_answers(self, world: World) -> None:
         """Return when there is an answer to every input record, or complain."""
         topics = (self._topics.verdicts, self._topics.dlq)
-        expected = _end_of(self._cluster.bootstrap, self._topics.pages)
+        expected = end_of(self._cluster.bootstrap, self._topics.pages)
         tail = Tail(self._cluster.bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         while answered < expected and time.monotonic() < deadline and len(world.fleet.crashes) < MOST_CRASHES:
@@ -219,12 +219,3 @@ class _Lane(threading.Thread):
 
 def _drawn(rng: random.Random, faults: dict[Fault, int], count: int) -> list[Fault]:
     return rng.choices(list(faults), list(faults.values()), k=count)
-
-
-def _end_of(bootstrap: str, topic: str) -> int:
-    """How many records a topic has that was not written in transactions."""
-    consumer = reader(bootstrap, [topic])
-    try:
-        return sum(consumer.end_offsets(list(consumer.assignment())).values())
-    finally:
-        consumer.close(autocommit=False, timeout_ms=1000)

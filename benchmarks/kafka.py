@@ -1,0 +1,246 @@
+"""Claim: `serve` is 5 times as fast as the plain consumer that everyone writes, and answers within half a second.
+
+That is: at least 5 times as many pages a second on Chinese text with one worker each, and at half of its highest rate
+99 of 100 pages have their verdict within 500 ms.
+
+    python -m benchmarks.kafka [--repeats 3] [--text 6000] [--html 400] [--seconds 20] [--json FILE]
+
+One broker, the service and this program share the machine. Rates: the pages are published first, then the program
+under test is started, and the rate is that of the answers from the tenth to the last hundredth, by the timestamps of
+their messages, so nobody's start counts. The ways take turns on fresh topics, `repeats` times; medians and their ratio
+are printed. Latency: pages are published at half of the highest rate of one worker; it lasts from the page's timestamp
+to the moment when a consumer with `read_committed` has the verdict in hand.
+
+Where the time goes: processor seconds of the main process (both steps and their clients), of the workers (extraction,
+segmentation, fingerprints) and of the broker for each page; and the steps' own account of a second, from /metrics.
+Data: generated, Chinese text of 2 KB or HTML of 60 KB (benchmarks.service.load), a tenth of it copies. The peer:
+benchmarks.service.plain_consumer (kafka-python, jieba, PyPI simhash and its index, at least once).
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.service.load import html_pages, text_pages
+from benchmarks.service.publishing import Publisher
+from benchmarks.service.reading import Tail, read_all
+from benchmarks.service.stream import Sent
+from benchmarks.service.usage import brokers, cpu_s
+from benchmarks.service.ways import Plain, Sieve, Way
+from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from deploy.kafka import Cluster
+
+PATIENCE_S = 600.0
+SEED = 2026
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is measured: a name, pages, and the ways that answer them."""
+
+    name: str
+    pages: Sequence[Sent]
+    ways: dict[str, Callable[[], Way]]
+
+
+@dataclass
+class Figures:
+    """Of one way on one load. pages_per_s: of each repeat; used_s: processor seconds a page; parts: of each second."""
+
+    pages_per_s: list[float] = field(default_factory=list)
+    used_s: list[dict[str, float]] = field(default_factory=list)
+    parts: list[dict[str, float]] = field(default_factory=list)
+
+    def used(self, name: str) -> float:
+        """Median milliseconds of processor time a page."""
+        return statistics.median(used.get(name, 0.0) for used in self.used_s) * 1e3
+
+
+class Bench:
+    """A broker, and measurements on topics of their own."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self._bootstrap = cluster.bootstrap
+        self._folder = folder
+        self._count = 0
+
+    def topics(self) -> tuple[Topics, Path]:
+        """Return fresh topics and a folder."""
+        self._count += 1
+        topics = Topics(f"bench{self._count}.")
+        create(Connection(self._bootstrap), topics, Layout(partitions=4))
+        return topics, self._folder / f"run{self._count}"
+
+    def rate(self, way: Way, pages: Sequence[Sent], figures: Figures) -> None:
+        """Measure how fast `way` answers pages that are there already."""
+        topics, folder = self.topics()
+        self.publish(topics, pages, None)
+        answers = _Answers(self._bootstrap, topics)
+        way.start(self._bootstrap, topics, folder)
+        try:
+            first = answers.reach(len(pages) // 10, way)
+            last = answers.reach(len(pages), way)
+        finally:
+            way.stop()
+            answers.close()
+        times = sorted(answers.times_ms)
+        start, stop = len(times) // 10, len(times) - 1 - len(times) // 100
+        figures.pages_per_s.append((stop - start) / max(0.001, (times[stop] - times[start]) / 1000))
+        done, seconds = last.answers - first.answers, last.at - first.at
+        figures.used_s.append({name: (last.used[name] - first.used[name]) / max(1, done) for name in last.used})
+        figures.parts.append({name: (last.parts[name] - first.parts.get(name, 0)) / seconds for name in last.parts})
+
+    def publish(self, topics: Topics, pages: Iterable[Sent], rate: float | None) -> None:
+        """Publish pages."""
+        publisher = Publisher(self._bootstrap, topics.pages)
+        publisher.publish(pages, rate=rate)
+        publisher.close()
+
+    def latencies(self, pages: Sequence[Sent], rate: float, warm_up_s: float) -> list[float]:
+        """Return the seconds from publish to verdict of all pages after the first `warm_up_s`."""
+        topics, folder = self.topics()
+        way = Sieve(1)
+        way.start(self._bootstrap, topics, folder)
+        try:
+            _wait(lambda: way.ready, "the service was not ready")
+            arrivals = _Arrivals(self._bootstrap, topics, len(pages))
+            arrivals.start()
+            self.publish(topics, pages, rate)
+            arrivals.join(PATIENCE_S)
+        finally:
+            way.stop()
+        published = read_all(self._bootstrap, [topics.pages])[topics.pages]
+        sent_ms = {(record.partition, record.offset): record.timestamp for record in published}
+        begin = min(sent_ms.values()) + warm_up_s * 1000
+        return [at - sent_ms[place] / 1000 for place, at in arrivals.at.items() if sent_ms[place] >= begin]
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    at: float
+    answers: int
+    used: dict[str, float]
+    parts: dict[str, float]
+
+
+class _Answers:
+    """Reads verdicts as they come, and notes their timestamps."""
+
+    def __init__(self, bootstrap: str, topics: Topics) -> None:
+        self._tail = Tail(bootstrap, [topics.verdicts])
+        self.times_ms: list[int] = []
+
+    def reach(self, count: int, way: Way) -> _Moment:
+        """Return the moment when there are so many."""
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self.times_ms) < count:
+            self.times_ms += [record.timestamp for record in self._tail.poll()]
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(self.times_ms)} of {count} answers of {way} within {PATIENCE_S:g} s")
+        used = {**way.used_s, "broker": cpu_s(brokers())}
+        return _Moment(time.monotonic(), len(self.times_ms), used, way.parts_s)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._tail.close()
+
+
+class _Arrivals(threading.Thread):
+    """Notes when each verdict is in a consumer's hands."""
+
+    def __init__(self, bootstrap: str, topics: Topics, expected: int) -> None:
+        super().__init__(daemon=True)
+        self._tail = Tail(bootstrap, [topics.verdicts])
+        self._expected = expected
+        self.at: dict[tuple[int, int], float] = {}
+
+    def run(self) -> None:
+        """Read until all are there."""
+        while len(self.at) < self._expected:
+            for record in self._tail.poll():
+                now, verdict = time.time(), json.loads(record.value)
+                self.at[verdict["partition"], verdict["offset"]] = now
+        self._tail.close()
+
+
+def _wait(condition: Callable[[], bool], failure: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{failure} within {PATIENCE_S:g} s")
+        time.sleep(0.1)
+
+
+def loads(arguments: argparse.Namespace) -> list[Load]:
+    """Return what is to be measured."""
+    sieves: dict[str, Callable[[], Way]] = {"serve, 1 worker": lambda: Sieve(1), "serve, 2 workers": lambda: Sieve(2)}
+    return [
+        Load("Chinese text, 2 KB", list(text_pages(SEED, arguments.text)), {"plain consumer": Plain, **sieves}),
+        Load("HTML, 60 KB", list(html_pages(SEED, arguments.html)), sieves),
+    ]
+
+
+def report(load: Load, figures: dict[str, Figures]) -> dict[str, Any]:
+    """Print one table and return its figures."""
+    table = Table(title=f"{load.name}: {len(load.pages)} pages")
+    for heading in ("way", "pages/s, median", "all repeats", "ms main", "ms workers", "ms broker"):
+        table.add_column(heading, justify="left" if heading == "way" else "right")
+    for name, one in figures.items():
+        rates = " ".join(f"{rate:,.0f}" for rate in one.pages_per_s)
+        used = [f"{one.used(part):.2f}" for part in ("main", "workers", "broker")]
+        table.add_row(name, f"{statistics.median(one.pages_per_s):,.0f}", rates, *used)
+    console = Console(width=120)
+    console.print(table)
+    for name, one in figures.items():
+        if one.parts[0]:
+            shares = {part: statistics.median(parts.get(part, 0.0) for parts in one.parts) for part in one.parts[0]}
+            console.print(f"{name}: of each second " + ", ".join(f"{p} {s:.2f}" for p, s in sorted(shares.items())))
+    return {name: asdict(one) for name, one in figures.items()}
+
+
+def main() -> None:
+    """Measure rates, then latency, and print both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--text", type=int, default=6000, help="text pages a repeat (default: 6000)")
+    parser.add_argument("--html", type=int, default=400, help="HTML pages a repeat (default: 400)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of the latency run, after 5 (default: 20)")
+    parser.add_argument("--json", type=Path, help="write the figures here as well")
+    arguments = parser.parse_args()
+    work = loads(arguments)
+    measured = {load.name: {name: Figures() for name in load.ways} for load in work}
+    with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        bench = Bench(cluster, Path(folder))
+        for _ in range(arguments.repeats):
+            for load in work:
+                for name, way in load.ways.items():
+                    bench.rate(way(), load.pages, measured[load.name][name])
+        figures = {load.name: report(load, measured[load.name]) for load in work}
+        text = measured[work[0].name]
+        highest = {name: statistics.median(one.pages_per_s) for name, one in text.items()}
+        print(f"serve, 1 worker : plain consumer = {highest['serve, 1 worker'] / highest['plain consumer']:.1f}")
+        rate = highest["serve, 1 worker"] / 2
+        pages = list(text_pages(SEED + 1, int(rate * (5 + arguments.seconds))))
+        seconds = sorted(bench.latencies(pages, rate, 5.0))
+    p50, p99 = (seconds[int(len(seconds) * share)] for share in (0.5, 0.99))
+    print(
+        f"publish → verdict at {rate:,.0f} pages/s: p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms, {len(seconds)} pages"
+    )
+    if arguments.json:
+        figures["latency"] = {"rate": rate, "p50_s": p50, "p99_s": p99}
+        arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
