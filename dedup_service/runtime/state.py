@@ -94,7 +94,7 @@ class State:
         self._snapshots.take_if_due()
         return verdicts
 
-    def retract(self, reference: str | int) -> Verdict:
+    def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
         """Take out the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
         An id that is not the URL is looked for in the whole log. StateError where no such page is kept.
@@ -106,7 +106,7 @@ class State:
             raise StateError(self._why_not(reference))
         with self._all_or_stop():
             self._decider.retract(sequence)
-            self.journal.retract(sequence, "retracted by the caller")
+            self.journal.retract(sequence, reason)
         return verdict
 
     def name(self, sequence: int) -> tuple[str, str]:

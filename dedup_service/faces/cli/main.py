@@ -20,12 +20,15 @@ from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 __all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
 
 COMMANDS = {
+    "correct": ("dedup_service.faces.cli.correct:correct_command", "Tell a service what its pages are to each other."),
     "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
     "demo": ("crawler.cli:demo_command", "Crawl a small news site of our own and show what was found."),
     "filter": ("dedup_service.faces.cli.filter:filter_command", "Give every page of files a verdict."),
     "fingerprint": ("dedup_service.faces.cli.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
     "idf": ("dedup_service.faces.cli.idf:idf_group", "Make a table of how rare words are."),
     "pairs": ("dedup_service.faces.cli.pairs:pairs_command", "Compare the pages of given pairs."),
+    "policy": ("dedup_service.faces.cli.policy:policy_group", "Show or change what decides."),
+    "retract": ("dedup_service.faces.cli.retract:retract_command", "Take kept pages out."),
     "serve": ("dedup_service.faces.cli.serve:serve_command", "Give every page of a Kafka topic a verdict."),
     "state": ("dedup_service.faces.cli.state:state_group", "Look at a state folder."),
     "topics": (

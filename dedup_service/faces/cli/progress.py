@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Advance", "progress"]
+__all__ = ["Advance", "progress", "records_progress"]
 
 Advance = Callable[[int, int], None]
 """(pages, bytes) that a batch added."""
@@ -40,3 +40,17 @@ def progress(name: str, size_bytes: int | None) -> Iterator[Advance]:
 
 def _nothing(pages: int, size_bytes: int) -> None:
     """Show nothing."""
+
+
+@contextmanager
+def records_progress(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of how many records are done."""
+    if not sys.stderr.isatty():
+        yield _nothing
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(*Progress.get_default_columns(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,90 @@
+"""What people add to the log of a service: policies, retractions, corrections."""
+
+import json
+
+import pytest
+
+from dedup_service.core.changelog import CorrectionRecord, Policy, PolicyRecord, RetractionRecord
+from dedup_service.core.rule import rule_for
+from dedup_service.core.verdict import Action
+from dedup_service.faces.cli.main import run
+from dedup_service.runtime.kafka.client import Connection, LogReader
+from dedup_service.runtime.kafka.people import policy_in_force
+from dedup_service.runtime.kafka.policies import append_policy
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.log_record import decode
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+SPACE = "a-space"
+
+
+def log_of(connection: Connection, topics: Topics) -> list[object]:
+    """All records."""
+    reader = LogReader(connection, topics.fingerprints)
+    end, records = reader.end(), []
+    while reader.position < end:
+        records += [decode(record.value) for record in reader.poll(0.5, 100)]
+    reader.close()
+    return records
+
+
+def begin(broker: Broker, topics: Topics) -> None:
+    """The log as a first service leaves it."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE)
+    append_policy(broker.connection, topics, PolicyRecord(policy, initial=True, log="the-log"))
+
+
+def call(*arguments: str, broker: Broker, topics: Topics) -> int:
+    """Run the command line against these topics."""
+    return run([*arguments, "--bootstrap", broker.bootstrap, "--prefix", topics.prefix])
+
+
+def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]) -> None:
+    """What is not named stays, the space always does; a second initial record is void."""
+    begin(broker, topics)
+    begin(broker, topics)
+    assert call("policy", "set", "--action", "drop", broker=broker, topics=topics) == 0
+    assert call("policy", "set", "--k", "2", broker=broker, topics=topics) == 0
+    assert call("policy", "set", "--k", "2", broker=broker, topics=topics) == 0
+    out = capfd.readouterr().out
+    assert out.splitlines()[-1] == f"the log has this policy already: {rule_for(k=2)}; action drop"
+    in_force = policy_in_force(broker.connection, topics)
+    assert in_force.policy == Policy(rule_for(k=2), Action.DROP, SPACE)
+    assert (in_force.sequence, in_force.changes, in_force.log) == (3, 2, "the-log")
+    assert call("policy", "show", "--json", broker=broker, topics=topics) == 0
+    assert json.loads(capfd.readouterr().out)["action"] == "drop"
+    assert log_of(broker.connection, topics)[2:] == [
+        PolicyRecord(Policy(rule_for(), Action.DROP, SPACE)),
+        PolicyRecord(Policy(rule_for(k=2), Action.DROP, SPACE)),
+    ]
+
+
+def test_retractions_and_corrections_stand_in_the_log(
+    broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By canonical URL, and said at which sequence."""
+    begin(broker, topics)
+    assert call("retract", "https://A.example/1", "nowhere", "https://a.example/2", broker=broker, topics=topics) == 3
+    out, err = capfd.readouterr()
+    assert out == ("sequence 1: retraction of https://a.example/1\nsequence 2: retraction of https://a.example/2\n")
+    assert "nowhere" in err
+    correction = ("correct", "https://a.example/1", "--not-duplicate-of", "https://b.example/#x", "--reason", "looked")
+    assert call(*correction, broker=broker, topics=topics) == 0
+    assert "is no duplicate of https://b.example/" in capfd.readouterr().out
+    assert log_of(broker.connection, topics)[1:] == [
+        RetractionRecord("https://a.example/1", "retracted by hand"),
+        RetractionRecord("https://a.example/2", "retracted by hand"),
+        CorrectionRecord("https://a.example/1", "https://b.example/", False, "looked"),
+    ]
+
+
+def test_nothing_is_added_to_a_log_that_no_service_began(
+    broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its first record has to be a policy with the space of the service."""
+    for arguments in (("retract", "https://a.example/1"), ("policy", "set", "--k", "2"), ("policy", "show")):
+        assert call(*arguments, broker=broker, topics=topics) == 1
+        assert "is empty" in capfd.readouterr().err
+    assert log_of(broker.connection, topics) == []
