@@ -12,6 +12,7 @@ from pathlib import Path
 from subprocess import Popen
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from benchmarks.service.processes import Service, descendants
 from benchmarks.service.usage import cpu_s
@@ -91,14 +92,19 @@ class Sieve(Way):
     @property
     def parts_s(self) -> dict[str, float]:
         """Seconds by step and part, from /metrics."""
+        found = [sample for sample in self.samples() if sample.name == "neardup_batch_seconds_sum"]
+        return {f"{sample.labels['step']} {sample.labels['part']}": sample.value for sample in found}
+
+    def value(self, name: str, **labels: str) -> float:
+        """Return the sample of that name and those labels, 0 where there is none yet."""
+        found = (sample.value for sample in self.samples() if (sample.name, sample.labels) == (name, labels))
+        return next(found, 0.0)
+
+    def samples(self) -> list[Sample]:
+        """Return what /metrics says now."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=5) as answer:
             text = answer.read().decode()
-        found: dict[str, float] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                if sample.name == "neardup_batch_seconds_sum":
-                    found[f"{sample.labels['step']} {sample.labels['part']}"] = sample.value
-        return found
+        return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
 
 class Plain(Way):

@@ -1,0 +1,210 @@
+"""Claim: memory is bounded. A million pages go through, the broker is frozen for a minute, and nobody swells.
+
+    python -m benchmarks.memory [--pages 1000000] [--frozen 60] [--processes 1] [--plot FILE.png] [--json FILE]
+
+A crawl publishes generated pages (benchmarks.service.feed_crawl) while one service answers them. When half is
+published the only broker is frozen (SIGSTOP) for a minute, then it goes on. Resident memory of the crawl and of the
+service with its workers is read every second. Stated bounds, checked at the end:
+
+    crawl     at no time CRAWL_MB above what it had when the first tenth was published
+    service   at no time BYTES_A_PAGE for each page kept so far plus SERVICE_MB above what it had at its start
+    both      while the broker is frozen, FROZEN_MB above what they had just before
+
+A bound that is broken ends the program with 1.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from kafka.errors import KafkaError
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.service.processes import descendants
+from benchmarks.service.reading import reader
+from benchmarks.service.usage import resident_bytes
+from benchmarks.service.ways import Sieve
+from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.topics import Topics, create
+from deploy.kafka import Cluster
+from deploy.kafka.tether import start_tethered
+
+CRAWL_MB, SERVICE_MB, FROZEN_MB = 96, 192, 48
+BYTES_A_PAGE = 400
+MB = 1 << 20
+BARS = "▁▂▃▄▅▆▇█"
+WIDTH = 100
+PATIENCE_S = 7200.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """At `at_s`: pages published, answered and kept so far, resident bytes, and whether the broker is frozen."""
+
+    at_s: float
+    published: int
+    answered: int
+    kept: int
+    crawl: int
+    service: int
+    frozen: bool
+
+
+class Run:
+    """A crawl and a service on one broker, and what they use."""
+
+    def __init__(self, cluster: Cluster, folder: Path, pages: int, processes: int) -> None:
+        self._cluster = cluster
+        self._pages = pages
+        self._topics = Topics("memory.")
+        create(Connection(cluster.bootstrap), self._topics)
+        self._reader = reader(cluster.bootstrap, [self._topics.pages])
+        self._sieve = Sieve(processes)
+        self._sieve.start(cluster.bootstrap, self._topics, folder)
+        command = [sys.executable, "-m", "benchmarks.service.feed_crawl", cluster.bootstrap, self._topics.prefix]
+        self._log = folder / "crawl.log"
+        with self._log.open("wb") as log:
+            self._crawl = start_tethered([*command, str(pages)], log)
+        self.samples: list[Sample] = []
+        self._began = time.monotonic()
+        self._frozen = False
+
+    def go(self, frozen_s: float) -> None:
+        """Until all pages are answered; the broker is frozen once half of them are published."""
+        freeze_at = thaw_at = None
+        while not self.samples or self.samples[-1].answered < self._pages:
+            time.sleep(1.0)
+            sample = self._sample()
+            self.samples.append(sample)
+            if sample.at_s > PATIENCE_S or (self._crawl.poll() or 0) != 0:
+                raise RuntimeError(f"{sample}, the crawl ended with {self._crawl.poll()}: {self._log.read_text()}")
+            if freeze_at is None and sample.published >= self._pages // 2:
+                freeze_at, thaw_at = sample.at_s, sample.at_s + frozen_s
+                self._cluster.pause(0)
+                self._frozen = True
+            if self._frozen and thaw_at is not None and sample.at_s >= thaw_at:
+                self._cluster.resume(0)
+                self._frozen = False
+        self._crawl.wait(60)
+        self._sieve.stop()
+        print(self._log.read_text().strip())
+
+    def _sample(self) -> Sample:
+        last = self.samples[-1] if self.samples else None
+        pid = self._sieve.pid
+        service = [] if pid is None else [pid, *descendants(pid)]
+        try:
+            answered = int(self._sieve.value("neardup_records_total", step="decide"))
+            kept = int(self._sieve.value("neardup_entries"))
+        except OSError:  # it does not listen yet
+            answered, kept = 0, 0
+        return Sample(
+            at_s=time.monotonic() - self._began,
+            published=self._published() if not self._frozen else last.published if last else 0,
+            answered=answered,
+            kept=kept,
+            crawl=resident_bytes([self._crawl.pid, *descendants(self._crawl.pid)]),
+            service=resident_bytes(service),
+            frozen=self._frozen,
+        )
+
+    def _published(self) -> int:
+        try:
+            return sum(self._reader.end_offsets(list(self._reader.assignment()), timeout_ms=5000).values())
+        except KafkaError:
+            return self.samples[-1].published if self.samples else 0
+
+
+def broken(samples: Sequence[Sample]) -> list[str]:
+    """Return a sentence for each bound that was broken."""
+    total = samples[-1].published
+    running = [sample for sample in samples if sample.published >= total // 10]
+    crawl, service = running[0].crawl, running[0].service
+    found = []
+    most = max((sample for sample in running if sample.crawl), key=lambda sample: sample.crawl)
+    if most.crawl > crawl + CRAWL_MB * MB:
+        found.append(f"crawl: {most.crawl / MB:.0f} MB after {most.at_s:.0f} s, {crawl / MB:.0f} MB at a tenth")
+    for sample in running:
+        allowed = service + SERVICE_MB * MB + BYTES_A_PAGE * (sample.kept - running[0].kept)
+        if sample.service > allowed:
+            found.append(
+                f"service: {sample.service / MB:.0f} MB with {sample.kept} kept, {allowed / MB:.0f} MB allowed"
+            )
+            break
+    frozen = [sample for sample in samples if sample.frozen]
+    for name in ("crawl", "service"):
+        grown = max(getattr(sample, name) for sample in frozen) - getattr(frozen[0], name)
+        if grown > FROZEN_MB * MB:
+            found.append(f"{name}: grew by {grown / MB:.0f} MB while the broker was frozen")
+    return found
+
+
+def plot(samples: Sequence[Sample], name: str) -> str:
+    """Return a line of bars, the highest the most that was used; frozen seconds are marked below."""
+    step = max(1, len(samples) // WIDTH)
+    chosen = samples[::step]
+    most = max(getattr(sample, name) for sample in chosen)
+    bars = "".join(BARS[min(7, int(8 * getattr(sample, name) / max(1, most)))] for sample in chosen)
+    marks = "".join("^" if sample.frozen else " " for sample in chosen)
+    return f"{name:8} {bars} {most / MB:.0f} MB\n{'':8} {marks}"
+
+
+def report(samples: Sequence[Sample]) -> None:
+    """Print a table of ten moments and the plots."""
+    table = Table(title=f"{samples[-1].published} pages, {samples[-1].kept} kept")
+    for heading in ("s", "published", "answered", "kept", "crawl MB", "service MB", "broker"):
+        table.add_column(heading, justify="right")
+    for place in range(11):
+        sample = samples[place * (len(samples) - 1) // 10]
+        counts = (sample.published, sample.answered, sample.kept, sample.crawl // MB, sample.service // MB)
+        table.add_row(f"{sample.at_s:.0f}", *(f"{count:,}" for count in counts), "frozen" if sample.frozen else "")
+    Console(width=120).print(table)
+    print(plot(samples, "crawl"), plot(samples, "service"), sep="\n")
+
+
+def draw(samples: Sequence[Sample], path: Path) -> None:
+    """Draw the same as a picture."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 3.5))
+    seconds = [sample.at_s for sample in samples]
+    for name in ("crawl", "service"):
+        axes.plot(seconds, [getattr(sample, name) / MB for sample in samples], label=name)
+    frozen = [sample.at_s for sample in samples if sample.frozen]
+    if frozen:
+        axes.axvspan(frozen[0], frozen[-1], alpha=0.15, label="broker frozen")
+    axes.set(xlabel="seconds", ylabel="resident MB", ylim=0)
+    axes.legend()
+    figure.savefig(path, dpi=120, bbox_inches="tight")
+
+
+def main() -> None:
+    """Run it, print what was used, and end with 1 where a bound was broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, default=1_000_000)
+    parser.add_argument("--frozen", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--processes", type=int, default=1, help="workers of the service (default: 1)")
+    parser.add_argument("--plot", type=Path, help="draw a picture as well")
+    parser.add_argument("--json", type=Path, help="write the samples here as well")
+    arguments = parser.parse_args()
+    with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
+        run = Run(cluster, Path(folder), arguments.pages, arguments.processes)
+        run.go(arguments.frozen)
+    report(run.samples)
+    if arguments.plot:
+        draw(run.samples, arguments.plot)
+    if arguments.json:
+        arguments.json.write_text(json.dumps([asdict(sample) for sample in run.samples]), encoding="utf-8")
+    problems = broken(run.samples)
+    print(*(problems or ["all bounds held"]), sep="\n")
+    sys.exit(1 if problems else 0)
+
+
+if __name__ == "__main__":
+    main()
