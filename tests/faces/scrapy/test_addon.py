@@ -43,7 +43,9 @@ def test_a_project_may_switch_it_off() -> None:
 
 def test_with_a_broker_pages_are_published_after_all_other_pipelines() -> None:
     """What a project's pipelines make of an item is what is published; no verdict is looked for."""
-    settings = switched_on(NEARDUP_KAFKA_BOOTSTRAP="a:9092", ITEM_PIPELINES={"scrapy.pipelines.images.ImagesPipeline": 900})
+    settings = switched_on(
+        NEARDUP_KAFKA_BOOTSTRAP="a:9092", ITEM_PIPELINES={"scrapy.pipelines.images.ImagesPipeline": 900}
+    )
     pipelines = settings["ITEM_PIPELINES"]
     assert pipelines[KafkaPublisher] > max(order for name, order in pipelines.items() if name is not KafkaPublisher)
     assert PageOfItemsMiddleware in settings["SPIDER_MIDDLEWARES"]
