@@ -1,8 +1,12 @@
-"""`twinsieve demo`: a real crawl of a small news site of our own, with the truth beside every verdict."""
+"""`twinsieve demo`: a real crawl of a small news site of our own, with the truth beside every verdict.
+
+With --bootstrap the verdicts are those of a service behind a broker (`demo_kafka`); site, crawl and table are the same.
+"""
 
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -10,10 +14,12 @@ from typing import Any
 import click
 import msgspec
 
-from crawler.cli.crawl import exit_code
+from crawler.cli.crawl import PUBLISHING, exit_code
+from crawler.cli.demo_kafka import Answers, ask_the_service
 from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
+from dedup_service.faces.cli.options import with_options
 
 __all__ = ["demo_command"]
 
@@ -32,14 +38,20 @@ IN_A_HURRY = {
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the site. [default: any free one]")
 @click.option("--processes", type=click.IntRange(1), help="Worker processes that extract.")
 @click.option("--serve-only", is_flag=True, help="Serve the site until Ctrl-C, for crawlers of your own.")
+@with_options(*PUBLISHING)
 def demo_command(
     as_json: bool,
     keep: str | None,
     port: int,
     processes: int | None,
     serve_only: bool,
+    **broker: Any,
 ) -> int:
-    """Serve a small news site on localhost, crawl it, and compare every verdict with the truth."""
+    """Serve a small news site on localhost, crawl it, and compare every verdict with the truth.
+
+    With --bootstrap the pages are published there, to topics of their own, and a service that is started for the
+    purpose decides.
+    """
     from crawler.demo.server import serve
     from crawler.demo.site import build_site
 
@@ -53,38 +65,43 @@ def demo_command(
             threading.Event().wait()
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-demo-")))
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
-        code, verdicts, seconds = _crawl(server.url, folder, processes)
-    _report(verdicts, pages, as_json=as_json, seconds=seconds)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = IN_A_HURRY | ({"NEARDUP_PROCESSES": processes} if processes else {})
+        starts = f"{server.url},{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
+        crawl = ask_the_service if broker["bootstrap"] else _crawl
+        answers = crawl(starts, folder, settings, broker)
+    right = _report(answers, pages, as_json=as_json)
     if keep:
-        click.echo(f"State, pages.jsonl and verdicts.jsonl are in {folder}", err=True)
-    return code
+        click.echo(f"State, verdicts.jsonl and what else there is are in {folder}", err=True)
+    return answers.code or (ExitCode.DONE if right else ExitCode.FAILED)
 
 
-def _crawl(url: str, folder: Path, processes: int | None) -> tuple[ExitCode, list[dict[str, Any]], float]:
+def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapping[str, Any]) -> Answers:
+    """Crawl from `starts` and decide in this process."""
     from crawler.running import project_settings, run_site
     from crawler.watching import progress, verdict_lines
 
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = dict(
-        IN_A_HURRY, NEARDUP_STATE=str(folder / "state"), FEEDS=feeds(str(folder / "pages.jsonl"), resume=False)
-    )
-    if processes:
-        settings["NEARDUP_PROCESSES"] = processes
-    starts = f"{url},{url}daily/live/storm.html?utm_source=evening"  # a page that changes between two visits
+    feed = feeds(str(folder / "pages.jsonl"), resume=False)
+    chosen = project_settings({**settings, "NEARDUP_STATE": str(folder / "state"), "FEEDS": feed})
     log = folder / "verdicts.jsonl"
     with progress() as show, log.open("wb") as target:
-        outcome = run_site(project_settings(settings), {"urls": starts}, (show, verdict_lines(target)))
+        outcome = run_site(chosen, {"urls": starts}, (show, verdict_lines(target)))
     verdicts = [msgspec.json.decode(line) for line in log.read_bytes().splitlines()]
-    return exit_code(outcome), verdicts, outcome.seconds
+    return Answers(exit_code(outcome), verdicts, outcome.seconds)
 
 
-def _report(verdicts: list[dict[str, Any]], pages: Any, *, as_json: bool, seconds: float) -> None:
-    from crawler.demo.report import compare, counts, print_rows
+def _report(answers: Answers, pages: Any, *, as_json: bool) -> bool:
+    """Tell the answers beside the truth; whether they are right."""
+    from crawler.demo.report import agrees, compare, counts, print_rows
 
-    rows = compare(verdicts, pages)
+    rows, seconds = compare(answers.verdicts, pages), answers.seconds
+    right = agrees(rows, pages)
     if as_json:
-        document = {"rows": [row.as_dict() for row in rows], **counts(rows), "seconds": round(seconds, 3)}
-        sys.stdout.write(msgspec.json.encode(document).decode() + "\n")
+        summary = {**counts(rows), "agrees": right, "seconds": round(seconds, 3)}
+        sys.stdout.write(msgspec.json.encode({"rows": [row.as_dict() for row in rows], **summary}).decode() + "\n")
     else:
         print_rows(rows)
+        said = "The answers are those of the truth" if right else "The answers are NOT those of the truth"
+        click.echo(f"{said}: {len({row.path for row in rows})} of {len(pages)} addresses have one.")
         click.echo(f"{len(rows) / seconds:.0f} pages/s, {seconds:.1f} s with start-up", err=True)
+    return right

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from crawler.demo.page import DemoPage
 from crawler.demo.truth import Outcome, Relation, judge
 
-__all__ = ["Row", "compare", "counts", "print_rows"]
+__all__ = ["Row", "agrees", "compare", "counts", "print_rows"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,13 @@ def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPag
         note=page.truth.note,
         outcome=judge(page.truth, verdict["verdict"], target_truth, page.truth.family in kept),
     )
+
+
+def agrees(rows: Iterable[Row], pages: Mapping[str, DemoPage]) -> bool:
+    """Whether every page of the site has an answer, no copy was missed and nothing else was called one."""
+    held = list(rows)
+    wrong = any(row.outcome in {Outcome.MISSED, Outcome.FALSE_DROP} for row in held)
+    return not wrong and {row.path for row in held} == set(pages)
 
 
 def counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:

@@ -1,0 +1,52 @@
+"""`twinsieve demo --bootstrap …`: the crawl publishes, a service decides, and the table is made of its answers."""
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from crawler.cli.crawl import exit_code, publishing
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.faces.cli.broker_options import connection_of, topics_of
+from dedup_service.faces.cli.exitcodes import ExitCode
+
+__all__ = ["Answers", "ask_the_service"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What became of a crawl. verdicts: in the order in which they came; seconds: wall clock."""
+
+    code: ExitCode
+    verdicts: list[dict[str, Any]]
+    seconds: float
+
+
+def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], broker: Mapping[str, Any]) -> Answers:
+    """Make topics, start a service, crawl from `starts` and publish, and wait for a verdict on every page."""
+    from crawler.demo.service import DemoService, verdicts_of
+    from crawler.running import project_settings, run_site
+    from dedup_service.runtime.kafka.topics import Layout, create
+
+    broker = {**broker, "prefix": broker["prefix"] or f"demo-{uuid.uuid4().hex[:8]}."}
+    connection, topics = connection_of(broker), topics_of(broker)
+    made = create(connection, topics, Layout(partitions=4))
+    if not all(topic.created for topic in made):
+        raise ConfigurationError(f"there are topics beginning with {broker['prefix']!r} already: name a new --prefix")
+    click.echo(f"Pages go to {topics.pages} at {connection.bootstrap}, verdicts come from {topics.verdicts}", err=True)
+    with DemoService.running(folder, topics.prefix, broker) as service:
+        outcome = run_site(project_settings({**settings, **publishing(broker)}), {"urls": starts})
+        published = outcome.stats.get("neardup/published_count", 0)
+        click.echo(f"{published} pages published in {outcome.seconds:.1f} s", err=True)
+        ended = time.monotonic()
+        verdicts = verdicts_of(connection, topics.verdicts, published, service)
+    waited_s = time.monotonic() - ended
+    click.echo(f"{len(verdicts)} verdicts, the last one {waited_s:.1f} s after the crawl", err=True)
+    lines = b"".join(msgspec.json.encode(verdict) + b"\n" for verdict in verdicts)
+    (folder / "verdicts.jsonl").write_bytes(lines)
+    return Answers(exit_code(outcome), verdicts, outcome.seconds + waited_s)
