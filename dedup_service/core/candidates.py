@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.fingerprint import CHANNELS, Fingerprint
-from dedup_service.core.index import BlockIndex
+from dedup_service.core.index import BlockIndex, pairs_within
 from dedup_service.core.rule import MatchRule
 
 __all__ = ["Announced", "Candidates", "LocalCandidates"]
@@ -137,6 +137,6 @@ class _Batch:
             self._before.setdefault(int(sequences[place]), set()).update(entries.tolist())
 
     def _look_around(self, radius: int, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
-        close = np.tril(np.bitwise_count(values[:, None] ^ values[None, :]) <= radius, -1)
-        for later, earlier in np.argwhere(close).tolist():
-            self._among.setdefault(int(sequences[later]), set()).add(int(sequences[earlier]))
+        later, earlier = (sequences[places].tolist() for places in pairs_within(values, radius))
+        for page, before in zip(later, earlier, strict=True):
+            self._among.setdefault(page, set()).add(before)

@@ -5,6 +5,7 @@ Read `layout` (why nothing is missed), then `probe`, `write`, `arena`; `index` i
 
 from dedup_service.core.index.candidates import CandidateBatch, Candidates, IndexStatistics, WorkCounters
 from dedup_service.core.index.index import BlockIndex
+from dedup_service.core.index.pairs import pairs_within
 from dedup_service.core.index.sharding import mix64, owner
 
 __all__ = [
@@ -15,4 +16,5 @@ __all__ = [
     "WorkCounters",
     "mix64",
     "owner",
+    "pairs_within",
 ]
