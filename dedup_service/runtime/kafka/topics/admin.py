@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import kafka.errors
 from kafka import KafkaAdminClient
 
-from dedup_service.runtime.kafka.errors import BrokerError, NotAuthorisedError, UnreachableError
+from dedup_service.runtime.kafka.connecting import connect
 from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.translated import for_good, passing
 
 __all__ = ["administration"]
 
@@ -18,19 +20,11 @@ def administration(connection: Connection) -> Iterator[KafkaAdminClient]:
 
     Raises UnreachableError where no broker answers, NotAuthorisedError where they refuse, BrokerError for the rest.
     """
-    configs = {name: value for name, value in connection.configs().items() if name in KafkaAdminClient.DEFAULT_CONFIG}
+    client: Any = connect(KafkaAdminClient, connection)
     try:
-        client = KafkaAdminClient(**configs)
-        try:
-            yield client
-        finally:
-            client.close()
-    except (kafka.errors.KafkaTimeoutError, kafka.errors.KafkaConnectionError) as error:
-        raise UnreachableError(
-            f"no broker answered at {connection.bootstrap} ({error}): check the address, and where the brokers ask for"
-            " TLS or a password, the certificate authority, user and password"
-        ) from error
-    except (kafka.errors.AuthorizationError, kafka.errors.SaslAuthenticationFailedError) as error:
-        raise NotAuthorisedError(f"the brokers at {connection.bootstrap} refuse this user: {error}") from error
-    except kafka.errors.KafkaError as error:
-        raise BrokerError(f"the brokers at {connection.bootstrap} answered: {error}") from error
+        yield client
+    except (kafka.errors.KafkaError, OSError) as error:
+        doing = f"a request about topics to {connection.bootstrap}"
+        raise (for_good(error, doing) or passing(error, doing)) from error
+    finally:
+        client.close()
