@@ -28,6 +28,7 @@ COMMANDS = {
     "idf": ("dedup_service.faces.cli.idf:idf_group", "Make a table of how rare words are."),
     "pairs": ("dedup_service.faces.cli.pairs:pairs_command", "Compare the pages of given pairs."),
     "policy": ("dedup_service.faces.cli.policy:policy_group", "Show or change what decides."),
+    "replay": ("dedup_service.faces.cli.replay:replay_command", "Decide a service's log anew, otherwise."),
     "retract": ("dedup_service.faces.cli.retract:retract_command", "Take kept pages out."),
     "serve": ("dedup_service.faces.cli.serve:serve_command", "Give every page of a Kafka topic a verdict."),
     "state": ("dedup_service.faces.cli.state:state_group", "Look at a state folder."),

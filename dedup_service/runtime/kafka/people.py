@@ -17,7 +17,7 @@ from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.kafka.wire.headers import log_headers
 from dedup_service.runtime.kafka.wire.log_record import decode, encode
 
-__all__ = ["InForce", "add_records", "change_policy", "policy_in_force"]
+__all__ = ["InForce", "add_records", "change_policy", "policy_in_force", "require_begun"]
 
 AT_ONCE = 2000
 WAIT_S = 0.5
@@ -82,11 +82,16 @@ def add_records(
     require_log(connection, topics)
     log = LogReader(connection, topics.fingerprints)
     try:
-        if log.read_one(0) is None:
-            raise _not_begun(topics)
+        require_begun(log, topics)
     finally:
         log.close()
     return _append(connection, topics, records)
+
+
+def require_begun(log: LogReader, topics: Topics) -> None:
+    """ForeignLogError where `log`, that of `topics`, has no record yet."""
+    if log.read_one(0) is None:
+        raise _not_begun(topics)
 
 
 def _append(

@@ -1,0 +1,181 @@
+"""A log decided anew: as it was, by another rule, in another space, into topics of its own."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.changelog import (
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+)
+from dedup_service.core.replica import Replica
+from dedup_service.core.rule import rule_for
+from dedup_service.core.verdict import Action
+from dedup_service.faces.cli.main import run
+from dedup_service.runtime.kafka.client import Connection, LogReader, Message, append
+from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from dedup_service.runtime.kafka.wire.log_record import decode, encode
+from dedup_service.runtime.kafka.wire.page import PageMessage
+from dedup_service.runtime.kafka.wire.verdict import verdict_value
+from dedup_service.runtime.preparation import BadRecord, prepare_record
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from tests.faces.cli.running import article, page
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+PAGES = 60
+SPACE = build_fingerprinter().space_id
+
+
+class Names(dict[int, tuple[str, str]]):
+    """Names of kept pages in memory."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        return self[sequence]
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        self[sequence] = page_id, url
+
+
+def published(broker: Broker, topics: Topics) -> list[PageMessage]:
+    """Pages, a third of them copies, and a record that is none, as they stand in `pages`, partition by partition."""
+    values = [json.dumps(page(number, article(number % 40))).encode() for number in range(PAGES)] + [b"rubbish"]
+    messages = [Message(topics.pages, value, partition=number % 4) for number, value in enumerate(values)]
+    offsets = append(broker.connection, topics.pages, messages)
+    return [
+        PageMessage(topics.pages, number % 4, offset, value)
+        for number, (offset, value) in enumerate(zip(offsets, values, strict=True))
+    ]
+
+
+def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
+    """The log that a service would have made of them, with a retraction, a change of action and a repetition."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE)
+    records: list[LogRecord] = [PolicyRecord(policy, initial=True, log="the-log")]
+    for message in messages:
+        source = Source(message.topic, message.partition, message.offset)
+        answer = prepare_record(SpaceOptions(), message)
+        bad = isinstance(answer, BadRecord)
+        records.append(RejectedRecord(source, answer.problem) if bad else PageRecord(source, answer, SPACE))
+    records[20:20] = [RetractionRecord("https://news.example/3", "gone"), records[5]]
+    records[30:30] = [PolicyRecord(Policy(rule_for(), Action.DROP, SPACE)), records[0]]
+    log = topics.fingerprints
+    append(broker.connection, log, [Message(log, encode(record), partition=0) for record in records])
+
+
+def values_of(connection: Connection, topic: str) -> list[tuple[int, bytes]]:
+    """(offset, value) of all records of a topic with one partition."""
+    reader, found = LogReader(connection, topic), []
+    end = reader.end()
+    while reader.position < end:
+        found += [(record.offset, record.value) for record in reader.poll(0.5, 1000)]
+    reader.close()
+    return found
+
+
+def expected(connection: Connection, topics: Topics, *, rule_k: int | None = None) -> list[bytes]:
+    """The verdicts of a replica that reads the log, its rule replaced where that is asked for."""
+    replica, verdicts = Replica(Names()), []
+    for offset, value in values_of(connection, topics.fingerprints):
+        record = decode(value)
+        if rule_k is not None and isinstance(record, PolicyRecord):
+            policy = Policy(rule_for(k=rule_k), record.policy.action, SPACE)
+            record = PolicyRecord(policy, record.initial, record.log)
+        outcome = replica.apply(offset, record)
+        if outcome is not None and outcome.verdict is not None:
+            verdicts.append(verdict_value(outcome.verdict, outcome.source))
+    return verdicts
+
+
+@pytest.fixture
+def log(broker: Broker, topics: Topics) -> Topics:
+    """Topics with pages and their log."""
+    logged(broker, topics, published(broker, topics))
+    return topics
+
+
+@pytest.fixture
+def new_topics(broker: Broker, topics: Topics) -> Topics:
+    """Empty topics beside them, all of one partition."""
+    made = Topics(f"{topics.prefix}new.")
+    create(broker.connection, made, Layout(partitions=1))
+    yield made
+    remove(broker.connection, made)
+
+
+def test_as_it_was(broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Without an option the verdicts are those that the log gives, byte for byte."""
+    output = tmp_path / "verdicts.jsonl"
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--output", str(output)]
+    assert run(arguments) == 0
+    assert output.read_bytes().splitlines() == expected(broker.connection, log)
+    kinds = {line["url"]: line["verdict"] for line in map(json.loads, output.read_bytes().splitlines())}
+    assert (kinds["https://news.example/43"], kinds["https://news.example/44"]) == ("unique", "duplicate")
+    counts = json.loads(capfd.readouterr().err)
+    assert (counts["rejected"], counts["repeated"], counts["retraction"], counts["missing"]) == (1, 1, 1, 0)
+    assert counts["unique"] == Counter(kinds.values())["unique"]
+
+
+def test_by_another_rule(broker: Broker, log: Topics, capfd: pytest.CaptureFixture[str]) -> None:
+    """It holds from the first page on; on standard output where nothing else is said."""
+    assert (
+        run(["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--channels", "both", "--k", "0"]) == 0
+    )
+    assert capfd.readouterr().out.encode().splitlines() == expected(broker.connection, log, rule_k=0)
+
+
+def test_into_topics_of_its_own(broker: Broker, log: Topics, new_topics: Topics) -> None:
+    """A log of its own identity, whose verdicts are those of whoever reads it; and it is filled only once."""
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--quiet"]
+    arguments += ["--to-prefix", new_topics.prefix, "--action", "pass"]
+    assert run(arguments) == 0
+    records = [decode(value) for _, value in values_of(broker.connection, new_topics.fingerprints)]
+    first = records[0]
+    assert isinstance(first, PolicyRecord)
+    assert (first.policy.action, first.log != "the-log") == (Action.PASS, True)
+    verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
+    assert verdicts == expected(broker.connection, new_topics)
+    assert len(verdicts) == PAGES
+    assert run(arguments) == 1
+
+
+def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> None:
+    """Each page is prepared again, in the order of the log, and passed on with its content."""
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--from", "pages"]
+    assert run([*arguments, "--to-prefix", new_topics.prefix, "--scheme", "tf", "--processes", "2"]) == 0
+    space_id = build_fingerprinter(SpaceOptions(scheme="tf")).space_id
+    old, new = ([decode(v) for _, v in values_of(broker.connection, t.fingerprints)] for t in (log, new_topics))
+    pages = [record for record in new if isinstance(record, PageRecord)]
+    sources = [record.source for record in old if isinstance(record, PageRecord)]
+    assert [record.source for record in pages] == list(dict.fromkeys(sources))
+    assert {record.space_id for record in pages} == {space_id}
+    verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
+    assert verdicts == expected(broker.connection, new_topics)
+    kinds = Counter(json.loads(value)["verdict"] for value in verdicts)
+    unique = [json.loads(value)["url"] for _, value in values_of(broker.connection, new_topics.unique)]
+    assert len(unique) == len(set(unique)) == kinds["unique"]
+    assert [value for _, value in values_of(broker.connection, new_topics.dlq)] == [b"rubbish"]
+
+
+def test_pages_that_are_kept_no_longer(
+    broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They are left out, counted, and the first one is named."""
+    gone = PageMessage("elsewhere", 0, 7, b'{"url": "https://news.example/old", "text": "old"}')
+    answer = prepare_record(SpaceOptions(), gone)
+    assert not isinstance(answer, BadRecord)
+    record = PageRecord(Source("elsewhere", 0, 7), answer, SPACE)
+    append(broker.connection, log.fingerprints, [Message(log.fingerprints, encode(record), partition=0)])
+    output = tmp_path / "verdicts.jsonl"
+    arguments = ["--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--from", "pages", "-o", str(output)]
+    assert run(["replay", *arguments]) == 3
+    assert "elsewhere, partition 0, offset 7" in capfd.readouterr().err
+    assert output.read_bytes().splitlines() == expected(broker.connection, log)[:-1]
