@@ -192,6 +192,7 @@ class GroupReader:
         return made
 
     def _fetched(self, reader: KafkaConsumer, timeout_s: float, max_records: int) -> dict[TopicPartition, Any]:
+        inside.unpark(reader)
         try:
             found: dict[TopicPartition, Any] = reader.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
         except errors.NoOffsetForPartitionError:

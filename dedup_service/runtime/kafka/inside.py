@@ -29,6 +29,7 @@ __all__ = [
     "position",
     "send_offsets",
     "topic_id",
+    "unpark",
     "wait_for_all",
 ]
 
@@ -144,6 +145,17 @@ def position(consumer: KafkaConsumer, partition: TopicPartition, otherwise: int)
 def has_coordinator(consumer: KafkaConsumer) -> bool:
     """Whether the broker that keeps the group is known and connected."""
     return consumer._coordinator.coordinator_id is not None
+
+
+def unpark(consumer: KafkaConsumer) -> None:
+    """Let records of partitions that were paused and resumed be returned; to be called before each `poll`.
+
+    `Fetcher.fetched_records` puts what it has of a paused partition aside, and takes it back once the slot in use is
+    None. An exhausted slot is empty but not None: where nothing else arrives, such records are never returned.
+    """
+    fetcher = consumer._fetcher
+    if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
 
 
 def is_dead(consumer: KafkaConsumer) -> bool:

@@ -1,0 +1,42 @@
+"""Partitions that are paused and resumed give all of their records, although the client library forgets some."""
+
+import time
+
+import pytest
+
+from dedup_service.runtime.kafka.client import GroupReader, Message, TopicPartition, append
+from dedup_service.runtime.kafka.topics import Topics
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+LIMIT_S = 60.0
+
+
+def test_records_put_aside_by_a_pause_come_back(broker: Broker, topics: Topics) -> None:
+    """Half of a partition is read, then it is paused, the others are read to their end, and it is resumed."""
+    messages = [Message(topics.pages, b"%d" % n, partition=n % 2) for n in range(20)]
+    append(broker.connection, topics.pages, messages)
+    reader = GroupReader(broker.connection, topics.pages, f"{topics.prefix}g", "one", on_revoked=lambda _: None)
+    try:
+        found = read(reader, 5)
+        first = found[0].partition
+        reader.pause([TopicPartition(topics.pages, first)])
+        found += read(reader, 10)
+        assert {record.partition for record in found[5:]} == {1 - first}
+        assert reader.poll(0.5, 5) == []
+        reader.resume(reader.paused)
+        found += read(reader, 5)
+    finally:
+        reader.close(leave=True)
+    assert sorted(int(record.value) for record in found) == list(range(20))
+
+
+def read(reader: GroupReader, count: int) -> list:  # type: ignore[type-arg]
+    """Poll, at most five records at a time, until `count` have come."""
+    found: list = []  # type: ignore[type-arg]
+    deadline = time.monotonic() + LIMIT_S
+    while len(found) < count and time.monotonic() < deadline:
+        found += reader.poll(0.2, min(5, count - len(found)))
+    assert len(found) == count
+    return found
