@@ -33,6 +33,8 @@ STEPS = {
     DECIDE: frozenset({DECIDE}),
 }
 DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
+TURN = 4
+"""Transaction timeouts that a turn of a step may last: one given up, a new producer, a rewind, and one to spare."""
 
 
 def _seconds(name: str, text: str, *, least: float) -> Any:
@@ -145,11 +147,12 @@ def _watched(settings: ServiceSettings, observers: list[Observer], http: Address
     if http is None:
         return Service(settings, observers), lambda: None
     from dedup_service.faces.http.app import app_of
-    from dedup_service.faces.http.health import Health
+    from dedup_service.faces.http.health import LIVE_LIMIT_S, Health
     from dedup_service.faces.http.metrics import Metrics
     from dedup_service.faces.http.server import HttpServer
 
-    health = Health(lambda: service.status())  # noqa: PLW0108 - there is no service yet
+    limit_s = max(LIVE_LIMIT_S, TURN * settings.transaction_timeout_s)
+    health = Health(lambda: service.status(), limit_s=limit_s)  # noqa: PLW0108 - there is no service yet
     metrics = Metrics(lambda: service.status(), health)  # noqa: PLW0108
     service = Service(settings, [*observers, health, metrics])
     server = stack.enter_context(HttpServer(app_of(health, metrics.registry), http))

@@ -1,0 +1,134 @@
+"""`twinsieve serve` as an operator meets it: probes, metrics, log lines, signals, exit codes."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dedup_service.runtime.kafka.client import Message, append
+from dedup_service.runtime.kafka.topics import Topics
+from tests.faces.cli.running import article, page
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 120
+
+
+class Serving:
+    """A `serve` process, its log lines and its HTTP port."""
+
+    def __init__(self, log: Path, *arguments: object) -> None:
+        self.log = log
+        command = [sys.executable, "-m", "dedup_service.faces.cli", "serve", *map(str, arguments)]
+        with log.open("wb") as lines:
+            self.process = subprocess.Popen(
+                [*command, "--http", "0", "--log-format", "json"], cwd=ROOT, stdout=lines, stderr=lines
+            )
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged, as values."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Ask it; (0, "") before it listens."""
+        urls = [line["http"] for line in self.lines if line["event"] == "listening"]
+        try:
+            with urllib.request.urlopen(urls[0] + path, timeout=10) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except (IndexError, OSError):
+            return 0, ""
+
+    def wait_for(self, what: Callable[[], bool]) -> None:
+        """Until it is so; not longer than the process lives."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not what():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.1)
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
+
+
+@pytest.fixture
+def serve(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
+    """Start the service on the topics of the test; it is gone afterwards."""
+    started: list[Serving] = []
+
+    def start(*arguments: object) -> Serving:
+        where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", f"{topics.prefix}group")
+        log = tmp_path / f"log-{len(started)}"
+        started.append(Serving(log, *where, "--state", tmp_path / "state", *arguments))
+        return started[-1]
+
+    yield start
+    for serving in started:
+        serving.process.kill()
+        serving.process.wait()
+
+
+def pages_done(serving: Serving) -> int:
+    """Pages that got a verdict, by its metrics."""
+    counts = re.findall(r'^neardup_pages_total\{verdict="\w+"\} (\S+)$', serving.get("/metrics")[1], re.MULTILINE)
+    return int(sum(map(float, counts)))
+
+
+def test_from_start_to_stop(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
+    """Ready once pages go through it; SIGTERM ends it with what it has in hand written; it goes on where it was."""
+    values = [json.dumps(page(number, article(number % 20))).encode() for number in range(40)]
+    append(broker.connection, topics.pages, [Message(topics.pages, value) for value in [*values, b"rubbish"]])
+    first = serve()
+    first.wait_for(lambda: first.get("/readyz")[0] == 200)
+    assert first.get("/livez") == (200, "live\n")
+    first.wait_for(lambda: pages_done(first) == 40)
+    first.wait_for(lambda: 'neardup_rejected_records_total{step="decide"} 1.0' in first.get("/metrics")[1])
+    assert first.end(signal.SIGTERM) == 143
+    events = [line["event"] for line in first.lines]
+    assert events[0] == "starting"
+    assert "stopping; the same again ends it at once" in events
+    assert events[-1] == "stopped"
+    second = serve()
+    second.wait_for(lambda: any(line["event"] == "restored" for line in second.lines))
+    append(broker.connection, topics.pages, [Message(topics.pages, json.dumps(page(99)).encode())])
+    second.wait_for(lambda: pages_done(second) == 1)
+    assert second.end(signal.SIGINT) == 130
+
+
+def test_another_rule_than_the_log_s(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
+    """The service does not start, and says in one line what to do; with the log's own rule it does."""
+    first = serve("--k", "2")
+    first.wait_for(lambda: first.get("/readyz")[0] == 200)
+    assert first.end(signal.SIGTERM) == 143
+    other = serve("--k", "3")
+    assert other.process.wait(PATIENCE_S) == 1
+    last = other.log.read_text().splitlines()[-1]
+    assert last.startswith("twinsieve: ")
+    assert "policy set" in last
+    assert "Traceback" not in other.log.read_text()
+    same = serve()
+    same.wait_for(lambda: same.get("/readyz")[0] == 200)
+
+
+def test_topics_that_are_not_there(broker: Broker, serve: Callable[..., Serving]) -> None:
+    """Nothing is made by accident."""
+    nowhere = serve("--prefix", "nowhere.")
+    assert nowhere.process.wait(PATIENCE_S) in {1, 2}
+    assert "nowhere." in nowhere.log.read_text().splitlines()[-1]
+    assert "topics create" in nowhere.log.read_text().splitlines()[-1]
