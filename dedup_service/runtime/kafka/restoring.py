@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from dedup_service.core.changelog import PolicyRecord
-from dedup_service.core.errors import StateError
+from dedup_service.core.changelog import PageRecord, PolicyRecord
+from dedup_service.core.errors import StateError, TwinsieveError
 from dedup_service.core.replica import Replica
 from dedup_service.runtime.kafka.facts import RestoreFact
 from dedup_service.runtime.kafka.local_state import LocalState
@@ -93,8 +93,8 @@ def restore(
     stored = _usable(local, log, end, identity, stop)
     if stop.is_set():
         return None
-    run = _Run(local, log, stored, identity, written, shards)
-    return run.to(max(end, run.start), stop, progress, most_waiting)
+    run = _Run(local, log, stored, identity, written, shards, stop)
+    return run.to(max(end, run.start), progress, most_waiting)
 
 
 class _Run:
@@ -108,12 +108,14 @@ class _Run:
         identity: str | None,
         written: Mapping[tuple[str, int], int],
         shards: int,
+        stop: threading.Event,
     ) -> None:
+        self._stop = stop
         self._local = local
         self._log = log
         sequence = -1 if stored is None else stored.label.sequence
         self.start = sequence + 1
-        local.names.begin(identity or "", sequence, _names_in(log))
+        local.names.begin(identity or "", sequence, _names_in(log, stop))
         local.snapshots.begin(sequence)
         if stored is None:
             self._replica, self._outcomes = Replica(local.names, shards=shards), Outcomes()
@@ -127,7 +129,6 @@ class _Run:
     def to(
         self,
         end: int,
-        stop: threading.Event,
         progress: Callable[[RestoreFact], None] | None,
         most_waiting: int | None,
     ) -> Restored | None:
@@ -135,7 +136,7 @@ class _Run:
         log, began, told = self._log, time.monotonic(), 0.0
         log.seek(self.start)
         while (position := log.position) < end:
-            if stop.is_set():
+            if self._stop.is_set():
                 return None
             if most_waiting is not None and len(self._outcomes) >= most_waiting:
                 break
@@ -201,15 +202,22 @@ def _reaches(log: LogSource, sequence: int, end: int, stop: threading.Event) -> 
     return True
 
 
-def _names_in(log: LogSource) -> NameReader:
+def _names_in(log: LogSource, stop: threading.Event) -> NameReader:
+    """Return a reader of names that waits for brokers that are away: a decision cannot be left half made."""
+
     def name(sequence: int) -> tuple[str, str]:
-        record = log.read_one(sequence)
-        page = None if record is None or record.offset != sequence else decode(record.value or b"")
-        prepared = getattr(page, "prepared", None)
-        if prepared is None:
-            raise StateError(
-                f"the log has no page at {sequence}, where a kept one stood: it lost records; bring it back"
-            )
-        return prepared.page.id, prepared.page.url
+        while True:
+            try:
+                return _name_at(sequence, log.read_one(sequence))
+            except TwinsieveError as error:
+                if not error.retryable or stop.wait(_WAIT_S):
+                    raise
 
     return name
+
+
+def _name_at(sequence: int, record: Any | None) -> tuple[str, str]:
+    read = None if record is None or record.offset != sequence else decode(record.value or b"")
+    if not isinstance(read, PageRecord):
+        raise StateError(f"the log has no page at {sequence}, where a kept one stood: it lost records; bring it back")
+    return read.prepared.page.id, read.prepared.page.url
