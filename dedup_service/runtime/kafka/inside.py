@@ -31,6 +31,7 @@ __all__ = [
     "topic_id",
     "unpark",
     "wait_for_all",
+    "was_refused",
 ]
 
 # ruff: noqa: SLF001 - this module is the one that may
@@ -180,3 +181,13 @@ def has_failed(producer: KafkaProducer) -> bool:
     """Whether nothing more can be sent by it."""
     manager = producer._transaction_manager
     return bool(producer._closed or not producer._sender.is_alive() or (manager is not None and manager.has_error()))
+
+
+def was_refused(future: Any) -> bool:
+    """Whether a message that failed was refused itself, and did not merely go down with one that was.
+
+    A batch that the brokers refuse ends with no offset (`ProducerBatch.complete_exceptionally`), one that is aborted
+    for it ends with the same error and offset -1 (`ProducerBatch.abort`).
+    """
+    batch = future._produce_future
+    return bool(batch.value is not None and batch.value[0] is None)

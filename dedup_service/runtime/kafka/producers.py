@@ -10,7 +10,7 @@ from dedup_service.runtime.kafka.errors import RecordTooLargeError
 from dedup_service.runtime.kafka.messages import Message
 from dedup_service.runtime.kafka.translated import TOO_LARGE, reasons
 
-__all__ = ["COMMON", "Leftovers", "check_size", "send", "too_large"]
+__all__ = ["COMMON", "Leftovers", "check_size", "is_too_large", "send", "too_large"]
 
 COMMON = {
     "acks": "all",
@@ -61,9 +61,14 @@ def check_size(message: Message, position: int, max_bytes: int) -> None:
 def too_large(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
     """Return which message the brokers found too large, if any."""
     for position, (message, future) in enumerate(zip(messages, futures, strict=False)):
-        if future.is_done and any(isinstance(reason, TOO_LARGE) for reason in reasons(future.exception)):
+        if is_too_large(future.exception) and inside.was_refused(future):
             return _too_large(message, position, "the topic's max.message.bytes is lower")
     return None
+
+
+def is_too_large(error: BaseException | None) -> bool:
+    """Whether brokers or producer found a message too large, this one or one that this one went down with."""
+    return any(isinstance(reason, TOO_LARGE) for reason in reasons(error))
 
 
 def _too_large(message: Message, position: int, limit: str) -> RecordTooLargeError:

@@ -9,7 +9,7 @@ Source: Kafka protocol, "Record"; kafka-python 3.0.12, record/default_records.py
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer
 from kafka.consumer.fetcher import Fetcher
@@ -48,6 +48,8 @@ class _Batches:
 
 class _Batch(DefaultRecordBatch):  # type: ignore[misc]
     __slots__ = ()  # as the library's has it, or no batch could become one
+    if TYPE_CHECKING:
+        _pos: int
 
     def _read_msg(self, *arguments: Any) -> Any:
         try:
@@ -57,7 +59,7 @@ class _Batch(DefaultRecordBatch):  # type: ignore[misc]
 
     def _read_with_escapes(self) -> DefaultRecord:
         buffer: Any = self._buffer
-        length, start = decode_varint(buffer, self._pos)  # type: ignore[has-type]
+        length, start = decode_varint(buffer, self._pos)
         _, at = decode_varint(buffer, start)  # attributes, unused
         elapsed, at = decode_varint(buffer, at)
         delta, at = decode_varint(buffer, at)
@@ -71,7 +73,7 @@ class _Batch(DefaultRecordBatch):  # type: ignore[misc]
             headers.append(((name or b"").decode("utf-8", "backslashreplace"), content))
         if at - start != length:
             raise CorruptRecordError(f"a record of {length} bytes ends after {at - start}")
-        self._pos = at
+        self._pos = at  # type: ignore[misc]
         appended = self.timestamp_type == self.LOG_APPEND_TIME
         timestamp = self.max_timestamp if appended else self.first_timestamp + elapsed
         return DefaultRecord(length, self.base_offset + delta, timestamp, self.timestamp_type, key, value, headers)
