@@ -11,6 +11,7 @@ from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.kafka.client import ConsumerRecord, Message
 from dedup_service.runtime.kafka.outcomes import PendingOutcome
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.dead_letter import dead_letter
 from dedup_service.runtime.kafka.wire.headers import passed_on, verdict_headers
 
 __all__ = ["outputs_of"]
@@ -24,8 +25,8 @@ def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) 
     source = Source(record.topic, record.partition, record.offset)
     if outcome.kind is None:
         error = outcome.value.decode("utf-8", "replace")
-        headers = passed_on(record.headers, source, outcome.sequence, error=error)
-        yield Message(topics.dlq, record.value, record.key, headers)
+        value, headers = dead_letter(record.value, record.headers, source, outcome.sequence, error)
+        yield Message(topics.dlq, value, record.key, headers)
         return
     yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
     if not outcome.drop:

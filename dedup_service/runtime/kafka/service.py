@@ -34,6 +34,9 @@ __all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings"]
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"
+_MOST_BYTES = 32 << 20
+"""Of one message, unpacked: the longest dead letter with its headers."""
+
 _LAST_TURN_S = 5.0
 """What a step may need beyond the budget to end the turn it is in and close its clients."""
 
@@ -166,7 +169,7 @@ class Service:
     def _transactions(self, step: str, instance: str) -> Transactions:
         settings = self._settings
         name = f"{settings.prefix}{settings.group}.{step}.{instance}"
-        return Transactions(settings.connection, name, timeout_s=settings.transaction_timeout_s)
+        return Transactions(settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MOST_BYTES)
 
     def _run_steps(self, stop: threading.Event) -> None:
         """Run the steps in their threads; end them in order, fingerprinting first, within the budget."""

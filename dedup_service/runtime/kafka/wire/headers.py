@@ -76,16 +76,19 @@ def passed_on(
     verdict: str | None = None,
     of_url: str | None = None,
     error: str | None = None,
+    cut_from_bytes: int | None = None,
 ) -> Headers:
     """Return `headers` of the record at `source` with ours after them, none of which is doubled.
 
-    sequence: of its record in the log. verdict, of_url: what was said of a page; error: why a record was rejected.
+    sequence: of its record in the log. verdict, of_url: what was said of a page. error: why a record was rejected;
+    cut_from_bytes: length of its value where only the beginning is passed on.
     A null value becomes an empty one: kafka-python reads nulls and cannot write them.
     """
     ours = {
         "twinsieve.verdict": verdict,
         "twinsieve.error": error,
         "twinsieve.duplicate_of_url": of_url,
+        "twinsieve.cut_from_bytes": None if cut_from_bytes is None else str(cut_from_bytes),
         "twinsieve.sequence": str(sequence),
         "twinsieve.topic": source.topic,
         "twinsieve.partition": str(source.partition),

@@ -11,9 +11,12 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
 from dedup_service.core.url import MAX_URL_LENGTH
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, page_in_json
-from dedup_service.runtime.readers.record import MAX_RECORD_BYTES, Extract
+from dedup_service.runtime.readers.record import Extract
 
-__all__ = ["MAX_NAME_CHARS", "PageMessage"]
+__all__ = ["MAX_NAME_CHARS", "MAX_VALUE_BYTES", "PageMessage"]
+
+MAX_VALUE_BYTES = 15 << 20
+"""The longest value, unpacked: fits the output topics (16 MiB) with its headers, whether it compresses or not."""
 
 MAX_NAME_CHARS = MAX_URL_LENGTH
 """The longest `url` and `id`: they stand in the log, in verdicts and in the verdicts of their copies."""
@@ -52,8 +55,8 @@ class PageMessage:
         """Return the page; RecordError for a null, a value too long, not a page in JSON, or names too long."""
         if self.value is None:
             raise RecordError("the value is null: a page is a JSON object with at least `url`")
-        if len(self.value) > MAX_RECORD_BYTES:
-            raise RecordError(f"the value has {len(self.value):,} bytes, at most {MAX_RECORD_BYTES:,} are read")
+        if len(self.value) > MAX_VALUE_BYTES:
+            raise RecordError(f"the value has {len(self.value):,} bytes, at most {MAX_VALUE_BYTES:,} are read")
         page = page_in_json(self.value.removeprefix(BYTE_ORDER_MARK), extract)
         for name, text in (("url", page.url), ("id", page.id)):
             if len(text) > MAX_NAME_CHARS:

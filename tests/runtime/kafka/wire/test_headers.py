@@ -3,6 +3,7 @@
 import pytest
 
 from dedup_service.core.changelog import RejectedRecord, RetractionRecord, Source
+from dedup_service.runtime.kafka.wire.dead_letter import CUT_BYTES, MAX_DEAD_LETTER_BYTES, dead_letter
 from dedup_service.runtime.kafka.wire.headers import log_headers, passed_on, source_in, stats_headers, verdict_headers
 
 SOURCE = Source("pages", 3, 42)
@@ -52,3 +53,15 @@ def test_headers_of_an_earlier_passage_are_replaced() -> None:
     assert second == (("a", b"1"), *passed_on([], Source("pages", 0, 99), 6, verdict="unique"))
     with pytest.raises(KeyError):
         source_in([("a", b"1")])
+
+
+def test_a_dead_letter_is_the_record_as_it_came() -> None:
+    """Null values too; only one that no topic would take is cut, and then its size is said."""
+    assert dead_letter(None, [("a", b"1")], SOURCE, 5, "null")[0] is None
+    whole = bytes(MAX_DEAD_LETTER_BYTES)
+    value, headers = dead_letter(whole, [("a", b"1")], SOURCE, 5, "no page")
+    assert value is whole
+    assert headers == passed_on([("a", b"1")], SOURCE, 5, error="no page")
+    cut, headers = dead_letter(whole + b"x", [], SOURCE, 5, "too long")
+    assert cut == bytes(CUT_BYTES)
+    assert dict(headers)["twinsieve.cut_from_bytes"] == b"%d" % (MAX_DEAD_LETTER_BYTES + 1)

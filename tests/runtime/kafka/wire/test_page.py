@@ -59,7 +59,7 @@ def test_what_is_no_page_says_why(value: bytes | None, says: str) -> None:
 
 def test_a_value_beyond_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """With its size and the limit."""
-    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 20)
+    monkeypatch.setattr(module, "MAX_VALUE_BYTES", 20)
     with pytest.raises(RecordError, match="30 bytes, at most 20"):
         page_of(b'{"url": "u:1", "text": "abcd"}')
 
