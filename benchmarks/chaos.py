@@ -46,6 +46,8 @@ def run(number: int, arguments: argparse.Namespace) -> Result:
         f"round {number} seed {plan.seed}: {result.seconds:.0f} s, {plan.brokers} broker(s); {faults}; {said}",
         flush=True,
     )
+    for crash in result.crashes:
+        print(f"  {crash}", flush=True)
     for complaint in result.complaints:
         print(f"  {complaint[:1000]}", flush=True)
     if result.complaints:

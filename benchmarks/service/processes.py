@@ -31,6 +31,7 @@ class Service:
         self.wanted = False
         self._arguments = arguments
         self._process: Popen[bytes] | None = None
+        self._turn = threading.RLock()  # whoever ends a service must not meet the supervisor that starts it
 
     @property
     def pid(self) -> int | None:
@@ -44,15 +45,25 @@ class Service:
 
     def start(self) -> None:
         """Start it, unless it runs."""
-        self.wanted = True
-        if self.pid is not None:
-            return
-        self.starts += 1
-        read, write = os.pipe()
-        command = [sys.executable, "-X", "faulthandler", "-m", "dedup_service.faces.cli", "serve", *self._arguments]
-        with os.fdopen(write, "wb") as output:
-            self._process = start_tethered([*command, "--state", str(self.state)], output)
-        threading.Thread(target=self._pump, args=(read, self.starts), daemon=True).start()
+        with self._turn:
+            self.wanted = True
+            if self.pid is None:
+                self._start()
+
+    def revive(self) -> str | None:
+        """Start it where it should run and does not; returns how it ended then."""
+        with self._turn:
+            if not self.wanted or self.pid is not None:
+                return None
+            ended = f"{self.name} ended with {self.exit_code}: {self.last_line}"
+            self._start()
+            return ended
+
+    @property
+    def last_line(self) -> str:
+        """What its log says last."""
+        lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
+        return lines[-1][:500] if lines else ""
 
     def kill(self) -> None:
         """SIGKILL to the service alone; what it started is on its own."""
@@ -60,8 +71,9 @@ class Service:
 
     def terminate(self, timeout_s: float) -> bool:
         """SIGTERM, and wait; returns whether it ended in time. Where it did not, its threads are in its log."""
-        self.wanted = False
-        self.send(signal.SIGTERM)
+        with self._turn:
+            self.wanted = False
+            self.send(signal.SIGTERM)
         return self.ended_within(timeout_s)
 
     def ended_within(self, timeout_s: float) -> bool:
@@ -84,14 +96,22 @@ class Service:
         self.send(signal.SIGCONT)
         self.send(signal.SIGABRT)  # faulthandler's
 
+    def _start(self) -> None:
+        self.starts += 1
+        read, write = os.pipe()
+        command = [sys.executable, "-X", "faulthandler", "-m", "dedup_service.faces.cli", "serve", *self._arguments]
+        with os.fdopen(write, "wb") as output:
+            self._process = start_tethered([*command, "--state", str(self.state)], output)
+        threading.Thread(target=self._pump, args=(read, self.starts), daemon=True).start()
+
     def _end(self, number: signal.Signals) -> None:
-        self.wanted = False
-        process = self._process
-        if process is None:
-            return
-        process.send_signal(number)
-        process.send_signal(signal.SIGCONT)
-        process.wait(20)
+        with self._turn:
+            self.wanted = False
+            process = self._process
+            if process is not None:
+                process.send_signal(number)
+                process.send_signal(signal.SIGCONT)
+                process.wait(20)
 
     def _pump(self, read: int, run: int) -> None:
         with os.fdopen(read, "rb") as lines, self.log.open("ab") as log:
@@ -129,10 +149,10 @@ class Fleet:
     def _supervise(self) -> None:
         while not self._stop.wait(RESTART_AFTER_S):
             for service in self.services:
-                if service.wanted and service.pid is None:
-                    self.crashes.append(f"{service.name} ended with {service.exit_code}")
-                    self._tell(f"{self.crashes[-1]}; started again")
-                    service.start()
+                ended = service.revive()
+                if ended is not None:
+                    self.crashes.append(ended)
+                    self._tell(f"{ended}; started again")
 
 
 def descendants(pid: int) -> list[int]:

@@ -36,11 +36,16 @@ TRANSACTION_S = 5.0
 DRAIN_S = 10.0
 PATIENCE_S = 120.0
 MOST_CRASHES = 20
+FIRST_PAGES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a round consists of. pause_s: between two faults of a lane, at most."""
+    """What a round consists of.
+
+    early: faults strike while the services still start, not once they answer. pause_s: between two faults of a lane, at
+    most.
+    """
 
     seed: str
     pages: int
@@ -50,7 +55,8 @@ class Plan:
     broker_faults: tuple[Fault, ...]
     services: int = 3
     action: str = "flag"
-    pause_s: float = 2.5
+    early: bool = False
+    pause_s: float = 4.0
 
     @classmethod
     def of(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
@@ -63,17 +69,19 @@ class Plan:
             broker_faults.append(roll_brokers)
         action = "drop" if rng.random() < 0.15 else "flag"
         rate = int(pages / seconds)
-        return cls(seed, pages, brokers, rate, tuple(service_faults), tuple(broker_faults), action=action)
+        early = rng.random() < 0.25
+        return cls(seed, pages, brokers, rate, tuple(service_faults), tuple(broker_faults), action=action, early=early)
 
 
 @dataclass
 class Result:
-    """complaints: none where all is well. seconds: of the round. counts: of records. faults: that struck."""
+    """complaints: none where all is well. counts: of records. faults: that struck. crashes: services that ended."""
 
     plan: Plan
     complaints: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    crashes: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
 
@@ -113,6 +121,9 @@ class _Round:
         self._tell = tell
         self._result = result
         self._topics = Topics("chaos.")
+        self._warm = threading.Event()
+        if plan.early:
+            self._warm.set()
 
     def run(self) -> None:
         create(Connection(self._cluster.bootstrap), self._topics, self._layout())
@@ -126,6 +137,7 @@ class _Round:
             self._tell(f"services ended: {[(s.name, s.exit_code, s.starts) for s in fleet.services]}")
         if stuck:
             self._result.complaints.append(f"did not end after SIGTERM: {stuck}")
+        self._result.crashes += fleet.crashes
         self._result.counts.update(crashes=len(fleet.crashes), starts=sum(s.starts for s in fleet.services))
         self._check()
 
@@ -136,6 +148,7 @@ class _Round:
         """Publish while faults strike, then wait until everything is answered."""
         seed = self._plan.seed
         threads = [
+            _Lane(self._await_answers),
             _Lane(self._publish),
             _Lane(lambda: self._strike(world, self._plan.service_faults, random.Random(f"services {seed}"))),
             _Lane(lambda: self._strike(world, self._plan.broker_faults, random.Random(f"brokers {seed}"))),
@@ -150,11 +163,24 @@ class _Round:
 
     def _publish(self) -> None:
         publisher = Publisher(self._cluster.bootstrap, self._topics.pages, in_flight=300)
-        publisher.publish(self._sent, rate=self._plan.rate)
+        publisher.publish(self._sent[:FIRST_PAGES], rate=None)
+        self._warm.wait(PATIENCE_S)
+        publisher.publish(self._sent[FIRST_PAGES:], rate=self._plan.rate)
         publisher.close()
         self._tell(f"published {publisher.published}, sent again {publisher.sends_again}")
 
+    def _await_answers(self) -> None:
+        """Let the rest begin once the services answer."""
+        tail = Tail(self._cluster.bootstrap, (self._topics.verdicts, self._topics.dlq))
+        deadline, answered = time.monotonic() + PATIENCE_S, 0
+        while not self._warm.is_set() and answered < FIRST_PAGES // 2 and time.monotonic() < deadline:
+            answered += sum(1 for _ in tail.poll())
+        tail.close()
+        self._tell(f"{answered} answers: faults may strike")
+        self._warm.set()
+
     def _strike(self, world: World, faults: Sequence[Fault], rng: random.Random) -> None:
+        self._warm.wait(PATIENCE_S)
         for fault in faults:
             time.sleep(rng.uniform(0.2, self._plan.pause_s))
             fault(world, rng)
