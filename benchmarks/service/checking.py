@@ -22,6 +22,7 @@ __all__ = ["Findings", "check"]
 
 Records = Mapping[str, Sequence[ConsumerRecord]]
 MOST = 20
+UNJUDGED = b'"reason":"not judged: '
 PASSED_ON = {
     "unique": "unique",
     "updated": "unique",
@@ -104,13 +105,18 @@ def _check_truth(
     expected: Mapping[Source, Answer],
     loose: frozenset[str],
 ) -> None:
-    """Everything sent has arrived, and nothing is said that is known to be wrong."""
+    """Everything sent has arrived, and nothing is said that is known to be wrong.
+
+    A page over which worker processes were killed twice is kept, undecided; of such a page nothing else is known.
+    """
     known: dict[tuple[bytes, bytes | None], Truth] = {(one.key, one.value): one.truth for one in sent}
     arrived = Counter((record.key, record.value) for record in inputs.values())
     missing = Counter((one.key, one.value) for one in sent) - arrived
     findings.add("sent, not in pages", (repr(key) for key, _ in missing))
     truths = {source: known[record.key, record.value] for source, record in inputs.items()}
-    truths = {source: truth for source, truth in truths.items() if truth.name not in loose}
+    unjudged = {source for source, answer in expected.items() if UNJUDGED in (answer.value or b"")}
+    findings.counts.update(unjudged=len(unjudged))
+    truths = {source: truth for source, truth in truths.items() if source not in unjudged and truth.name not in loose}
     verdicts = {source: answer.verdict for source, answer in expected.items()}
     findings.add("known to be wrong", contradictions(truths, verdicts))
 
