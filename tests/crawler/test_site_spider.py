@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
+from scrapy.settings import Settings
 
-from crawler.items import PageItem
+from crawler.items import JudgedItem, PageItem, PublishedItem
 from crawler.spiders.site import SiteSpider
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
@@ -36,6 +37,12 @@ def results(of: SiteSpider, response: Response, hops: int = 0) -> tuple[list[Pag
     finally:
         of.closed("finished")
     return [o for o in found if isinstance(o, PageItem)], [o for o in found if isinstance(o, Request)]
+
+
+def publishing(**arguments: Any) -> SiteSpider:
+    of = spider(**arguments)
+    of.settings = Settings({"NEARDUP_KAFKA_BOOTSTRAP": "a:9092"})
+    return of
 
 
 def first_requests(of: SiteSpider) -> list[str]:
@@ -80,6 +87,28 @@ def test_a_page_that_the_filter_could_not_read_is_kept_whole() -> None:
     )
     [item], _ = results(spider(), page(f"{HOME}tides", body, verdict=None))
     assert (item.title, item.text, item.verdict) == ("Tide table", "Tide table High water 6:40", None)
+
+
+def test_a_page_to_be_published_gives_an_item_at_every_visit() -> None:
+    """What is new about it the service will say; the item has no verdict of its own."""
+    site = publishing()
+    for _ in range(2):
+        [item], _ = results(site, page(f"{HOME}full", "", "unchanged"))
+        assert (type(item), item.text, item.html) == (PublishedItem, "the article", None)
+
+
+def test_a_page_without_an_article_is_published_as_its_document() -> None:
+    """The service finds no article either, and whoever stores the page has it whole; its links are followed."""
+    body = "<html><body><p>高潮六点</p><a href='/a'>a</a></body></html>"
+    [item], requests = results(publishing(), page(f"{HOME}tides", body, verdict=None))
+    assert (type(item), item.text, item.html) == (PublishedItem, None, body)
+    assert [request.url for request in requests] == [f"{HOME}a"]
+
+
+def test_a_judged_page_says_what_was_said_of_it() -> None:
+    """The keys of the verdict are fields of the item."""
+    [item], _ = results(spider(), page(HOME, ""))
+    assert (type(item), item.verdict, item.sequence) == (JudgedItem, "unique", 1)
 
 
 def test_what_is_no_html_gives_nothing() -> None:
