@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import msgspec
@@ -160,6 +160,6 @@ def _sink(options: dict[str, Any], replica: Replica, stack: ExitStack) -> "Sink"
     return NewTopics(topics, transactions, replica)
 
 
-def _no_name(sequence: int) -> tuple[str, str]:
+def _no_name(sequence: int) -> NoReturn:
     """The names of kept pages are in a temporary file; where that fails there is no second place."""
     raise OSError(f"the name of page {sequence} could not be kept in a temporary file: free space in TMPDIR")
