@@ -8,8 +8,8 @@ When the faults are over it reads every topic with `read_committed` and compares
 records that were sent, and with what is known of the stream. One round in the middle has 20,000 pages.
 
 A round is a function of its seed, which is printed, but for the machine's timing. FOLDER/progress-….json remembers the
-good rounds: the same command goes on after the last one. --again N runs round N once more. A round that fails ends the
-run; its folder (history, logs, states, topics) is kept.
+good rounds: the same command goes on after the last one. --again N runs round N once more, --short a small one that has
+the usual faults. A round that fails ends the run; its folder (history, logs, states) is kept.
 """
 
 import argparse
@@ -21,13 +21,29 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from benchmarks.service.broker_faults import kill_broker
+from benchmarks.service.faults import freeze_service, kill_pool, kill_service, lose_snapshot, read_again
 from benchmarks.service.rounds import Plan, Result, run_round
 
 BIG_PAGES, BIG_SECONDS = 20_000, 40.0
 
 
+SHORT = Plan(
+    seed="short",
+    pages=800,
+    brokers=1,
+    rate=80,
+    services=2,
+    service_faults=(kill_service, kill_pool, freeze_service, lose_snapshot, read_again),
+    broker_faults=(kill_broker,),
+    pause_s=1.5,
+)
+
+
 def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
     """Return the plan of a round, counted from 1."""
+    if number == 0:
+        return SHORT
     seed = f"{arguments.seed}/{number}"
     if number == max(1, arguments.rounds // 2):
         return Plan.of(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
@@ -64,7 +80,9 @@ def main() -> None:
     parser.add_argument("--seed", default="1")
     parser.add_argument("--folder", type=Path, default=Path("build/chaos"))
     parser.add_argument("--pages", type=int, default=2000, help="a round (default: 2000)")
-    parser.add_argument("--again", type=int, metavar="N", help="run round N alone, and remember nothing")
+    alone = parser.add_mutually_exclusive_group()
+    alone.add_argument("--again", type=int, metavar="N", help="run round N alone, and remember nothing")
+    alone.add_argument("--short", action="store_const", const=0, dest="again", help="run a small round alone")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.again is not None:
