@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from kafka import KafkaProducer
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions, append
@@ -272,3 +273,19 @@ def test_a_broker_that_dies_and_comes_back_costs_nothing(own_cluster: Callable[.
     running.end()
     counts = sources_of(log_of(connection, topics))
     assert (len(counts), set(counts.values())) == (1200, {1})
+
+
+def test_any_compression_is_read(broker: Broker, topics: Topics, inline: Preparer) -> None:
+    """Producers in other languages choose what they like."""
+    codecs = [None, "gzip", "snappy", "lz4", "zstd"]
+    for number, codec in enumerate(codecs):
+        producer = KafkaProducer(**broker.connection.configs(compression_type=codec))
+        try:
+            message = page(number)
+            producer.send(topics.pages, message.value, message.key).get(LIMIT_S)
+        finally:
+            producer.close()
+    running = Running(broker.connection, topics, inline)
+    eventually(lambda: running.records == len(codecs), running)
+    running.end()
+    assert len(sources_of(log_of(broker.connection, topics))) == len(codecs)
