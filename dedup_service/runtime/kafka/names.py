@@ -1,8 +1,8 @@
 """What the kept pages were called: a file beside the log, which has it all.
 
 Names of many million pages do not belong into memory, and a verdict needs one only where it names an earlier page.
-So they stand in SQLite, written in batches. Whatever is missing there is read from the log and remembered; so the file
-may be lost, old, or refuse to take more, and what it costs is time.
+So they stand in SQLite, written in batches. Whatever is missing there is read from the log, with what stands behind it,
+and remembered; so the file may be lost, old, or refuse to take more, and what it costs is time.
 
 Invariants: the file has names of one log only, and none from after the sequence at which a restore began, so it can
 never tell of a log that went on otherwise. WAL with synchronous=NORMAL: after a power cut the file is whole, if
@@ -11,7 +11,7 @@ shorter. One thread at a time.
 
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,8 +19,8 @@ __all__ = ["KeptNames", "NameReader"]
 
 _LOG = logging.getLogger(__name__)
 
-NameReader = Callable[[int], tuple[str, str]]
-"""Reads (id, url) of the page at a sequence from the log."""
+NameReader = Callable[[int], Mapping[int, tuple[str, str]]]
+"""Reads (id, url) of the page at a sequence from the log, and, since that is a journey, of pages after it."""
 
 _FORMAT = 1
 _AT_ONCE = 8192
@@ -58,8 +58,10 @@ class KeptNames:
         found = self._latest.get(sequence) or self._stored(sequence)
         if found is None:
             assert self._read is not None, "begin() comes first"
-            found = self._read(sequence)
-            self.add(sequence, *found)
+            near = self._read(sequence)
+            for at, names in near.items():
+                self.add(at, *names)
+            found = near[sequence]
         return found
 
     def add(self, sequence: int, page_id: str, url: str) -> None:

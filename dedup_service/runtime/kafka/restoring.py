@@ -7,13 +7,14 @@ something is wrong with the topic or the folder, and nothing starts until a pers
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dedup_service.core.changelog import PageRecord, PolicyRecord
-from dedup_service.core.errors import StateError, TwinsieveError
+from dedup_service.core.errors import StateError
 from dedup_service.core.replica import Replica
+from dedup_service.runtime.kafka.errors import UnreachableError
 from dedup_service.runtime.kafka.facts import RestoreFact
 from dedup_service.runtime.kafka.local_state import LocalState
 from dedup_service.runtime.kafka.memory import outcomes_of
@@ -27,6 +28,7 @@ __all__ = ["LogSource", "Restored", "restore"]
 
 _AT_ONCE = 2000
 _WAIT_S = 0.5
+_LAST_WAIT_S = 5.0
 _REPORT_S = 0.2
 _PATIENCE_S = 30.0
 """How long a log may look shorter than the snapshot: a new leader learns the committed end from its followers."""
@@ -205,19 +207,26 @@ def _reaches(log: LogSource, sequence: int, end: int, stop: threading.Event) -> 
 def _names_in(log: LogSource, stop: threading.Event) -> NameReader:
     """Return a reader of names that waits for brokers that are away: a decision cannot be left half made."""
 
-    def name(sequence: int) -> tuple[str, str]:
-        while True:
-            try:
-                return _name_at(sequence, log.read_one(sequence))
-            except TwinsieveError as error:
-                if not error.retryable or stop.wait(_WAIT_S):
-                    raise
+    def names(sequence: int) -> dict[int, tuple[str, str]]:
+        position, began = log.position, time.monotonic()
+        log.seek(sequence)
+        try:
+            while not (records := log.poll(_WAIT_S, _AT_ONCE)):
+                if stop.is_set() and time.monotonic() - began >= _LAST_WAIT_S:
+                    raise UnreachableError(f"the log does not give its record at {sequence}; start again when it does")
+        finally:
+            log.seek(position)
+        if records[0].offset != sequence:
+            raise StateError(
+                f"the log has no page at {sequence}, where a kept one stood: it lost records; bring it back"
+            )
+        return dict(_names_of(records))
 
-    return name
+    return names
 
 
-def _name_at(sequence: int, record: Any | None) -> tuple[str, str]:
-    read = None if record is None or record.offset != sequence else decode(record.value or b"")
-    if not isinstance(read, PageRecord):
-        raise StateError(f"the log has no page at {sequence}, where a kept one stood: it lost records; bring it back")
-    return read.prepared.page.id, read.prepared.page.url
+def _names_of(records: list[Any]) -> Iterator[tuple[int, tuple[str, str]]]:
+    for record in records:
+        read = decode(record.value or b"")
+        if isinstance(read, PageRecord):
+            yield record.offset, (read.prepared.page.id, read.prepared.page.url)

@@ -9,14 +9,14 @@ from dedup_service.core.errors import StateError
 from dedup_service.runtime.kafka.names import KeptNames
 
 
-def nowhere(sequence: int) -> tuple[str, str]:
+def nowhere(sequence: int) -> dict[int, tuple[str, str]]:
     """A log that has no page there."""
     raise StateError(f"no page at {sequence}")
 
 
-def from_log(sequence: int) -> tuple[str, str]:
-    """A log that has them all."""
-    return f"id{sequence}", f"url{sequence}"
+def from_log(sequence: int) -> dict[int, tuple[str, str]]:
+    """A log that has them all, and gives ten at a time."""
+    return {at: (f"id{at}", f"url{at}") for at in range(sequence, sequence + 10)}
 
 
 def begun(path: Path, log: str, sequence: int) -> KeptNames:
@@ -69,12 +69,13 @@ def test_a_file_of_another_log_or_damaged_is_made_anew(tmp_path: Path, log: str)
 
 
 def test_missing_names_come_from_the_log_and_stay(tmp_path: Path) -> None:
-    """A name that the file lacks is read once from the log, and is in the file from then on."""
+    """A name that the file lacks is read once from the log with those behind it; from then on they are in the file."""
     names = KeptNames(tmp_path / "names")
     names.begin("log", -1, from_log)
     assert names.name(4) == ("id4", "url4")
     names.close()
-    assert begun(tmp_path / "names", "log", 9).name(4) == ("id4", "url4")
+    names = begun(tmp_path / "names", "log", 9)
+    assert [names.name(at) for at in range(4, 10)] == [(f"id{at}", f"url{at}") for at in range(4, 10)]
 
 
 def test_without_a_place_for_the_file_the_log_answers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -85,7 +86,7 @@ def test_without_a_place_for_the_file_the_log_answers(tmp_path: Path, caplog: py
         names.begin("log", -1, from_log)
         for sequence in range(20_000):
             names.add(sequence, f"id{sequence}", f"url{sequence}")
-        assert [names.name(sequence) for sequence in (0, 19_999)] == [from_log(0), from_log(19_999)]
+        assert [names.name(sequence) for sequence in (0, 19_999)] == [("id0", "url0"), ("id19999", "url19999")]
         names.close()
     assert len([record for record in caplog.records if "does not serve" in record.message]) == 1
 
