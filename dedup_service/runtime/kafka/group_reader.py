@@ -10,7 +10,9 @@ How: the library's consumer, with its gaps closed.
 - A partition begins where the group has committed, asked until the answer is final; nothing of it is handed out before.
 - Positions that the brokers no longer have: counted (`expired`) and moved to the beginning where the topic's retention
   deleted records; LogChangedError where the topic ends before them.
-- A second process under our instance name is found by the heartbeat that has stopped: InstanceInUseError.
+- Being fenced is no proof of a second process under our instance name: a member that lost its answer to a join, or
+  that committed as the member it was before, is fenced by itself. So it joins again; InstanceInUseError follows where
+  it is fenced three times within a minute. Of two processes, the one that was there first comes to three first.
 - While brokers are away `poll` returns nothing, complains in the log every half minute, and goes on afterwards.
 
 Invariant: between `on_revoked` and `on_assigned` of a partition no record of it is returned.
@@ -19,6 +21,7 @@ One thread uses an instance. Source: KIP-429, KIP-447, KIP-345; kafka-python 3.0
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -35,7 +38,7 @@ from dedup_service.runtime.kafka.members import leave_group
 from dedup_service.runtime.kafka.rebalancing import Changes
 from dedup_service.runtime.kafka.retrying import Complaint
 from dedup_service.runtime.kafka.settings import Connection
-from dedup_service.runtime.kafka.translated import PASSING, for_good
+from dedup_service.runtime.kafka.translated import PASSING, for_good, reasons
 
 __all__ = ["GroupReader"]
 
@@ -46,6 +49,8 @@ _ANSWER_S = 15.0
 _CONNECT_MS = 5_000
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
+_MOST_FENCES = 3
+_FENCES_WITHIN_S = 60.0
 
 
 class GroupReader:
@@ -90,6 +95,7 @@ class GroupReader:
         self._unsettled: frozenset[TopicPartition] = frozenset()
         self._told = ConsumerGroupMetadata(group)
         self._complaint = Complaint(_LOG, f"group {group}: brokers are away or it is being rearranged", after_s=5.0)
+        self._fences: deque[float] = deque(maxlen=_MOST_FENCES)
         self.expired = 0
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
@@ -106,6 +112,8 @@ class GroupReader:
         fresh = self._unsettled
         self._settle(reader, max(1.0, timeout_s))
         self._look_at_membership(reader)
+        if self._consumer is None:
+            return []
         return [record for at, batch in batches.items() if at not in fresh for record in batch]
 
     @property
@@ -217,14 +225,31 @@ class GroupReader:
         if found := for_good(error, f"to read {self._topic} as group {self._group}"):
             raise found from error
         self._complaint.about(f"{type(error).__name__}: {error}")
-        if inside.is_dead(reader):
-            gone = self.assigned
-            self.close()
-            self._changes.take()
-            self._unsettled = frozenset()
-            if gone:
-                self._on_revoked(gone)
+        if any(isinstance(reason, errors.FencedInstanceIdError) for reason in reasons(error)):
+            self._join_again()
+        elif inside.is_dead(reader):
+            self._let_go()
         time.sleep(min(_PAUSE_S, timeout_s))
+
+    def _let_go(self) -> None:
+        """Give the consumer up, and with it what it had; the next `poll` makes a new one."""
+        gone = self.assigned
+        self.close()
+        self._changes.take()
+        self._unsettled = frozenset()
+        if gone:
+            self._on_revoked(gone)
+
+    def _join_again(self) -> None:
+        """Come back as a new member under our name, unless that is not ours alone."""
+        now = time.monotonic()
+        self._fences.append(now)
+        if len(self._fences) == _MOST_FENCES and now - self._fences[0] < _FENCES_WITHIN_S:
+            raise InstanceInUseError(
+                f"another process is in group {self._group} as {self._instance}, which is our name: stop one of both, "
+                "or give each a state folder or --instance of its own"
+            )
+        self._let_go()
 
     def _tell_changes(self, reader: KafkaConsumer) -> None:
         for change in self._changes.take():
@@ -279,10 +304,8 @@ class GroupReader:
 
     def _look_at_membership(self, reader: KafkaConsumer) -> None:
         if inside.is_fenced_member(reader):
-            raise InstanceInUseError(
-                f"another process is in group {self._group} as {self._instance}, which is our name: stop one of both, "
-                "or give each a state folder or --instance of its own"
-            )
+            self._join_again()
+            return
         now = reader.group_metadata()
         if now.state is MemberState.STABLE:
             self._told = now

@@ -82,8 +82,8 @@ class Transactions:
         """Write all of `messages` and commit `offsets` for `group`, as one; return (partition, offset) of each message.
 
         Raises TransactionLostError where it was not, or may not have been, committed: rewind to the committed offsets.
-        RecordTooLargeError (`position` says which message), NotAuthorisedError, InstanceInUseError and
-        ConfigurationError: nothing was written, and nothing else will be unless that is put right.
+        RecordTooLargeError (`position` says which message), NotAuthorisedError and ConfigurationError: nothing was
+        written, and nothing else will be unless that is put right.
         """
         messages = list(messages)
         for position, message in enumerate(messages):

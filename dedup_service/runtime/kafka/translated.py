@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from kafka import errors
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.runtime.kafka.errors import BrokerError, InstanceInUseError, NotAuthorisedError
+from dedup_service.runtime.kafka.errors import BrokerError, NotAuthorisedError
 
 __all__ = ["FENCED", "PASSING", "TOO_LARGE", "for_good", "passing", "reasons"]
 
@@ -53,11 +53,6 @@ def for_good(error: BaseException, doing: str, *more: BaseException | None) -> T
     for reason in (found for one in (error, *more) for found in reasons(one)):
         if isinstance(reason, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
             return NotAuthorisedError(f"the brokers refuse {doing}: {_text(reason)}; {_what_to_grant(reason)}")
-        if isinstance(reason, errors.FencedInstanceIdError):
-            return InstanceInUseError(
-                f"{doing}: another process is in the group under our instance name; stop one of both, or give "
-                "each an instance name of its own"
-            )
         if isinstance(reason, _SETTINGS) or _names_setting(reason):
             return ConfigurationError(f"{doing}: {_text(reason)}")
     return None
