@@ -18,6 +18,7 @@ from pathlib import Path
 from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
 from benchmarks.service.checking import Findings, check
 from benchmarks.service.faults import SERVICE_FAULTS
+from benchmarks.service.operators import OPERATIONS
 from benchmarks.service.processes import Fleet, Service
 from benchmarks.service.publishing import Publisher
 from benchmarks.service.reading import Tail, end_of
@@ -54,7 +55,7 @@ class Plan:
     service_faults: tuple[Fault, ...]
     broker_faults: tuple[Fault, ...]
     services: int = 3
-    action: str = "flag"
+    action: str | None = None
     early: bool = False
     pause_s: float = 4.0
 
@@ -67,7 +68,11 @@ class Plan:
         broker_faults = _drawn(rng, BROKER_FAULTS, rng.randint(0, 2))
         if brokers == 3:
             broker_faults.append(roll_brokers)
-        action = "drop" if rng.random() < 0.15 else "flag"
+        action = "drop" if rng.random() < 0.15 else None
+        if rng.random() < 0.3:
+            service_faults += _drawn(rng, OPERATIONS, rng.randint(1, 2))
+            rng.shuffle(service_faults)
+            action = None  # a service that names an action does not start after another one was set
         rate = int(pages / seconds)
         early = rng.random() < 0.25
         return cls(seed, pages, brokers, rate, tuple(service_faults), tuple(broker_faults), action=action, early=early)
@@ -121,6 +126,7 @@ class _Round:
         self._tell = tell
         self._result = result
         self._topics = Topics("chaos.")
+        self._loose: set[str] = set()
         self._warm = threading.Event()
         if plan.early:
             self._warm.set()
@@ -128,7 +134,7 @@ class _Round:
     def run(self) -> None:
         create(Connection(self._cluster.bootstrap), self._topics, self._layout())
         fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._tell)
-        world = World(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._tell)
+        world = World(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._tell, self._sent, self._loose)
         fleet.start()
         try:
             self._live(world)
@@ -203,7 +209,7 @@ class _Round:
 
     def _check(self) -> None:
         try:
-            findings = check(self._cluster.bootstrap, self._topics, self._sent)
+            findings = check(self._cluster.bootstrap, self._topics, self._sent, frozenset(self._loose))
         except TimeoutError as error:
             findings = Findings([f"not readable to the end: {error}"])
         self._result.complaints += findings.complaints
@@ -215,7 +221,7 @@ class _Round:
     def _service(self, number: int) -> Service:
         name = f"service-{number}"
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", GROUP]
-        arguments += ["--action", self._plan.action, "--processes", "1"]
+        arguments += ["--processes", "1", *(["--action", self._plan.action] if self._plan.action else [])]
         arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
         arguments += [
             "--snapshot-every",

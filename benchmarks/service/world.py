@@ -5,10 +5,11 @@ follow each other, and those of the other lane may strike in the middle of them.
 """
 
 import random
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from benchmarks.service.processes import Fleet
+from benchmarks.service.stream import Sent
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
 
@@ -20,7 +21,10 @@ PATIENCE_S = 40.0
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """session_s: after which a group gives a member up. tell: writes a line of history."""
+    """session_s: after which a group gives a member up. tell: writes a line of history.
+
+    sent: all records of the round. loose: names of stories that may be unique more than once.
+    """
 
     cluster: Cluster
     fleet: Fleet
@@ -28,6 +32,8 @@ class World:
     group: str
     session_s: float
     tell: Callable[[str], None]
+    sent: Sequence[Sent] = ()
+    loose: set[str] = field(default_factory=set)
 
 
 Fault = Callable[[World, random.Random], None]
