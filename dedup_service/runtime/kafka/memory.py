@@ -65,6 +65,6 @@ def decode_memory(value: bytes) -> Memory:
         raise UnreadableMemoryError(f"its memory cannot be read: {error}") from error
 
 
-def outcomes_of(memory: Memory) -> Outcomes:
-    """Return the outcomes that waited, as they go on waiting."""
-    return Outcomes(dict(memory.pending), memory.written)
+def outcomes_of(memory: Memory, topic: str | None = None) -> Outcomes:
+    """Return the outcomes that waited, as they go on waiting; topic: see Outcomes."""
+    return Outcomes(dict(memory.pending), memory.written, topic)

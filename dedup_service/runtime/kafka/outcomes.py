@@ -54,6 +54,7 @@ class Outcomes:
 
     written: (topic, partition) → offset below which all outputs are known to be written; it never goes back, so that
     group offsets which expired, or were moved back, do not have outputs written twice.
+    topic: the `pages` whose outputs are written here, None for any: a log made by `replay` names records of another one.
     Invariant: an outcome waits here iff the log has brought it and its offset is not below `written`.
     """
 
@@ -61,7 +62,9 @@ class Outcomes:
         self,
         pending: Mapping[Source, PendingOutcome] | None = None,
         written: Mapping[tuple[str, int], int] | None = None,
+        topic: str | None = None,
     ) -> None:
+        self._topic = topic
         self._waiting: dict[tuple[str, int], dict[int, PendingOutcome]] = {}
         self.written: dict[tuple[str, int], int] = dict(written or {})
         self._size = 0
@@ -82,8 +85,8 @@ class Outcomes:
         return source.offset < self.written.get((source.topic, source.partition), 0)
 
     def add(self, outcome: Outcome) -> None:
-        """Let `outcome` wait, unless it is known to be written."""
-        if not self.is_written(outcome.source):
+        """Let `outcome` wait, unless it is known to be written, or of another topic."""
+        if self._topic in {None, outcome.source.topic} and not self.is_written(outcome.source):
             self._put(outcome.source, PendingOutcome.of(outcome))
 
     def get(self, topic: str, partition: int, offset: int) -> PendingOutcome | None:

@@ -81,10 +81,12 @@ def restore(
     progress: Callable[[RestoreFact], None] | None = None,
     stop: threading.Event | None = None,
     most_waiting: int | None = None,
+    pages: str | None = None,
 ) -> Restored | None:
     """Return the state at the committed end of `log`, as it is now; None where `stop` was set first.
 
     written: (topic, partition) → offset that the deciding group has committed; outcomes below it need not wait.
+    pages: the topic whose outcomes wait, None for any.
     most_waiting: outcomes, above which the restore ends early, so that memory stays bounded where nothing was ever
     written; reading on from `position` is then the same as restoring.
     Raises ForeignStateError where the folder is of another log, StateError where the log is shorter than the snapshot
@@ -95,7 +97,7 @@ def restore(
     stored = _usable(local, log, end, identity, stop)
     if stop.is_set():
         return None
-    run = _Run(local, log, stored, identity, written, shards, stop)
+    run = _Run(local, log, stored, identity, written, shards, stop, pages)
     return run.to(max(end, run.start), progress, most_waiting)
 
 
@@ -111,6 +113,7 @@ class _Run:
         written: Mapping[tuple[str, int], int],
         shards: int,
         stop: threading.Event,
+        pages: str | None,
     ) -> None:
         self._stop = stop
         self._local = local
@@ -120,10 +123,10 @@ class _Run:
         local.names.begin(identity or "", sequence, _names_in(log, stop))
         local.snapshots.begin(sequence)
         if stored is None:
-            self._replica, self._outcomes = Replica(local.names, shards=shards), Outcomes()
+            self._replica, self._outcomes = Replica(local.names, shards=shards), Outcomes(topic=pages)
         else:
             self._replica = Replica(local.names, shards=shards, rows=stored.rows, memory=stored.memory.replica)
-            self._outcomes = outcomes_of(stored.memory)
+            self._outcomes = outcomes_of(stored.memory, pages)
         self._tail = "" if stored is None else stored.label.tail
         for (topic, partition), offset in written.items():
             self._outcomes.written_below(topic, partition, offset)

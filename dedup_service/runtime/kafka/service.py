@@ -125,6 +125,7 @@ class Service:
             progress=self._restoring,
             stop=stop,
             most_waiting=DecideSettings().held_outcomes,
+            pages=self._topics.pages,
         )
         if restored is None:
             return None

@@ -55,6 +55,13 @@ def test_outcomes_of_a_snapshot_wait_again() -> None:
     assert again.partitions == {("pages", 0)}
 
 
+def test_outcomes_of_another_topic_do_not_wait() -> None:
+    """Their pages are not read here, so nobody would ever write them."""
+    outcomes = Outcomes(topic="other.pages")
+    outcomes.add(outcome(5))
+    assert len(outcomes) == 0
+
+
 def test_only_the_drop_action_keeps_pages_back() -> None:
     """And only pages that repeat something."""
     dropped = [
