@@ -54,7 +54,7 @@ class Outcomes:
 
     written: (topic, partition) → offset below which all outputs are known to be written; it never goes back, so that
     group offsets which expired, or were moved back, do not have outputs written twice.
-    topic: the `pages` whose outputs are written here, None for any: a log made by `replay` names records of another one.
+    topic: the `pages` whose outputs are written here, None for any: a log made by `replay` names those of another.
     Invariant: an outcome waits here iff the log has brought it and its offset is not below `written`.
     """
 
