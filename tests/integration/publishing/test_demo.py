@@ -1,0 +1,25 @@
+"""`twinsieve demo --bootstrap`: crawl, broker and service together give the answers of the truth."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from crawler.demo.site import build_site
+from tests.crawler.running import json_lines, run
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_service_behind_a_broker_gives_the_answers_of_the_truth(tmp_path: Path, broker: Broker) -> None:
+    """Every page is answered once, no copy is missed, nothing else is called one; what was said can be kept."""
+    kept = tmp_path / "kept"
+    done = run("demo", "--bootstrap", broker.bootstrap, "--json", "--processes", 1, "--keep", kept, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["agrees"]
+    assert {row["path"] for row in report["rows"]} == set(build_site())
+    verdicts = json_lines((kept / "verdicts.jsonl").read_text("utf-8"))
+    assert len({(verdict["partition"], verdict["offset"]) for verdict in verdicts}) == len(verdicts)
+    assert len(report["rows"]) == len(verdicts)
