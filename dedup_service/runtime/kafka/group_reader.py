@@ -8,6 +8,8 @@ How: the library's consumer, with its gaps closed.
   (`_on_join_prepare_async` runs once per rejoin). A new member id, or a generation that was missed, shows it: such
   partitions are told as lost, and begin again at the committed offset.
 - A partition begins where the group has committed, asked until the answer is final; nothing of it is handed out before.
+- A join may come to nothing without an end, with a client that turns round at full speed: after 20 s outside the group,
+  with its coordinator there, the consumer is made anew. The topic's partitions are asked for before the first join.
 - Positions that the brokers no longer have: counted (`expired`) and moved to the beginning where the topic's retention
   deleted records; LogChangedError where the topic ends before them.
 - Being fenced is no proof of a second process under our instance name: a member that lost its answer to a join, or
@@ -49,6 +51,8 @@ _ANSWER_S = 15.0
 _CONNECT_MS = 5_000
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
+_TURN_S = 0.01
+_LONGEST_JOIN_S = 20.0
 _MOST_FENCES = 3
 _FENCES_WITHIN_S = 60.0
 
@@ -95,6 +99,7 @@ class GroupReader:
         self._unsettled: frozenset[TopicPartition] = frozenset()
         self._told = ConsumerGroupMetadata(group)
         self._complaint = Complaint(_LOG, f"group {group}: brokers are away or it is being rearranged", after_s=5.0)
+        self._outside_since: float | None = None
         self._fences: deque[float] = deque(maxlen=_MOST_FENCES)
         self.expired = 0
 
@@ -108,6 +113,8 @@ class GroupReader:
         if reader is None:
             return []
         batches = self._fetched(reader, timeout_s, max_records)
+        if self._consumer is not reader:
+            return []
         self._tell_changes(reader)
         fresh = self._unsettled
         self._settle(reader, max(1.0, timeout_s))
@@ -195,8 +202,14 @@ class GroupReader:
             self._complaint.about(error)
             time.sleep(min(_PAUSE_S, timeout_s))
             return None
+        try:
+            inside.learn(made, self._topic, _CONNECT_MS / 1000)
+        except PASSING as error:
+            self._complaint.about(error)
+            inside.close_consumer(made, _CLOSE_S)
+            return None
         made.subscribe([self._topic], listener=self._changes)
-        self._consumer = made
+        self._consumer, self._outside_since = made, None
         return made
 
     def _fetched(self, reader: KafkaConsumer, timeout_s: float, max_records: int) -> dict[TopicPartition, Any]:
@@ -214,11 +227,26 @@ class GroupReader:
         except PASSING as error:
             self._bear(reader, error, timeout_s)
             return {}
-        if inside.has_coordinator(reader) and reader.group_metadata().state is MemberState.STABLE:
+        if not inside.has_coordinator(reader):
+            self._outside_since = None
+            self._complaint.about("no coordinator at the moment")
+        elif reader.group_metadata().state is MemberState.STABLE:
+            self._outside_since = None
             self._complaint.over()
         elif not found:
-            self._complaint.about("not a member at the moment")
+            self._wait_outside()
         return found
+
+    def _wait_outside(self) -> None:
+        """Wait to be let into the group, and knock again where that takes too long."""
+        self._complaint.about("not a member at the moment")
+        now = time.monotonic()
+        self._outside_since = self._outside_since or now
+        if now - self._outside_since > _LONGEST_JOIN_S:
+            _LOG.warning("group %s: no member after %g s: joining anew", self._group, _LONGEST_JOIN_S)
+            self._outside_since = None
+            self._let_go()
+        time.sleep(_TURN_S)  # the client turns round at once in this state
 
     def _bear(self, reader: KafkaConsumer, error: BaseException, timeout_s: float) -> None:
         """Raise what is for good; for the rest complain and go on, with a new consumer where this one is dead."""

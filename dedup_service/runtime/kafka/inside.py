@@ -23,6 +23,7 @@ __all__ = [
     "is_dead",
     "is_fenced_member",
     "last_error",
+    "learn",
     "lost_positions",
     "partitions_without_position",
     "places",
@@ -146,6 +147,15 @@ def position(consumer: KafkaConsumer, partition: TopicPartition, otherwise: int)
 def has_coordinator(consumer: KafkaConsumer) -> bool:
     """Whether the broker that keeps the group is known and connected."""
     return consumer._coordinator.coordinator_id is not None
+
+
+def learn(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
+    """Have the consumer know the partitions of `topic`; KafkaTimeoutError after `timeout_s`.
+
+    A leader of a group that has not heard of them yet hands out nothing, and may never hand out anything after that.
+    """
+    consumer._cluster.set_topics([topic])
+    consumer._net.run(consumer._manager.wait_for, consumer._cluster.request_update(), timeout_s * 1000)
 
 
 def unpark(consumer: KafkaConsumer) -> None:
