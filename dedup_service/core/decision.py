@@ -13,6 +13,7 @@ from typing import Protocol
 
 from dedup_service.core.candidates import Candidates, LocalCandidates
 from dedup_service.core.entries import Entry
+from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.entry_table import EntryTable
 from dedup_service.core.errors import StateError
@@ -114,6 +115,10 @@ class Decider:
         pages: some hundreds; comparing all pairs among them costs their square.
         """
         return self._candidates.together([(sequence, page.fingerprint) for sequence, page in pages])
+
+    def held(self) -> HeldEntries:
+        """Return the live entries in pieces, within milliseconds however many they are."""
+        return self._table.held()
 
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""

@@ -1,102 +1,68 @@
-"""Live entries in arrays that grow at the end: no object a page, and a look-up in the order of log n.
+"""Live entries in arrays: no object a page, a look-up in the order of log n, and never a long pause.
 
-`EntryRows` is the value that travels; this is where such rows live while entries come and go. Rows are only ever
-appended, and one that left is marked; so what `rows` hands out stays as it was while more are appended, and
-another thread may write it to a disk meanwhile.
+`EntryRows` is the value that travels; this is where such rows live while entries come and go. They stand in chunks, so
+that growing copies nothing and an export of ten million is a list of views; putting them together, which takes a
+second, is left to whoever wants them in one piece.
 
-Invariant: sequences ascend, as the log gives them.
+Invariant: sequences ascend from chunk to chunk.
 """
 
-from typing import Any
+from bisect import bisect_right
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dedup_service.core.entries import Entry
-from dedup_service.core.entry_rows import EntryRows, entry_of
+from dedup_service.core.entry_chunk import CHUNK_ROWS, EntryChunk, HeldChunk
+from dedup_service.core.entry_rows import EntryRows
 
-__all__ = ["EntryArrays"]
+__all__ = ["EntryArrays", "HeldEntries"]
 
-_SMALLEST = 4096
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldEntries:
+    """The live entries of one moment, in pieces; any thread may put them together."""
+
+    chunks: tuple[HeldChunk, ...] = ()
+
+    def rows(self) -> EntryRows:
+        """Return them in one piece, in order of sequence."""
+        if not self.chunks:
+            return EntryRows.none()
+        parts = [chunk.live() for chunk in self.chunks]
+        return EntryRows(np.concatenate([part.rows for part in parts]), b"".join(part.metadata for part in parts))
 
 
 class EntryArrays:
-    """Rows with a mark for each that is still alive. rows: the ones to begin with, taken as they are."""
-
-    _rows: npt.NDArray[Any]
-    _sequences: npt.NDArray[np.int64]
-    _starts: npt.NDArray[np.int64]
-    _alive: npt.NDArray[np.bool_]
-    _metadata: npt.NDArray[np.uint8]
-    _size: int
-    _metadata_size: int
-    _gone: int
+    """Entries in chunks. rows: the ones to begin with, taken as they are."""
 
     def __init__(self, rows: EntryRows) -> None:
-        self._take(rows)
+        self._chunks = [EntryChunk(piece) for piece in rows.pieces(CHUNK_ROWS)]
+        self._firsts = [chunk.first for chunk in self._chunks]
 
     def __len__(self) -> int:
         """Return how many entries are alive."""
-        return self._size - self._gone
+        return sum(map(len, self._chunks))
 
-    def place(self, sequence: int) -> int | None:
-        """Return where the live entry at `sequence` stands, or None."""
-        # A column of its own, whole and aligned: searched in a packed row, numpy copies all of it for every call.
-        place = int(self._sequences[: self._size].searchsorted(sequence))
-        if place == self._size or self._sequences[place] != sequence or not self._alive[place]:
-            return None
-        return place
-
-    def at(self, place: int) -> Entry:
-        """Return the entry at `place` as a value."""
-        return entry_of(self._rows[place].item(), self._metadata, int(self._starts[place]))
+    def get(self, sequence: int) -> Entry | None:
+        """Return the live entry at `sequence`, or None."""
+        at = bisect_right(self._firsts, sequence) - 1
+        return self._chunks[at].get(sequence) if at >= 0 else None
 
     def append(self, rows: EntryRows) -> None:
         """Append entries that come after all others."""
-        start = self._size
-        self._rows = _extended(self._rows, start, rows.rows)
-        self._sequences = _extended(self._sequences, start, rows.rows["sequence"])
-        self._starts = _extended(self._starts, start, rows.metadata_starts + self._metadata_size)
-        self._alive = _extended(self._alive, start, np.ones(len(rows), np.bool_))
-        self._metadata = _extended(self._metadata, self._metadata_size, np.frombuffer(rows.metadata, np.uint8))
-        self._size += len(rows)
-        self._metadata_size += len(rows.metadata)
+        if self._chunks and len(rows) <= self._chunks[-1].room:
+            self._chunks[-1].append(rows)
+            return
+        for piece in rows.pieces(CHUNK_ROWS):
+            self._chunks.append(EntryChunk(piece))
+            self._firsts.append(self._chunks[-1].first)
 
-    def remove(self, place: int) -> None:
-        """Mark the live entry at `place` as gone."""
-        self._alive[place] = False
-        self._gone += 1
+    def remove(self, sequence: int) -> bool:
+        """Take the live entry at `sequence` out; return False where there is none."""
+        at = bisect_right(self._firsts, sequence) - 1
+        return at >= 0 and self._chunks[at].remove(sequence)
 
-    def rows(self) -> EntryRows:
-        """Return the live entries; later changes do not show in them. Those that are gone give up their room."""
-        rows = EntryRows(self._rows[: self._size], self._metadata[: self._metadata_size].tobytes())
-        if self._gone:
-            rows = rows.where(self._alive[: self._size])
-            self._take(rows)
-        return rows
-
-    def _take(self, rows: EntryRows) -> None:
-        self._rows = rows.rows
-        self._sequences = rows.rows["sequence"].astype(np.int64)
-        self._starts = rows.metadata_starts
-        self._alive = np.ones(len(rows), np.bool_)
-        self._metadata = np.frombuffer(rows.metadata, np.uint8)
-        self._size = len(rows)
-        self._metadata_size = len(rows.metadata)
-        self._gone = 0
-
-
-def _extended(array: npt.NDArray[Any], used: int, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the first `used` rows of `array`, then `more`, in place where there is room.
-
-    It grows by a half: memory that nobody has written to costs nothing.
-    """
-    needed = used + len(more)
-    if not len(more):
-        return array
-    if needed > len(array):
-        grown = np.empty(max(needed + needed // 2, _SMALLEST), array.dtype)
-        grown[:used] = array[:used]
-        array = grown
-    array[used:needed] = more
-    return array
+    def held(self) -> HeldEntries:
+        """Return what is alive now; later changes do not show in that."""
+        return HeldEntries(tuple(chunk.held() for chunk in self._chunks))

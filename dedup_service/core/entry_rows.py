@@ -94,6 +94,14 @@ class EntryRows:
             metadata = np.frombuffer(metadata, np.uint8)[of_byte].tobytes()
         return type(self)(self.rows[stays], metadata)
 
+    def pieces(self, size: int) -> Iterator[Self]:
+        """Yield the entries `size` at a time, as views of these rows."""
+        ends = np.append(self.metadata_starts, len(self.metadata)) if self.metadata else None
+        for start in range(0, len(self), size):
+            stop = min(start + size, len(self))
+            metadata = b"" if ends is None else self.metadata[ends[start] : ends[stop]]
+            yield type(self)(self.rows[start:stop], metadata)
+
     def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         """Return what the index of `channel` holds: sequences int64[m], fingerprints uint64[m]."""
         wanted = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))

@@ -5,7 +5,7 @@ earlier visit, becomes an `Entry`. The latest wait as values until there are eno
 """
 
 from dedup_service.core.entries import Entry
-from dedup_service.core.entry_arrays import EntryArrays
+from dedup_service.core.entry_arrays import EntryArrays, HeldEntries
 from dedup_service.core.entry_rows import EntryRows
 
 __all__ = ["EntryTable"]
@@ -29,8 +29,7 @@ class EntryTable:
         entry = self._latest.get(sequence)
         if entry is not None:
             return entry
-        place = self._arrays.place(sequence)
-        return None if place is None else self._arrays.at(place)
+        return self._arrays.get(sequence)
 
     def __getitem__(self, sequence: int) -> Entry:
         entry = self.get(sequence)
@@ -44,19 +43,21 @@ class EntryTable:
         if len(self._latest) >= _AT_ONCE:
             self._append_latest()
 
+    def held(self) -> HeldEntries:
+        """Return all entries in pieces, within milliseconds; later changes do not show in them."""
+        self._append_latest()
+        return self._arrays.held()
+
     def rows(self) -> EntryRows:
         """Return all entries in order of sequence; later changes do not show in them."""
-        self._append_latest()
-        return self._arrays.rows()
+        return self.held().rows()
 
     def remove(self, sequence: int) -> None:
         """Take one out; KeyError where it is not there."""
         if self._latest.pop(sequence, None) is not None:
             return
-        place = self._arrays.place(sequence)
-        if place is None:
+        if not self._arrays.remove(sequence):
             raise KeyError(sequence)
-        self._arrays.remove(place)
 
     def _append_latest(self) -> None:
         if self._latest:

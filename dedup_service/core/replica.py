@@ -28,6 +28,7 @@ from dedup_service.core.changelog import (
     Source,
 )
 from dedup_service.core.decision import Decider
+from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
 from dedup_service.core.judgements import Judgements
@@ -141,6 +142,10 @@ class Replica:
             for start in range(0, len(some), _TOGETHER):
                 outcomes += self._apply_run(some[start : start + _TOGETHER], together=plain)
         return outcomes
+
+    def held(self) -> HeldEntries:
+        """Return the live entries in pieces, within milliseconds however many they are."""
+        return HeldEntries() if self._decider is None else self._decider.held()
 
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""

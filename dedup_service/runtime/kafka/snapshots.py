@@ -1,7 +1,7 @@
 """The service's snapshot: a replica, its outcomes that wait and the end of the log it read, in one file.
 
 The file format is the embedded state's (`runtime.snapshot`); what is not an entry stands in its extra section. Taking
-one costs the deciding thread an export of arrays, milliseconds; a thread of its own writes them meanwhile.
+one costs the deciding thread an export in pieces, milliseconds; a thread of its own joins and writes them meanwhile.
 When due: after `every` records and a quarter of the entries, so that writing them all again stays a constant share of
 the work (the embedded state's rule). Invariant: a snapshot is a shortcut; writing one never stops the service.
 """
@@ -13,8 +13,9 @@ from pathlib import Path
 
 import xxhash
 
+from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.entry_rows import EntryRows
-from dedup_service.core.replica import Replica
+from dedup_service.core.replica import Replica, ReplicaMemory
 from dedup_service.runtime.kafka.memory import Memory, UnreadableMemoryError, decode_memory, encode_memory
 from dedup_service.runtime.kafka.outcomes import Outcomes
 from dedup_service.runtime.snapshot import (
@@ -93,8 +94,8 @@ class ServiceSnapshots:
         self.wait()
         self._taken_at = replica.sequence
         try:
-            snapshot = _exported(replica, outcomes, tail)
-            self._writing = threading.Thread(target=self._write, args=(snapshot,), name="snapshot")
+            export = _Export.of(replica, outcomes, tail)
+            self._writing = threading.Thread(target=self._write, args=(export,), name="snapshot")
             self._writing.start()
         except (MemoryError, RuntimeError) as error:  # no memory for the export, no thread
             self._writing = None
@@ -106,9 +107,9 @@ class ServiceSnapshots:
             self._writing.join()
             self._writing = None
 
-    def _write(self, snapshot: Snapshot) -> None:
+    def _write(self, export: "_Export") -> None:
         try:
-            write_snapshot(self.path, snapshot)
+            write_snapshot(self.path, export.snapshot())
         except (OSError, MemoryError) as error:
             self._missed(error)
 
@@ -116,16 +117,30 @@ class ServiceSnapshots:
         _LOG.warning("no snapshot written to %s: %s; the next start reads more of the log instead", self.path, error)
 
 
-def _exported(replica: Replica, outcomes: Outcomes, tail: str) -> Snapshot:
-    rows, extra = replica.rows(), encode_memory(replica.memory(), outcomes)
-    label = SnapshotLabel(
-        version=SNAPSHOT_VERSION,
-        journal=replica.log or "",
-        space_id="" if replica.policy is None else replica.policy.space_id,
-        sequence=replica.sequence,
-        tail=tail,
-        entries=len(rows),
-        metadata_bytes=len(rows.metadata),
-        extra_bytes=len(extra),
-    )
-    return Snapshot(label, rows, extra)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Export:
+    """A state at one moment; what takes long is done by `snapshot`."""
+
+    memory: ReplicaMemory
+    entries: HeldEntries
+    extra: bytes
+    tail: str
+
+    @classmethod
+    def of(cls, replica: Replica, outcomes: Outcomes, tail: str) -> "_Export":
+        memory = replica.memory()
+        return cls(memory, replica.held(), encode_memory(memory, outcomes), tail)
+
+    def snapshot(self) -> Snapshot:
+        rows, memory = self.entries.rows(), self.memory
+        label = SnapshotLabel(
+            version=SNAPSHOT_VERSION,
+            journal=memory.log or "",
+            space_id="" if memory.policy is None else memory.policy.space_id,
+            sequence=memory.sequence,
+            tail=self.tail,
+            entries=len(rows),
+            metadata_bytes=len(rows.metadata),
+            extra_bytes=len(self.extra),
+        )
+        return Snapshot(label, rows, self.extra)
