@@ -1,0 +1,34 @@
+"""Clusters to hurt, shared by the tests of this folder: whoever hurts one leaves it running."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from deploy.kafka import Cluster
+
+FAST = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "500"}
+QUICK = {"request_timeout_ms": "4000"}
+
+
+@pytest.fixture(scope="package")
+def wounded() -> Iterator[Cluster]:
+    """One broker that tests may kill, freeze and start again."""
+    with Cluster(settings=FAST) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def connection(wounded: Cluster) -> Connection:
+    """How to reach it, with short patience."""
+    return Connection(wounded.bootstrap, QUICK)
+
+
+@pytest.fixture
+def own_topics(connection: Connection) -> Topics:
+    """Topics that only this test uses, `pages` with two partitions."""
+    made = Topics(f"t{uuid.uuid4().hex[:12]}.")
+    create(connection, made, Layout(partitions=2))
+    return made

@@ -1,0 +1,40 @@
+"""Read with deadlines: what is awaited comes, or the test fails and says what was missing."""
+
+import time
+from collections.abc import Callable
+
+from dedup_service.runtime.kafka.client import ConsumerRecord, GroupReader, LogReader
+from dedup_service.runtime.kafka.settings import Connection
+
+LIMIT_S = 120.0
+
+
+def until(reached: Callable[[], bool], what: str, turn: Callable[[], object] = lambda: time.sleep(0.02)) -> None:
+    """Take turns until it is reached."""
+    deadline = time.monotonic() + LIMIT_S
+    while not reached():
+        assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
+        turn()
+
+
+def take(reader: GroupReader, count: int) -> list[ConsumerRecord]:
+    """Poll until `count` records have come."""
+    found: list[ConsumerRecord] = []
+    until(lambda: len(found) >= count, f"{count} records", lambda: found.extend(reader.poll(0.2, count - len(found))))
+    return found
+
+
+def committed_values(connection: Connection, topic: str) -> list[bytes]:
+    """Every committed value of a topic with one partition, in order."""
+    reader = LogReader(connection, topic)
+    values: list[bytes] = []
+    try:
+        end = reader.end()
+        until(
+            lambda: reader.position >= end,
+            f"the end of {topic}",
+            lambda: values.extend(record.value for record in reader.poll(0.2, 500)),
+        )
+    finally:
+        reader.close()
+    return values
