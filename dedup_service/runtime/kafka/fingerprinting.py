@@ -44,12 +44,14 @@ _LONGEST_BACK_OFF_S = 2.0
 class FingerprintSettings:
     """Bounds of the step.
 
-    batch_records: of a transaction. linger_s: between the ends of two transactions, unless a quarter of a batch is
-    ready; a transaction costs 10 to 20 ms, and every one of them costs each reader of the log something, too.
+    batch_records: of a transaction. linger_s, longest_linger_s: a transaction waits for more for twice as long as the
+    one before took, within these bounds, unless half a batch is ready: so at most a third of the time goes into
+    transactions, which cost some 10 ms of processor time each, and every reader of the log something, too.
     """
 
     batch_records: int = 500
     linger_s: float = 0.02
+    longest_linger_s: float = 0.15
     in_hand: InHandLimits = field(default_factory=InHandLimits)
 
 
@@ -90,7 +92,7 @@ class FingerprintStep:
         self._seconds: dict[str, float] = defaultdict(float)
         self._failures = 0
         self._expired = 0
-        self._committed_at = 0.0
+        self._commit_from = 0.0
         self.assigned: frozenset[TopicPartition] = frozenset()
         self.lag: Mapping[str, int] = {}
         self.ticked_at = time.monotonic()
@@ -144,8 +146,8 @@ class FingerprintStep:
         """Commit what is ready, unless it is worth waiting for more; return how many records."""
         ready = self._in_hand.ready(self._settings.batch_records)
         count = sum(len(chunk.messages) for chunk in ready)
-        early = time.monotonic() < self._committed_at + self._settings.linger_s
-        if not ready or (early and not at_once and 4 * count < self._settings.batch_records):
+        early = time.monotonic() < self._commit_from and 2 * count < self._settings.batch_records
+        if not ready or (early and not at_once):
             return 0
         pairs = [pair for chunk in ready for pair in _answered(chunk)]
         problems = [_problem(message, answer) for message, answer in pairs]
@@ -155,7 +157,7 @@ class FingerprintStep:
         except TransactionLostError as error:
             self._lose(error, stop)
             return 0
-        self._failures, self._committed_at = 0, time.monotonic()
+        self._failures = 0
         self._in_hand.committed(ready)
         self._poison.accept(problems)
         self._tell(count, sum(problem is not None for problem in problems), last)
@@ -166,8 +168,11 @@ class FingerprintStep:
         with self._timed("encode"):
             messages = [self._message(message, answer) for message, answer in pairs]
         offsets = {chunk.at: chunk.messages[-1].offset + 1 for chunk in ready}  # the last chunk of a partition counts
+        began = time.monotonic()
         with self._timed("commit"):
             placed = self._transactions.commit(messages, offsets, self._reader.group_metadata())
+        ended, settings = time.monotonic(), self._settings
+        self._commit_from = ended + min(settings.longest_linger_s, max(settings.linger_s, 2 * (ended - began)))
         return placed[-1][1] if placed else None
 
     def _message(self, message: PageMessage, answer: Answer) -> Message:
