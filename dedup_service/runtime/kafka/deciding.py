@@ -119,7 +119,11 @@ class DecideStep:
 
     def _drain(self, drain_s: float) -> None:
         deadline = time.monotonic() + drain_s
-        end = self._log.end() if drain_s else 0
+        try:
+            end = self._log.end() if drain_s else 0
+        except BrokerError as error:
+            self._observer.problem(Problem("decide", "not_drained", str(error)))
+            return
         while time.monotonic() < deadline and (self._log.position < end or self._owes()):
             self.turn(threading.Event())
 
@@ -249,9 +253,13 @@ class DecideStep:
 
     def _forget_others(self) -> None:
         others = {TopicPartition(*key) for key in self._outcomes.partitions} - self._reader.assigned
-        if others:
-            for at, offset in self._reader.committed(others).items():
+        try:
+            for at, offset in self._reader.committed(others).items() if others else ():
                 self._outcomes.written_below(at.topic, at.partition, offset)
+        except BrokerError as error:  # what waits too long costs memory, and is asked about again
+            if not error.retryable:
+                raise
+            self._observer.problem(Problem("decide", "offsets_unknown", str(error)))
 
     def _close(self) -> None:
         self._reader.close()
