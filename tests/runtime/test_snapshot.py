@@ -53,7 +53,7 @@ def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
-    """A file as twinsieve 0.1 wrote it, without anything extra, still gives its entries."""
+    """A file as the first version wrote it, without anything extra, still gives its entries."""
     path = tmp_path / "snapshot"
     rows = EntryRows.of([Entry(7, 1, 2, 3, 4, metadata=b"bytes")])
     header = b'{"version": 1, "journal": "j", "space_id": "s", "sequence": 7, "tail": "t", "entries": 1, '
