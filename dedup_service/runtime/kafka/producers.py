@@ -8,6 +8,7 @@ from kafka import KafkaProducer
 from dedup_service.runtime.kafka import inside
 from dedup_service.runtime.kafka.errors import RecordTooLargeError
 from dedup_service.runtime.kafka.messages import Message
+from dedup_service.runtime.kafka.partitioning import KeyPartitioner
 from dedup_service.runtime.kafka.translated import TOO_LARGE, reasons
 
 __all__ = ["COMMON", "Leftovers", "check_size", "is_too_large", "send", "too_large"]
@@ -17,6 +18,7 @@ COMMON = {
     "allow_auto_create_topics": False,
     "enable_idempotence": True,
     "metrics_enabled": False,
+    "partitioner": KeyPartitioner(),
 }
 
 _OVERHEAD = 80
