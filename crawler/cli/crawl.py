@@ -20,7 +20,7 @@ from dedup_service.faces.cli.options import with_options
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
 
-__all__ = ["PUBLISHING", "crawl_command", "exit_code", "publishing"]
+__all__ = ["PUBLISHING", "crawl_command", "exit_code", "names_a_broker", "publishing"]
 
 UNPUBLISHED = "neardup/unpublished_count"
 REASONS = {
@@ -101,7 +101,7 @@ def crawl_command(
     from crawler.running import project_settings, run_site
     from crawler.watching import progress, verdict_lines
 
-    publishes = bool(broker["bootstrap"])
+    publishes = names_a_broker(broker)
     if publishes:
         _refuse_verdicts({"--verdicts": verdicts, "--state": state, "--action": action})
     chosen = {
@@ -122,6 +122,13 @@ def crawl_command(
     told = published_of if settings.get("NEARDUP_KAFKA_BOOTSTRAP") else summary_of
     print_report(told(outcome.stats, outcome.seconds), as_json=as_json)
     return exit_code(outcome)
+
+
+def names_a_broker(broker: Mapping[str, Any]) -> bool:
+    """Whether --bootstrap is given; UsageError where only options beside it are."""
+    if not broker["bootstrap"] and any(broker.values()):
+        raise click.UsageError("--prefix and the client's options mean nothing without --bootstrap HOST:PORT")
+    return bool(broker["bootstrap"])
 
 
 def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:

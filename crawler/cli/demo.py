@@ -14,7 +14,7 @@ from typing import Any
 import click
 import msgspec
 
-from crawler.cli.crawl import PUBLISHING, exit_code
+from crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
 from crawler.cli.demo_kafka import Answers, ask_the_service
 from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
@@ -55,6 +55,7 @@ def demo_command(
     from crawler.demo.server import serve
     from crawler.demo.site import build_site
 
+    publishes = names_a_broker(broker)
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
     pages = build_site()
@@ -68,7 +69,7 @@ def demo_command(
         folder.mkdir(parents=True, exist_ok=True)
         settings = IN_A_HURRY | ({"NEARDUP_PROCESSES": processes} if processes else {})
         starts = f"{server.url},{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
-        crawl = ask_the_service if broker["bootstrap"] else _crawl
+        crawl = ask_the_service if publishes else _crawl
         answers = crawl(starts, folder, settings, broker)
     right = _report(answers, pages, as_json=as_json)
     if keep:

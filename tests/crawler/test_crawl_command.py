@@ -84,6 +84,9 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
         (("--set", "NEARDUP_ACTIONS=drop"), "did you mean NEARDUP_ACTION"),
         (("--set", "LOG_LEVEL"), "NAME=VALUE"),
         (("-o", "pages.doc"), "pages.doc"),
+        (("--prefix", "news."), "--bootstrap"),
+        (("--bootstrap", "127.0.0.1:9", "--state", "s"), "twinsieve serve"),
+        (("--bootstrap", "127.0.0.1:9", "--set", "NEARDUP_K=3"), "remove NEARDUP_K"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
