@@ -37,7 +37,7 @@ from benchmarks.service.reading import Tail, read_all
 from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
 from benchmarks.service.ways import Plain, Sieve, Way
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 

@@ -30,7 +30,7 @@ from benchmarks.service.processes import descendants
 from benchmarks.service.reading import reader
 from benchmarks.service.usage import resident_bytes
 from benchmarks.service.ways import Sieve
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics import Topics, create
 from deploy.kafka import Cluster
 from deploy.kafka.tether import start_tethered

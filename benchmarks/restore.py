@@ -37,8 +37,8 @@ from dedup_service.core.replica import Replica
 from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions
 from dedup_service.runtime.kafka.facts import RestoreFact
-from dedup_service.runtime.kafka.local_state import LocalState
-from dedup_service.runtime.kafka.restoring import Restored, restore
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.restoring import Restored, restore
 from dedup_service.runtime.kafka.topics import Topics, create
 from dedup_service.runtime.kafka.wire.log_record import encode
 from dedup_service.runtime.kafka.wire.verdict import read_verdict

@@ -24,7 +24,7 @@ from benchmarks.service.publishing import Publisher
 from benchmarks.service.reading import Tail, end_of
 from benchmarks.service.stream import Sent, stream
 from benchmarks.service.world import Fault, World
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from dedup_service.core.errors import StateError
-from dedup_service.runtime.kafka.group_reader import GroupReader
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.group_reader import GroupReader
+from dedup_service.runtime.kafka.client.settings import Connection
 
 __all__ = ["DemoService", "verdicts_of"]
 

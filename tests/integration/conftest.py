@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from deploy.kafka import Cluster
 

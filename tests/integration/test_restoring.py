@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks.restore import Run, fill, restored
-from dedup_service.runtime.kafka.local_state import NAMES_FILE
+from dedup_service.runtime.kafka.state.local_state import NAMES_FILE
 from dedup_service.runtime.kafka.topics import Topics
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dedup_service.runtime.kafka.settings import Connection, read_properties
+from dedup_service.runtime.kafka.client.settings import Connection, read_properties
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.topics import Topics

@@ -111,7 +111,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _code(error: TwinsieveError | OSError | ModuleNotFoundError) -> ExitCode:
     """Return whose fault it is, as far as a code can tell: the command's, the broker's, or something else's."""
-    from dedup_service.runtime.kafka.errors import BrokerError
+    from dedup_service.runtime.kafka.client.errors import BrokerError
 
     if isinstance(error, ConfigurationError | ModuleNotFoundError):
         return ExitCode.USAGE

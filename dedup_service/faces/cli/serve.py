@@ -20,8 +20,8 @@ from dedup_service.faces.cli.service_log import ServiceLog
 from dedup_service.faces.cli.stopping import StopSignals
 from dedup_service.faces.http.address import Address
 from dedup_service.runtime.kafka.facts import Observer
-from dedup_service.runtime.kafka.poison import PoisonLimit
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
+from dedup_service.runtime.kafka.steps.poison import PoisonLimit
 
 __all__ = ["serve_command"]
 

@@ -16,8 +16,8 @@ from dedup_service.faces.scrapy.kafka_settings import BOOTSTRAP
 
 if TYPE_CHECKING:
     from dedup_service.faces.scrapy.kafka_settings import KafkaSettings
-    from dedup_service.runtime.kafka.messages import Message
-    from dedup_service.runtime.kafka.publisher import Publisher
+    from dedup_service.runtime.kafka.client.messages import Message
+    from dedup_service.runtime.kafka.client.publisher import Publisher
 
 __all__ = ["Delivery", "UnpublishedError", "need_client"]
 
@@ -35,7 +35,7 @@ class UnpublishedError(Exception):
 def need_client() -> None:
     """ConfigurationError where the client library is not installed."""
     try:
-        import dedup_service.runtime.kafka.publisher  # noqa: F401
+        import dedup_service.runtime.kafka.client.publisher  # noqa: F401
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "kafka":
             raise
@@ -60,7 +60,7 @@ class Delivery:
 
     def connect(self, topic: str) -> None:
         """Reach the brokers, which may take seconds; what is wrong with address, TLS, password or topic is raised."""
-        from dedup_service.runtime.kafka.publisher import Publisher
+        from dedup_service.runtime.kafka.client.publisher import Publisher
 
         _quiet_client()
         bounds = {"max_messages": self._settings.buffer_pages, "max_bytes": self._settings.buffer_bytes}
@@ -77,7 +77,7 @@ class Delivery:
 
         UnpublishedError where it never will be; TwinsieveError where the brokers would refuse any other as well.
         """
-        from dedup_service.runtime.kafka.errors import RecordTooLargeError
+        from dedup_service.runtime.kafka.client.errors import RecordTooLargeError
 
         try:
             await self._acknowledged(message)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.faces.scrapy.setting_values import pairs, seconds, whole
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

@@ -26,7 +26,7 @@ from dedup_service.faces.scrapy.places import NoPlaceError, Places
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from dedup_service.runtime.kafka.messages import Message
+    from dedup_service.runtime.kafka.client.messages import Message
 
 __all__ = ["PUBLISHING_FAILED", "Publishing"]
 
@@ -153,7 +153,7 @@ class Publishing:
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=PUBLISHING_FAILED))
 
     def _message(self, page: PageValue) -> "Message":
-        from dedup_service.runtime.kafka.messages import Message
+        from dedup_service.runtime.kafka.client.messages import Message
         from dedup_service.runtime.kafka.wire.headers import page_headers
         from dedup_service.runtime.kafka.wire.keys import page_key
 

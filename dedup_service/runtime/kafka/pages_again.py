@@ -13,11 +13,11 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
 
 from dedup_service.core.changelog import Source
-from dedup_service.runtime.kafka import inside
-from dedup_service.runtime.kafka.consumers import consumer
-from dedup_service.runtime.kafka.errors import UnreachableError
-from dedup_service.runtime.kafka.settings import Connection
-from dedup_service.runtime.kafka.translated import PASSING, for_good
+from dedup_service.runtime.kafka.client import inside
+from dedup_service.runtime.kafka.client.consumers import consumer
+from dedup_service.runtime.kafka.client.errors import UnreachableError
+from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.translated import PASSING, for_good
 
 __all__ = ["PagesAgain"]
 

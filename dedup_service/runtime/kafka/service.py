@@ -17,14 +17,14 @@ from pathlib import Path
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client import Connection, LogReader, Transactions
-from dedup_service.runtime.kafka.committed import committed_offsets
-from dedup_service.runtime.kafka.deciding import DecideSettings, DecideStep
+from dedup_service.runtime.kafka.client.committed import committed_offsets
 from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, ServiceStatus
-from dedup_service.runtime.kafka.fingerprinting import FingerprintStep
-from dedup_service.runtime.kafka.local_state import LocalState
-from dedup_service.runtime.kafka.poison import PoisonLimit
 from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
-from dedup_service.runtime.kafka.restoring import restore
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.restoring import restore
+from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
+from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
+from dedup_service.runtime.kafka.steps.poison import PoisonLimit
 from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter

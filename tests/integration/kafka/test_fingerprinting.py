@@ -13,9 +13,9 @@ from kafka import KafkaProducer
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions, append
 from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
-from dedup_service.runtime.kafka.fingerprinting import FingerprintSettings, FingerprintStep
-from dedup_service.runtime.kafka.in_hand import InHandLimits
-from dedup_service.runtime.kafka.poison import PoisonLimit, PoisonRateError
+from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings, FingerprintStep
+from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
+from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonRateError
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from dedup_service.runtime.kafka.wire.keys import page_key
 from dedup_service.runtime.kafka.wire.log_record import decode

@@ -8,9 +8,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from dedup_service.runtime.kafka import inside
-from dedup_service.runtime.kafka.client import Connection, GroupReader, Message, TopicPartition, Transactions, append
-from dedup_service.runtime.kafka.errors import RecordTooLargeError, TransactionLostError
+from dedup_service.runtime.kafka.client import (
+    Connection,
+    GroupReader,
+    Message,
+    TopicPartition,
+    Transactions,
+    append,
+    inside,
+)
+from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.integration.kafka.reading import committed_values, take

@@ -14,7 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from benchmarks.service.reading import read_all
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from dedup_service.scrapy import KafkaPublisher
 from deploy.kafka import Cluster

@@ -7,9 +7,9 @@ from typing import Any
 import kafka.errors
 from kafka import KafkaAdminClient
 
-from dedup_service.runtime.kafka.connecting import connect
-from dedup_service.runtime.kafka.settings import Connection
-from dedup_service.runtime.kafka.translated import for_good, passing
+from dedup_service.runtime.kafka.client.connecting import connect
+from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.translated import for_good, passing
 
 __all__ = ["administration"]
 

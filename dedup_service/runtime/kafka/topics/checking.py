@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
 from dedup_service.runtime.kafka.topics.names import Topics
 

@@ -10,7 +10,7 @@ import kafka.errors
 from kafka import KafkaAdminClient
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.kafka.settings import Connection
+from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics.admin import administration
 from dedup_service.runtime.kafka.topics.describing import TopicFact, facts_of
 from dedup_service.runtime.kafka.topics.names import Topics

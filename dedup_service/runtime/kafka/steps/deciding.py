@@ -1,0 +1,297 @@
+"""The deciding step: the log in order → outcomes → outputs, each written once.
+
+How: every process reads the whole log, read-committed, and applies it to its replica; so each knows all outcomes. The
+partitions of `pages` are shared out in the group `<group>.decide`; who has one reads its pages, joins each with its
+outcome, and writes the outputs in order of offset, in transactions that commit these offsets for the group.
+Where a transaction may be lost, everything in hand is dropped and read again from the committed offsets.
+
+Invariants: a record's outputs are written by the owner of its partition only, in the transaction that commits its
+offset (docs/adr/0012 walks through every crash point). One thread uses the readers and the producer.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from dedup_service.runtime.kafka.client import Connection, GroupReader, LogReader, Message, TopicPartition, Transactions
+from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
+from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
+from dedup_service.runtime.kafka.state.local_state import LocalState
+from dedup_service.runtime.kafka.state.restoring import Restored
+from dedup_service.runtime.kafka.state.snapshots import tail_of
+from dedup_service.runtime.kafka.steps.contents import Contents, Ready
+from dedup_service.runtime.kafka.steps.outputs import outputs_of
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.headers import stats_headers
+from dedup_service.runtime.kafka.wire.keys import STATS_KEY
+from dedup_service.runtime.kafka.wire.log_record import decode
+from dedup_service.runtime.kafka.wire.stats import stats_value
+
+__all__ = ["DecideSettings", "DecideStep"]
+
+_LOG = logging.getLogger(__name__)
+_PAUSE_S = 0.05  # the longest an idle turn waits for either topic
+_REFRESH_S = 5.0
+_STATS_S = 1.0
+_LONGEST_BACK_OFF_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecideSettings:
+    """Bounds of the step.
+
+    batch_records, batch_bytes: of a transaction. log_records: applied between two transactions.
+    held_records, held_bytes: pages that wait for the log. held_outcomes: outcomes that wait for their pages, above
+    which the log is not read on as long as any can be written.
+    """
+
+    batch_records: int = 500
+    batch_bytes: int = 8 << 20
+    log_records: int = 250
+    held_records: int = 2_000
+    held_bytes: int = 32 << 20
+    held_outcomes: int = 100_000
+
+
+class DecideStep:
+    """Runs in one thread. restored: where to begin; log: the reader that was used for it, which stands there."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topics: Topics,
+        group: str,
+        local: LocalState,
+        restored: Restored,
+        log: LogReader,
+        transactions: Transactions,
+        observer: Observer,
+        *,
+        settings: DecideSettings | None = None,
+        session_timeout_s: float = 6.0,
+    ) -> None:
+        self._settings = settings or DecideSettings()
+        self._topics = topics
+        self._local = local
+        self._replica = restored.replica
+        self._outcomes = restored.outcomes
+        self._tail = restored.tail
+        self._log = log
+        self._transactions = transactions
+        self._observer = observer
+        self._contents = Contents(self._settings.held_records, self._settings.held_bytes)
+        self._reader = GroupReader(
+            connection,
+            topics.pages,
+            f"{group}.decide",
+            local.instance,
+            on_revoked=self._revoked,
+            on_assigned=self._assigned,
+            session_timeout_s=session_timeout_s,
+        )
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._failures = 0
+        self._astray = False
+        self._refresh_at = self._stats_at = time.monotonic()
+        self.ticked_at = time.monotonic()
+
+    @property
+    def status(self) -> StepStatus:
+        """Return where the step stands."""
+        assigned = tuple(sorted(at.partition for at in self._reader.assigned))
+        return StepStatus(step="decide", ticked_at=self.ticked_at, assigned=assigned)
+
+    def run(self, stop: threading.Event, drain_s: float = 0.0) -> None:
+        """Take turns until `stop` is set, and then until all that the log has is written, for `drain_s` at most."""
+        try:
+            self._transactions.open(stop)
+            while not stop.is_set():
+                self.turn(stop)
+            self._drain(drain_s)
+            self._take_snapshot()
+        finally:
+            self._close()
+
+    def _drain(self, drain_s: float) -> None:
+        deadline = time.monotonic() + drain_s
+        try:
+            end = self._log.end() if drain_s else 0
+        except BrokerError as error:
+            self._observer.problem(Problem("decide", "not_drained", str(error)))
+            return
+        while time.monotonic() < deadline and (self._log.position < end or self._owes()):
+            self.turn(threading.Event())
+
+    def _owes(self) -> bool:
+        """Whether outcomes of our own partitions wait to be written."""
+        mine = self._reader.assigned
+        return any(TopicPartition(*key) in mine for key in self._outcomes.partitions)
+
+    def turn(self, stop: threading.Event) -> int:
+        """Read on, decide, write, look after the state; return how many records were written. `stop` ends a pause."""
+        self.ticked_at = time.monotonic()
+        if self._astray and not self._rewound(stop):
+            return 0
+        applied, read = self._read_log(0.0), self._read_pages(0.0)
+        written = self._write(stop)
+        if not applied and not read and not written:
+            self._wait()
+        self._look_after_state()
+        return written
+
+    def _wait(self) -> None:
+        """Nothing to do: wait for the log where pages wait for it, for pages otherwise."""
+        if self._contents.records:
+            self._read_log(_PAUSE_S)
+        else:
+            self._read_pages(_PAUSE_S)
+
+    def _read_log(self, timeout_s: float) -> int:
+        """Apply what the log has, unless too many outcomes wait and some of them can be written."""
+        if len(self._outcomes) >= self._settings.held_outcomes and self._contents.ready(self._outcomes, 1, 1):
+            return 0
+        with self._timed("read_log"):
+            records = self._log.poll(timeout_s, self._settings.log_records)
+        with self._timed("decide"):
+            read = [(record.offset, decode(record.value or b"")) for record in records]
+            for outcome in self._replica.apply_many(read):
+                if outcome is not None:
+                    self._outcomes.add(outcome)
+        if records:
+            self._tail = tail_of(records[-1].value)
+        return len(records)
+
+    def _read_pages(self, timeout_s: float) -> int:
+        """Queue pages of our partitions; while too much is queued, only stay in the group."""
+        assigned = self._reader.assigned
+        if self._contents.full:
+            self._reader.pause(assigned - self._reader.paused)
+        elif self._reader.paused:
+            self._reader.resume(self._reader.paused & assigned)
+        with self._timed("read_pages"):
+            records = self._reader.poll(timeout_s, self._settings.batch_records)
+        self._contents.put(records)
+        return len(records)
+
+    def _write(self, stop: threading.Event) -> int:
+        """Write the outputs of all pages whose outcome is known, in one transaction; return how many pages."""
+        ready = self._contents.ready(self._outcomes, self._settings.batch_records, self._settings.batch_bytes)
+        if not ready:
+            return 0
+        with self._timed("outputs"):
+            messages = [message for record, outcome in ready for message in outputs_of(self._topics, record, outcome)]
+            messages += self._stats()
+        offsets = {TopicPartition(record.topic, record.partition): record.offset + 1 for record, _ in ready}
+        try:
+            with self._timed("commit"):
+                self._transactions.commit(messages, offsets, self._reader.group_metadata())
+        except TransactionLostError as error:
+            self._lose("transaction_lost", error, stop)
+            return 0
+        self._failures = 0
+        self._contents.done(ready)
+        for record, _ in ready:
+            self._outcomes.forget(record.topic, record.partition, record.offset)
+        self._tell(ready)
+        return len(ready)
+
+    def _stats(self) -> Iterator[Message]:
+        """Yield the stats record that is due: the owner of partition 0 speaks for all."""
+        first = TopicPartition(self._topics.pages, 0)
+        if time.monotonic() < self._stats_at or first not in self._reader.assigned:
+            return
+        self._stats_at = time.monotonic() + _STATS_S
+        value = stats_value(self._replica, self._local.instance, self._lag())
+        yield Message(self._topics.stats, value, STATS_KEY, stats_headers(self._replica.sequence, self._topics.stats))
+
+    def _lose(self, kind: str, error: BrokerError, stop: threading.Event) -> None:
+        """Count everything in hand as not read, and wait a little: the next turn begins from the committed offsets."""
+        self._astray = True
+        self._failures += 1
+        self._observer.problem(Problem("decide", kind, str(error)))
+        longest = min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures)
+        stop.wait(random.uniform(0.5, 1) * longest)  # noqa: S311 - jitter
+
+    def _rewound(self, stop: threading.Event) -> bool:
+        """Go back to the committed offsets; until that has worked, nothing is read, or pages would be left out."""
+        try:
+            self._assigned(self._reader.rewind())
+        except BrokerError as error:
+            if not error.retryable:
+                raise
+            self._lose("rewind_failed", error, stop)
+        else:
+            self._astray = False
+        return not self._astray
+
+    def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Begin with partitions at their committed positions; nothing known to be written is written again."""
+        for at, position in positions.items():
+            self._outcomes.written_below(at.topic, at.partition, position)
+            self._contents.begin(at.partition, self._outcomes.written.get((at.topic, at.partition), 0))
+
+    def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        for at in partitions:
+            self._contents.end(at.partition)
+
+    def _look_after_state(self) -> None:
+        """Now and then: forget outcomes that other processes wrote; take a snapshot where one is due."""
+        if time.monotonic() >= self._refresh_at:
+            self._refresh_at = time.monotonic() + _REFRESH_S
+            self._forget_others()
+        if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
+            self._take_snapshot()
+
+    def _take_snapshot(self) -> None:
+        with self._timed("snapshot"):
+            self._local.take_snapshot(self._replica, self._outcomes, self._tail)
+
+    def _forget_others(self) -> None:
+        others = {TopicPartition(*key) for key in self._outcomes.partitions} - self._reader.assigned
+        try:
+            for at, offset in self._reader.committed(others).items() if others else ():
+                self._outcomes.written_below(at.topic, at.partition, offset)
+        except BrokerError as error:  # what waits too long costs memory, and is asked about again
+            if not error.retryable:
+                raise
+            self._observer.problem(Problem("decide", "offsets_unknown", str(error)))
+
+    def _close(self) -> None:
+        self._reader.close()
+        self._transactions.close()
+        self._log.close()
+
+    def _tell(self, ready: list[Ready]) -> None:
+        kinds = Counter(outcome.kind for _, outcome in ready)
+        rejected = kinds.pop(None, 0)
+        self._observer.batch(
+            BatchFact(
+                step="decide",
+                records=len(ready),
+                seconds=dict(self._seconds),
+                verdicts={kind: count for kind, count in kinds.items() if kind is not None},
+                rejected=rejected,
+                repeated=self._contents.repeated,
+                sequence=self._replica.sequence,
+                entries=len(self._replica),
+                lag=self._lag(),
+            )
+        )
+        self._seconds.clear()
+        self._contents.repeated = 0
+
+    def _lag(self) -> dict[str, int]:
+        return {f"{at.topic}-{at.partition}": lag for at, lag in self._reader.lag().items()}
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[part] += time.perf_counter() - started

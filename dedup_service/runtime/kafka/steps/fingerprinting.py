@@ -1,0 +1,237 @@
+"""The fingerprinting step: records of `pages` → prepared in worker processes → the log `fingerprints`.
+
+How: one thread polls, hands chunks to the workers, and commits what came back in transactions that hold the log's
+records together with the offsets of the input. A few chunks are with the workers while a transaction is under way.
+Where a transaction may be lost, or a partition goes to another process, what is in hand of it is dropped; it is
+read again from the committed offsets, by whoever has the partition then.
+
+Invariants: each input record gives one record of the log, a page or a rejection; offsets are committed in order within
+a partition, with the log's records or not at all. Should a record be in the log twice all the same (its offsets were
+reset), whoever reads the log skips the second (`core.replica`).
+Nothing is dead-lettered for a fault that passes: only what describes no page is rejected.
+"""
+
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+
+from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.kafka.client import Connection, GroupReader, Message, TopicPartition, Transactions
+from dedup_service.runtime.kafka.client.errors import TransactionLostError
+from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
+from dedup_service.runtime.kafka.steps.in_hand import Chunk, InHand, InHandLimits
+from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonWatch
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.headers import log_headers
+from dedup_service.runtime.kafka.wire.keys import page_key
+from dedup_service.runtime.kafka.wire.log_record import encode
+from dedup_service.runtime.kafka.wire.page import PageMessage
+from dedup_service.runtime.preparation import Answer, BadRecord, Preparer
+
+__all__ = ["FingerprintSettings", "FingerprintStep"]
+
+_IDLE_S = 0.1  # nothing in hand: the poll ends early when a record comes
+_BUSY_S = 0.01  # what workers finish meanwhile is seen that much later; a poll costs 0.3 to 0.5 ms
+_INLINE_S = 0.05  # where pages are prepared in this thread: how long before it looks around again
+_LONGEST_BACK_OFF_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FingerprintSettings:
+    """Bounds of the step.
+
+    batch_records: of a transaction. linger_s, longest_linger_s: a transaction waits for more for twice as long as the
+    one before took, within these bounds, unless half a batch is ready: so at most a third of the time goes into
+    transactions, which cost some 10 ms of processor time each, and every reader of the log something, too.
+    """
+
+    batch_records: int = 500
+    linger_s: float = 0.02
+    longest_linger_s: float = 0.15
+    in_hand: InHandLimits = field(default_factory=InHandLimits)
+
+
+class FingerprintStep:
+    """Runs in one thread, which alone uses the reader and `transactions`. space_id: of what `preparer` makes."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        topics: Topics,
+        group: str,
+        instance: str,
+        space_id: str,
+        preparer: Preparer,
+        transactions: Transactions,
+        poison: PoisonLimit,
+        observer: Observer,
+        *,
+        settings: FingerprintSettings | None = None,
+        session_timeout_s: float = 6.0,
+    ) -> None:
+        self._settings = settings or FingerprintSettings()
+        self._topics = topics
+        self._space_id = space_id
+        self._preparer = preparer
+        self._transactions = transactions
+        self._poison = PoisonWatch(poison)
+        self._observer = observer
+        self._in_hand = InHand(self._settings.in_hand)
+        self._reader = GroupReader(
+            connection,
+            topics.pages,
+            group,
+            instance,
+            on_revoked=self._in_hand.drop,
+            session_timeout_s=session_timeout_s,
+        )
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._failures = 0
+        self._expired = 0
+        self._commit_from = 0.0
+        self.assigned: frozenset[TopicPartition] = frozenset()
+        self.lag: Mapping[str, int] = {}
+        self.ticked_at = time.monotonic()
+
+    @property
+    def status(self) -> StepStatus:
+        """Return where the step stands; may be asked from any thread."""
+        assigned = tuple(sorted(at.partition for at in self.assigned))
+        return StepStatus(step="fingerprint", ticked_at=self.ticked_at, assigned=assigned)
+
+    def run(self, stop: threading.Event, drain_s: float = 30.0) -> None:
+        """Take turns until `stop` is set, then commit what the workers have begun, for up to `drain_s`, and return.
+
+        Raises PoisonRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: nobody but a person
+        can mend these. What was not committed is read again by whoever comes next.
+        """
+        with closing(self._transactions), closing(self._reader):
+            self._transactions.open(stop)
+            while not stop.is_set():
+                self.turn(stop)
+            self._drain(time.monotonic() + drain_s)
+
+    def turn(self, stop: threading.Event) -> int:
+        """Read on, start, commit; return how many records were committed. `stop` cuts a pause after a failure short."""
+        self.ticked_at = time.monotonic()
+        self._read()
+        with self._timed("prepare"):
+            self._in_hand.start(self._preparer.submit, _INLINE_S)
+        return self._commit(stop)
+
+    def _read(self) -> None:
+        """Take records in from the partitions that may have more in hand; stay in the group in any case."""
+        self._pause(self._in_hand.full(self._reader.assigned))
+        with self._timed("poll"):
+            records = self._reader.poll(_BUSY_S if self._in_hand.records else _IDLE_S, self._settings.batch_records)
+        self.assigned = self._reader.assigned
+        self._in_hand.put(record for record in records if (record.topic, record.partition) in self.assigned)
+        if self._reader.expired > self._expired:
+            count, self._expired = self._reader.expired - self._expired, self._reader.expired
+            text = f"{count} records of {self._topics.pages} were deleted before they were read: keep them for longer"
+            self._observer.problem(Problem("fingerprint", "expired", text))
+
+    def _pause(self, full: frozenset[TopicPartition]) -> None:
+        paused = self._reader.paused
+        if full - paused:
+            self._reader.pause(full - paused)
+        if paused - full:
+            self._reader.resume((paused - full) & self._reader.assigned)
+
+    def _commit(self, stop: threading.Event, *, at_once: bool = False) -> int:
+        """Commit what is ready, unless it is worth waiting for more; return how many records."""
+        ready = self._in_hand.ready(self._settings.batch_records)
+        count = sum(len(chunk.messages) for chunk in ready)
+        early = time.monotonic() < self._commit_from and 2 * count < self._settings.batch_records
+        if not ready or (early and not at_once):
+            return 0
+        pairs = [pair for chunk in ready for pair in _answered(chunk)]
+        problems = [_problem(message, answer) for message, answer in pairs]
+        self._poison.check(problems)
+        try:
+            last = self._transact(ready, pairs)
+        except TransactionLostError as error:
+            self._lose(error, stop)
+            return 0
+        self._failures = 0
+        self._in_hand.committed(ready)
+        self._poison.accept(problems)
+        self._tell(count, sum(problem is not None for problem in problems), last)
+        return count
+
+    def _transact(self, ready: Sequence[Chunk], pairs: Sequence[tuple[PageMessage, Answer]]) -> int | None:
+        """Append the log's records and commit their offsets; return the offset of the last record in the log."""
+        with self._timed("encode"):
+            messages = [self._message(message, answer) for message, answer in pairs]
+        offsets = {chunk.at: chunk.messages[-1].offset + 1 for chunk in ready}  # the last chunk of a partition counts
+        began = time.monotonic()
+        with self._timed("commit"):
+            placed = self._transactions.commit(messages, offsets, self._reader.group_metadata())
+        ended, settings = time.monotonic(), self._settings
+        self._commit_from = ended + min(settings.longest_linger_s, max(settings.linger_s, 2 * (ended - began)))
+        return placed[-1][1] if placed else None
+
+    def _message(self, message: PageMessage, answer: Answer) -> Message:
+        source = Source(message.topic, message.partition, message.offset)
+        record: LogRecord
+        if isinstance(answer, BadRecord):
+            record, key = RejectedRecord(source, answer.problem), None
+        else:
+            record, key = PageRecord(source, answer, self._space_id), page_key(answer.page.canonical_url)
+        log = self._topics.fingerprints
+        return Message(log, encode(record), key, log_headers(record, log), partition=0)
+
+    def _lose(self, error: TransactionLostError, stop: threading.Event) -> None:
+        """Drop everything in hand, wait a little, and read on from the committed offsets."""
+        self._in_hand.drop_all()
+        self._failures += 1
+        self._observer.problem(Problem("fingerprint", "transaction_lost", str(error)))
+        longest = min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures)
+        if not stop.wait(random.uniform(0.5, 1) * longest):  # noqa: S311 - jitter
+            self._reader.rewind()
+
+    def _drain(self, deadline: float) -> None:
+        """Commit what the workers have begun; the rest was not begun and is left to whoever comes next."""
+        self._in_hand.drop_waiting()
+        over = threading.Event()
+        over.set()  # after a failure there is no second try
+        while self._in_hand.records and time.monotonic() < deadline:
+            self.ticked_at = time.monotonic()
+            self._pause(self._reader.assigned)
+            self._reader.poll(_BUSY_S, 1)  # stays in the group; nothing that it may give is taken in any more
+            self._commit(over, at_once=True)
+
+    def _tell(self, records: int, rejected: int, last: int | None) -> None:
+        lag = self._reader.lag()
+        self.lag = {f"{at.topic}-{at.partition}": lag[at] + self._in_hand.records_of(at) for at in sorted(lag)}
+        fact = BatchFact(
+            step="fingerprint",
+            records=records,
+            seconds=dict(self._seconds),
+            rejected=rejected,
+            sequence=last,
+            lag=self.lag,
+        )
+        self._seconds.clear()
+        self._observer.batch(fact)
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[part] += time.perf_counter() - started
+
+
+def _answered(chunk: Chunk) -> Iterator[tuple[PageMessage, Answer]]:
+    assert chunk.answers is not None
+    return zip(chunk.messages, chunk.answers.result(), strict=True)
+
+
+def _problem(message: PageMessage, answer: Answer) -> str | None:
+    return f"{message.place}: {answer.problem}" if isinstance(answer, BadRecord) else None

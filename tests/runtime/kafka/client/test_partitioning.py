@@ -1,0 +1,28 @@
+"""A key goes where every other client would send it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.partitioner.default import murmur2 as library_murmur2
+
+from dedup_service.runtime.kafka.client.partitioning import KeyPartitioner, murmur2
+
+
+class Cluster:
+    """Partitions of one topic."""
+
+    def partitions_for_topic(self, topic: str) -> set[int]:
+        return set(range(7))
+
+
+@given(st.binary(max_size=70))
+def test_the_hash_is_the_librarys(data: bytes) -> None:
+    """Bit for bit, whatever the length."""
+    assert murmur2(data) == library_murmur2(data) & 0xFFFFFFFF
+
+
+@given(st.binary(min_size=1, max_size=70))
+def test_a_key_has_one_partition(key: bytes) -> None:
+    """The positive part of its hash, modulo the partitions."""
+    assert (
+        KeyPartitioner().partition("pages", None, key, None, None, Cluster()) == (library_murmur2(key) & 0x7FFFFFFF) % 7
+    )
