@@ -8,7 +8,7 @@ from dedup_service.core.changelog import CorrectionRecord, Policy, PolicyRecord,
 from dedup_service.core.rule import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.main import run
-from dedup_service.runtime.kafka.client import Connection, LogReader
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader
 from dedup_service.runtime.kafka.people import policy_in_force
 from dedup_service.runtime.kafka.policies import append_policy
 from dedup_service.runtime.kafka.topics import Topics

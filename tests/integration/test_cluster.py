@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.runtime.kafka.client import Connection, LogReader, Message, append
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.topics import Topics, create, describe
 from deploy.kafka import Cluster, ClusterError

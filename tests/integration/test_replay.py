@@ -19,7 +19,7 @@ from dedup_service.core.replica import Replica
 from dedup_service.core.rule import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.main import run
-from dedup_service.runtime.kafka.client import Connection, LogReader, Message, append
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from dedup_service.runtime.kafka.wire.log_record import decode, encode
 from dedup_service.runtime.kafka.wire.page import PageMessage

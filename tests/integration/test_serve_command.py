@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dedup_service.runtime.kafka.client import Message, append
+from dedup_service.runtime.kafka.client.clients import Message, append
 from dedup_service.runtime.kafka.topics import Topics
 from tests.faces.cli.running import article, page
 from tests.integration.conftest import Broker

@@ -98,7 +98,7 @@ def _names(option: Any) -> Iterator[str]:
 
 def _run(options: dict[str, Any], folder: Path, stack: ExitStack) -> "tuple[Replica, Missing]":
     """Replay, and return the replica at the end, and what was left out."""
-    from dedup_service.runtime.kafka.client import LogReader
+    from dedup_service.runtime.kafka.client.clients import LogReader
     from dedup_service.runtime.kafka.people import require_begun
     from dedup_service.runtime.kafka.replaying import Missing, replayed_log
     from dedup_service.runtime.kafka.state.names import KeptNames
@@ -148,7 +148,7 @@ def _sink(options: dict[str, Any], replica: Replica, stack: ExitStack) -> "Sink"
 
     if options["to_prefix"] is None:
         return VerdictLines(stack.enter_context(OutputFile(options["output"] or "-")).write, replica)
-    from dedup_service.runtime.kafka.client import Transactions
+    from dedup_service.runtime.kafka.client.clients import Transactions
     from dedup_service.runtime.kafka.client.new_topics import NewTopics, require_empty
     from dedup_service.runtime.kafka.topics import Topics, require_log
 

@@ -11,7 +11,7 @@ from dedup_service.core.changelog import CorrectionRecord, Policy, PolicyRecord,
 from dedup_service.core.errors import StateError
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client import Connection, ConsumerRecord, LogReader, Message, append
+from dedup_service.runtime.kafka.client.clients import Connection, ConsumerRecord, LogReader, Message, append
 from dedup_service.runtime.kafka.policies import ForeignLogError
 from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.kafka.wire.headers import log_headers

@@ -11,7 +11,7 @@ from dedup_service.core.changelog import Policy, PolicyRecord
 from dedup_service.core.errors import StateError
 from dedup_service.core.rule import MatchRule, rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client import Connection, LogReader, Message, append
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.wire.headers import log_headers
 from dedup_service.runtime.kafka.wire.log_record import decode, encode

@@ -19,7 +19,7 @@ from dedup_service.core.changelog import LogRecord, PageRecord, Policy, PolicyRe
 from dedup_service.core.replica import Replica
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client import LogReader
+from dedup_service.runtime.kafka.client.clients import LogReader
 from dedup_service.runtime.kafka.pages_again import PagesAgain
 from dedup_service.runtime.kafka.people import Read
 from dedup_service.runtime.kafka.wire.log_record import decode

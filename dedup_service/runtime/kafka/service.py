@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client import Connection, LogReader, Transactions
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Transactions
 from dedup_service.runtime.kafka.client.committed import committed_offsets
 from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, ServiceStatus
 from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy

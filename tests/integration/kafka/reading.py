@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from dedup_service.runtime.kafka.client import ConsumerRecord, GroupReader, LogReader
+from dedup_service.runtime.kafka.client.clients import ConsumerRecord, GroupReader, LogReader
 from dedup_service.runtime.kafka.client.settings import Connection
 
 LIMIT_S = 120.0

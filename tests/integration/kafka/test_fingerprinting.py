@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaProducer
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
-from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions, append
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, Transactions, append
 from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings, FingerprintStep
 from dedup_service.runtime.kafka.steps.in_hand import InHandLimits

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from dedup_service.runtime.kafka.client import GroupReader, Message, TopicPartition, append
+from dedup_service.runtime.kafka.client.clients import GroupReader, Message, TopicPartition, append
 from dedup_service.runtime.kafka.topics import Topics
 from tests.integration.conftest import Broker
 

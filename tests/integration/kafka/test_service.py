@@ -17,7 +17,7 @@ from dedup_service.core.changelog import PolicyRecord, RetractionRecord
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.rule import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client import Message, append
+from dedup_service.runtime.kafka.client.clients import Message, append
 from dedup_service.runtime.kafka.client.committed import committed_offsets
 from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
 from dedup_service.runtime.kafka.policies import ForeignLogError, PolicyDiffersError, Wanted, append_policy

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dedup_service.runtime.kafka.client import (
+from dedup_service.runtime.kafka.client.clients import (
     Connection,
     GroupReader,
     Message,

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dedup_service.core.changelog import LogRecord, PageRecord
 from dedup_service.core.errors import StateError
 from dedup_service.core.replica import Outcome, Replica
-from dedup_service.runtime.kafka.client import Connection, LogReader, Message, Transactions
+from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, Transactions
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.replaying import Replayed
 from dedup_service.runtime.kafka.steps.outcomes import PendingOutcome

@@ -18,7 +18,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dedup_service.runtime.kafka.client import Connection, GroupReader, LogReader, Message, TopicPartition, Transactions
+from dedup_service.runtime.kafka.client.clients import (
+    Connection,
+    GroupReader,
+    LogReader,
+    Message,
+    TopicPartition,
+    Transactions,
+)
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.state.local_state import LocalState

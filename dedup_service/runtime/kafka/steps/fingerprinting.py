@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
-from dedup_service.runtime.kafka.client import Connection, GroupReader, Message, TopicPartition, Transactions
+from dedup_service.runtime.kafka.client.clients import Connection, GroupReader, Message, TopicPartition, Transactions
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.steps.in_hand import Chunk, InHand, InHandLimits

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from time import monotonic
 
-from dedup_service.runtime.kafka.client import ConsumerRecord, TopicPartition
+from dedup_service.runtime.kafka.client.clients import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.wire.page import PageMessage
 from dedup_service.runtime.preparation import Answer
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from dedup_service.core.changelog import Source
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.kafka.client import ConsumerRecord, Message
+from dedup_service.runtime.kafka.client.clients import ConsumerRecord, Message
 from dedup_service.runtime.kafka.steps.outcomes import PendingOutcome
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.wire.dead_letter import dead_letter

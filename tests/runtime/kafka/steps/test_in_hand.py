@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.consumer.fetcher import ConsumerRecord
 
-from dedup_service.runtime.kafka.client import TopicPartition
+from dedup_service.runtime.kafka.client.clients import TopicPartition
 from dedup_service.runtime.kafka.steps.in_hand import InHand, InHandLimits
 from dedup_service.runtime.kafka.wire.page import PageMessage
 from dedup_service.runtime.preparation import Answer, BadRecord
