@@ -13,7 +13,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
 
 from dedup_service.core.changelog import Source
-from dedup_service.runtime.kafka.client.clients import inside
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.consumers import consumer
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.settings import Connection

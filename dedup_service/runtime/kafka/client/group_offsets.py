@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from kafka import KafkaConsumer, errors
 from kafka.structs import TopicPartition
 
-from dedup_service.runtime.kafka.client.clients import inside
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.errors import LogChangedError
 from dedup_service.runtime.kafka.client.retrying import Complaint
 from dedup_service.runtime.kafka.client.translated import PASSING, for_good, passing

@@ -32,7 +32,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.structs import ConsumerGroupMetadata, MemberState, TopicPartition
 
-from dedup_service.runtime.kafka.client.clients import inside
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.consumers import consumer
 from dedup_service.runtime.kafka.client.errors import BrokerError, InstanceInUseError, LogChangedError, UnreachableError
 from dedup_service.runtime.kafka.client.group_offsets import committed, moved

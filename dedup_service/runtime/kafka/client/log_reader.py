@@ -12,7 +12,7 @@ from kafka import KafkaConsumer, errors
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
 
-from dedup_service.runtime.kafka.client.clients import inside
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.consumers import consumer
 from dedup_service.runtime.kafka.client.errors import LogChangedError, UnreachableError
 from dedup_service.runtime.kafka.client.retrying import Complaint

@@ -5,7 +5,7 @@ from typing import Any
 
 from kafka import KafkaProducer
 
-from dedup_service.runtime.kafka.client.clients import inside
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError
 from dedup_service.runtime.kafka.client.messages import Message
 from dedup_service.runtime.kafka.client.partitioning import KeyPartitioner

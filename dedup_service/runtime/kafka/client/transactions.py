@@ -21,7 +21,7 @@ from kafka import KafkaProducer
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.runtime.kafka.client.clients import inside
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.connecting import connect
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError, UnreachableError
 from dedup_service.runtime.kafka.client.messages import Message
