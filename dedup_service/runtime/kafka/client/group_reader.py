@@ -8,8 +8,9 @@ How: the library's consumer, with its gaps closed.
   (`_on_join_prepare_async` runs once per rejoin). A new member id, or a generation that was missed, shows it: such
   partitions are told as lost, and begin again at the committed offset.
 - A partition begins where the group has committed, asked until the answer is final; nothing of it is handed out before.
-- A join may come to nothing without an end, with a client that turns round at full speed: after 20 s outside the group,
-  with its coordinator there, the consumer is made anew. The topic's partitions are asked for before the first join.
+- A join that is answered between two polls is thrown away, and the next poll begins another one: while a join is under
+  way `poll` waits for it for up to a second, whatever timeout it was given. After 20 s outside the group, with its
+  coordinator there, the consumer is made anew. The topic's partitions are asked for before the first join.
 - Positions that the brokers no longer have: counted (`expired`) and moved to the beginning where the topic's retention
   deleted records; LogChangedError where the topic ends before them.
 - Being fenced is no proof of a second process under our instance name: a member that lost its answer to a join, or
@@ -52,6 +53,7 @@ _CONNECT_MS = 5_000
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
 _TURN_S = 0.01
+_JOIN_S = 1.0
 _LONGEST_JOIN_S = 20.0
 _MOST_FENCES = 3
 _FENCES_WITHIN_S = 60.0
@@ -107,7 +109,7 @@ class GroupReader:
         """Return the next records, in order within each partition; [] where there are none for now.
 
         Raises what will not pass by itself: InstanceInUseError, NotAuthorisedError, ConfigurationError,
-        LogChangedError. Takes `timeout_s`, plus up to 5 s where it has to connect.
+        LogChangedError. Takes `timeout_s`, plus up to 5 s where it has to connect, or a second while it joins.
         """
         reader = self._connected(timeout_s)
         if reader is None:
@@ -214,6 +216,8 @@ class GroupReader:
 
     def _fetched(self, reader: KafkaConsumer, timeout_s: float, max_records: int) -> dict[TopicPartition, Any]:
         inside.unpark(reader)
+        if inside.is_joining(reader):
+            timeout_s = max(timeout_s, _JOIN_S)
         try:
             found: dict[TopicPartition, Any] = reader.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
         except errors.NoOffsetForPartitionError:

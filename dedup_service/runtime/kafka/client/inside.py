@@ -22,6 +22,7 @@ __all__ = [
     "has_failed",
     "is_dead",
     "is_fenced_member",
+    "is_joining",
     "last_error",
     "learn",
     "lost_positions",
@@ -156,6 +157,16 @@ def learn(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
     """
     consumer._cluster.set_topics([topic])
     consumer._net.run(consumer._manager.wait_for, consumer._cluster.request_update(), timeout_s * 1000)
+
+
+def is_joining(consumer: KafkaConsumer) -> bool:
+    """Whether the member is on its way into the group, or must be.
+
+    A join that is answered while no `poll` waits for it is thrown away, and another one begins
+    (`coordinator/base.py`, `join_group_async`): with short polls a member may never get in.
+    """
+    coordinator = consumer._coordinator
+    return bool(coordinator.state is not MemberState.STABLE or coordinator.need_rejoin())
 
 
 def unpark(consumer: KafkaConsumer) -> None:
