@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.clients import (
     Connection,
     GroupReader,
@@ -15,7 +16,6 @@ from dedup_service.runtime.kafka.client.clients import (
     TopicPartition,
     Transactions,
     append,
-    inside,
 )
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.topics import Layout, Topics, create

@@ -1,0 +1,62 @@
+"""The whole service against a broker that asks for TLS and a password, and through a rolling restart of three."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from dedup_service.runtime.kafka.client.clients import Message, append
+from dedup_service.runtime.kafka.client.errors import BrokerError
+from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from deploy.kafka import Cluster
+from tests.integration.kafka.test_service import Progress, running, settings
+
+pytestmark = [pytest.mark.slow, pytest.mark.broker]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """A cluster as the service's settings want it."""
+
+    connection: Connection
+    bootstrap: str = ""
+
+
+def pages(topics: Topics, count: int, start: int = 0) -> list[Message]:
+    """Pages with texts of their own, one partition after the other."""
+    return [
+        Message(topics.pages, b'{"url": "https://site.example/%d", "text": "%s"}' % (n, b"story %d " % n * 30))
+        for n in range(start, start + count)
+    ]
+
+
+def test_a_service_works_over_tls_with_a_password(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """Every client of it: both groups, the log, both producers, the admin."""
+    cluster = own_cluster(sasl=True)
+    connection, topics = Connection(cluster.bootstrap, cluster.client_options), Topics()
+    create(connection, topics, Layout(partitions=2))
+    append(connection, topics.pages, pages(topics, 50))
+    progress = Progress()
+    with running(settings(Reached(connection), topics, tmp_path / "state"), progress):  # type: ignore[arg-type]
+        progress.wait_for(lambda: progress.decided == 50)
+    refused = Connection(cluster.bootstrap, {**cluster.client_options, "sasl_plain_password": "another"})
+    with pytest.raises(BrokerError) as refusal:
+        append(refused, topics.pages, pages(topics, 1))
+    assert "another" not in str(refusal.value)
+
+
+def test_a_rolling_restart_of_three_brokers_loses_nothing(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """One after the other goes and comes back while pages are published and decided."""
+    cluster = own_cluster(brokers=3)
+    connection, topics = Connection(cluster.bootstrap), Topics()
+    create(connection, topics, Layout(partitions=3, replication=3))
+    progress = Progress()
+    with running(settings(Reached(connection), topics, tmp_path / "state"), progress):  # type: ignore[arg-type]
+        for node in range(3):
+            append(connection, topics.pages, pages(topics, 40, 40 * node))
+            cluster.stop(node)
+            cluster.start(node)
+        progress.wait_for(lambda: progress.decided >= 120)
+    assert progress.decided == 120
