@@ -8,9 +8,10 @@ How: the library's consumer, with its gaps closed.
   (`_on_join_prepare_async` runs once per rejoin). A new member id, or a generation that was missed, shows it: such
   partitions are told as lost, and begin again at the committed offset.
 - A partition begins where the group has committed, asked until the answer is final; nothing of it is handed out before.
-- A join that is answered between two polls is thrown away, and the next poll begins another one: while a join is under
-  way `poll` waits for it for up to a second, whatever timeout it was given. After 20 s outside the group, with its
-  coordinator there, the consumer is made anew. The topic's partitions are asked for before the first join.
+- A join that is answered between two polls leaves the member half in: while a join is under way `poll` waits for it for
+  up to a second, whatever timeout it was given, and one that was missed is done once more (`inside.is_joining`). After
+  20 s outside the group, with its coordinator there, the consumer is made anew. The topic's partitions are asked for
+  before the first join.
 - Positions that the brokers no longer have: counted (`expired`) and moved to the beginning where the topic's retention
   deleted records; LogChangedError where the topic ends before them.
 - Being fenced is no proof of a second process under our instance name: a member that lost its answer to a join, or

@@ -162,10 +162,15 @@ def learn(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
 def is_joining(consumer: KafkaConsumer) -> bool:
     """Whether the member is on its way into the group, or must be.
 
-    A join that is answered while no `poll` waits for it is thrown away, and another one begins
-    (`coordinator/base.py`, `join_group_async`): with short polls a member may never get in.
+    A join that is answered while no `poll` waits for it is never finished (`coordinator/base.py`, `join_group_async`):
+    the answer has cleared `rejoin_needed`, so nobody looks at it, and the member stays half in, without heartbeats,
+    until the group puts it out. Here it is made to join once more; with short polls it might never get in.
     """
     coordinator = consumer._coordinator
+    with coordinator._lock:
+        answered = coordinator._join_task is None or coordinator._join_task.is_done
+        if coordinator.state is MemberState.REBALANCING and not coordinator.rejoin_needed and answered:
+            coordinator.rejoin_needed = True
     return bool(coordinator.state is not MemberState.STABLE or coordinator.need_rejoin())
 
 
