@@ -107,7 +107,9 @@ class Service:
                     return
                 self._steps[DECIDE] = step
             if FINGERPRINT in settings.steps:
-                preparer = Preparer(settings.space, settings.processes, timeout_s=settings.page_timeout_s, inline=False)
+                preparer = Preparer(
+                    settings.space, settings.processes, timeout_s=settings.page_timeout_s, inline=False, keep_text=False
+                )
                 stack.enter_context(preparer)
                 self._steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
             self._run_steps(stop)

@@ -26,14 +26,14 @@ class InHandLimits:
     """How much is held.
 
     records, bytes: read and not yet committed; at most half of it of one partition. started: chunks that the workers
-    have. chunk_records, chunk_bytes: of a chunk. At 0.4 ms a page (text), or 60 KB and 10 ms (HTML), a chunk is 6 to
+    have. chunk_records, chunk_bytes: of a chunk. At 0.4 ms a page (text), or 60 KB and 10 ms (HTML), a chunk is 12 to
     50 ms of work, and what is started outlasts a commit of 20 ms.
     """
 
-    records: int = 1000
+    records: int = 2000
     bytes: int = 32 << 20
     started: int = 32
-    chunk_records: int = 16
+    chunk_records: int = 32
     chunk_bytes: int = 256 << 10
 
 
