@@ -72,7 +72,7 @@ class Oracle:
         """Take the next record of the log in."""
         match record:
             case PolicyRecord():
-                if self.policy is None or not record.initial:
+                if self.policy is None or (not record.initial and record.policy.space_id == self.policy.space_id):
                     self.policy = record.policy
             case RetractionRecord():
                 self._kept.forget(record.url)

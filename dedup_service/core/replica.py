@@ -230,14 +230,11 @@ class Replica:
         self.counts["correction"] += 1
 
     def _change_policy(self, record: PolicyRecord) -> None:
+        """Put a policy in force. One of another space is void: it would stop every reader of the log for good."""
         self.counts["policy"] += 1
-        if record.initial and self.policy is not None:
+        if self.policy is not None and (record.initial or record.policy.space_id != self.policy.space_id):
+            self.counts["policy_void"] += 1
             return
-        if self.policy is not None and record.policy.space_id != self.policy.space_id:
-            raise StateError(
-                f"the log is of space {self.policy.space_id}, a policy record names {record.policy.space_id}: one log "
-                "has one space; make another with `twinsieve replay`"
-            )
         if self.log is None:
             self.log = record.log
         if self.policy is None or record.policy.rule != self.policy.rule:

@@ -230,11 +230,10 @@ def test_the_first_of_several_initial_policies_wins() -> None:
 
 
 def test_a_log_has_one_space() -> None:
-    """A policy of another space is refused, and says what to do."""
+    """A policy of another space is void, and counted: it must not stop whoever reads the log."""
     replica = Replica(Memory())
-    read(replica, [FIRST])
-    with pytest.raises(StateError, match=r"one log has one space.*replay"):
-        replica.apply(2, PolicyRecord(Policy(rule_for(), Action.FLAG, "other-space")))
+    read(replica, [FIRST, PolicyRecord(Policy(rule_for(), Action.DROP, "other-space"))])
+    assert (replica.policy, replica.counts["policy_void"]) == (FIRST.policy, 1)
 
 
 def test_a_page_before_any_policy_is_refused() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
 from dedup_service.runtime.kafka.topics.names import Topics
@@ -18,7 +19,10 @@ __all__ = ["Problem", "check", "problems_of", "require_log"]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One point: what is (`found`), what should be (`wanted`), what to do. `fault`: the service refuses to start."""
+    """One point: what is (`found`), what should be (`wanted`), what to do.
+
+    fault: the service refuses to start. passes: it may be gone by itself in a moment.
+    """
 
     topic: str
     setting: str
@@ -26,6 +30,7 @@ class Problem:
     wanted: str
     advice: str
     fault: bool = True
+    passes: bool = False
 
 
 def check(connection: Connection, topics: Topics) -> list[Problem]:
@@ -34,11 +39,15 @@ def check(connection: Connection, topics: Topics) -> list[Problem]:
 
 
 def require_log(connection: Connection, topics: Topics) -> None:
-    """Return where the service can work with these topics; raises ConfigurationError with every fault, BrokerError."""
+    """Return where the service can work with these topics.
+
+    Raises ConfigurationError with every fault, UnreachableError where all of them may pass, and what `check` raises.
+    """
     faults = [problem for problem in check(connection, topics) if problem.fault]
     if faults:
         told = "; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted} ({p.advice})" for p in faults)
-        raise ConfigurationError(f"the topics at {connection.bootstrap} cannot be used: {told}")
+        kind = UnreachableError if all(problem.passes for problem in faults) else ConfigurationError
+        raise kind(f"the topics at {connection.bootstrap} cannot be used: {told}")
 
 
 def problems_of(facts: list[TopicFact], topics: Topics) -> list[Problem]:
@@ -90,7 +99,8 @@ def _common(fact: TopicFact, *, is_log: bool) -> Iterator[Problem]:
         )
     if fact.offline:
         advice = "partitions have no leader: bring their brokers back"
-        yield Problem(fact.name, "leaders", f"{fact.partitions - fact.offline}", f"{fact.partitions}", advice)
+        led = f"{fact.partitions - fact.offline}"
+        yield Problem(fact.name, "leaders", led, f"{fact.partitions}", advice, passes=True)
     yield from _notes(fact)
 
 
