@@ -36,7 +36,8 @@ class Member:
 
     def turn(self, timeout_s: float = 0.05) -> None:
         """Poll once."""
-        self.found += self.reader.poll(timeout_s, 100)
+        records = self.reader.poll(timeout_s, 100)  # may call `_revoked`
+        self.found += records
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         self.found = [r for r in self.found if TopicPartition(r.topic, r.partition) not in partitions]

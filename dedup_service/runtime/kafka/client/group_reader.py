@@ -100,6 +100,7 @@ class GroupReader:
         self._consumer: KafkaConsumer | None = None
         self._changes = Changes()
         self._unsettled: frozenset[TopicPartition] = frozenset()
+        self._held: frozenset[TopicPartition] = frozenset()
         self._told = ConsumerGroupMetadata(group)
         self._complaint = Complaint(_LOG, f"group {group}: brokers are away or it is being rearranged", after_s=5.0)
         self._outside_since: float | None = None
@@ -266,12 +267,10 @@ class GroupReader:
 
     def _let_go(self) -> None:
         """Give the consumer up, and with it what it had; the next `poll` makes a new one."""
-        gone = self.assigned
         self.close()
         self._changes.take()
         self._unsettled = frozenset()
-        if gone:
-            self._on_revoked(gone)
+        self._take_away(self._held)
 
     def _join_again(self) -> None:
         """Come back as a new member under our name, unless that is not ours alone."""
@@ -287,10 +286,10 @@ class GroupReader:
     def _tell_changes(self, reader: KafkaConsumer) -> None:
         for change in self._changes.take():
             if change.gained:
-                self._unsettled |= change.partitions
+                self._begin_again(change.partitions)
             else:
                 self._unsettled -= change.partitions
-                self._on_revoked(change.partitions)
+                self._take_away(change.partitions)
         now = reader.group_metadata()
         known = self._told
         if now.state is MemberState.STABLE and known.state is MemberState.STABLE:
@@ -299,9 +298,16 @@ class GroupReader:
                 self._begin_again(kept)
 
     def _begin_again(self, partitions: frozenset[TopicPartition]) -> None:
+        """Read partitions from the committed offsets on; a rebalance may hand out what was ours already."""
         self._unsettled |= partitions
-        if partitions:
-            self._on_revoked(partitions)
+        self._take_away(partitions)
+
+    def _take_away(self, partitions: frozenset[TopicPartition]) -> None:
+        """Tell of those of `partitions` that were begun with and not taken away since."""
+        gone = self._held & partitions
+        self._held -= gone
+        if gone:
+            self._on_revoked(gone)
 
     def _settle(self, reader: KafkaConsumer, timeout_s: float) -> None:
         """Begin with new partitions where the group has committed, as soon as that can be known."""
@@ -318,6 +324,7 @@ class GroupReader:
         for at, position in positions.items():
             self._seek(at, position)
         self._unsettled -= positions.keys()
+        self._held |= positions.keys()
         self._on_assigned(positions)
 
     def _seek(self, partition: TopicPartition, position: int) -> None:
