@@ -108,19 +108,14 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
     """Verdicts are the oracle's byte for byte, pages go where they belong, poison is set aside."""
     sent = list(stream(11, PAGES))
     publish(broker, topics, sent)
-    one, two = Progress(), Progress()
-    with (
-        running(settings(broker, topics, tmp_path / "one"), one),
-        running(settings(broker, topics, tmp_path / "two"), two),
-    ):
-        both = everything_decided(broker, topics)
-        deadline = time.monotonic() + LIMIT_S
-        while not both() and time.monotonic() < deadline:
-            pass
+    progress = Progress()
+    one, two = (settings(broker, topics, tmp_path / name) for name in ("one", "two"))
+    with running(one, progress), running(two, progress):
+        progress.wait_for(lambda: progress.decided >= PAGES)
     findings = check(broker.bootstrap, topics, sent)
     assert findings.complaints == []
     assert findings.counts["pages"] == PAGES
-    assert one.decided + two.decided == PAGES
+    assert progress.decided == PAGES
 
 
 def test_a_service_goes_on_where_it_stopped_with_its_state_or_without(
@@ -214,16 +209,6 @@ def test_a_service_that_would_decide_otherwise_refuses_to_start(
     append_policy(
         broker.connection, topics, PolicyRecord(Wanted(build_fingerprinter().space_id).policy, initial=True, log="a")
     )
-    with (
-        pytest.raises(error, match=says),
-        running(settings(broker, topics, tmp_path / "state", **more), Progress()) as it,
-    ):
-        wait_for_end(it)
+    with pytest.raises(error, match=says):
+        Service(settings(broker, topics, tmp_path / "state", **more)).run(threading.Event())
     assert len(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints]) == 1
-
-
-def wait_for_end(service: Service) -> None:
-    """Give the service time to refuse: it never gets to run its steps."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline and not service.status().steps:
-        threading.Event().wait(0.05)
