@@ -47,6 +47,7 @@ class Preparer:
 
     timeout_s: processor time that a page may use in a worker; in this process nothing can stop it.
     keep_text: False leaves the main text out of the answers, for callers that have no use for it.
+    chunk: records that a worker gets at once, at most.
     inline: False has a single worker process work, too. depth: batches worth having in hand before the first
     answer is asked for.
     """
@@ -59,13 +60,14 @@ class Preparer:
         timeout_s: float = 30.0,
         inline: bool | None = None,
         keep_text: bool = True,
+        chunk: int = CHUNK_RECORDS,
     ) -> None:
         self._prepare = partial(prepare_record, choice, keep_text=keep_text)
         self._pool: Pool[Record, Answer] | None = None
         self.depth = 0
         if processes > 1 or inline is False:
             job = Job(self._prepare, partial(get_ready, choice), timeout_s, preload=(__name__,))
-            self._pool = Pool(job, processes, lost=_unjudged, chunk=CHUNK_RECORDS)
+            self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk)
             self.depth = 3
 
     def __enter__(self) -> Self:

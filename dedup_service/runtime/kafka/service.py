@@ -24,6 +24,7 @@ from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restoring import restore
 from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
+from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit
 from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.preparation import Preparer
@@ -108,7 +109,12 @@ class Service:
                 self._steps[DECIDE] = step
             if FINGERPRINT in settings.steps:
                 preparer = Preparer(
-                    settings.space, settings.processes, timeout_s=settings.page_timeout_s, inline=False, keep_text=False
+                    settings.space,
+                    settings.processes,
+                    timeout_s=settings.page_timeout_s,
+                    inline=False,
+                    keep_text=False,
+                    chunk=InHandLimits().chunk_records,
                 )
                 stack.enter_context(preparer)
                 self._steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)

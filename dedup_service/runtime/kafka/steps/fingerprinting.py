@@ -44,14 +44,16 @@ _LONGEST_BACK_OFF_S = 2.0
 class FingerprintSettings:
     """Bounds of the step.
 
-    batch_records: of a transaction. linger_s, longest_linger_s: a transaction waits for more for twice as long as the
-    one before took, within these bounds, unless half a batch is ready: so at most a third of the time goes into
-    transactions, which cost some 10 ms of processor time each, and every reader of the log something, too.
+    batch_records: of a transaction. shortest, longer and longest_linger_s: how long one waits for more after the one
+    before, unless half a batch is ready: twice as long as that one took, from the first to the second, where the
+    workers keep up; the third where pages wait for them. A transaction costs some 10 ms of processor time, and every
+    reader of the log something, too.
     """
 
     batch_records: int = 500
-    linger_s: float = 0.02
-    longest_linger_s: float = 0.15
+    shortest_linger_s: float = 0.02
+    longer_linger_s: float = 0.15
+    longest_linger_s: float = 0.25
     in_hand: InHandLimits = field(default_factory=InHandLimits)
 
 
@@ -92,7 +94,8 @@ class FingerprintStep:
         self._seconds: dict[str, float] = defaultdict(float)
         self._failures = 0
         self._expired = 0
-        self._commit_from = 0.0
+        self._committed_at = 0.0
+        self._linger_s = self._settings.shortest_linger_s
         self.assigned: frozenset[TopicPartition] = frozenset()
         self.lag: Mapping[str, int] = {}
         self.ticked_at = time.monotonic()
@@ -146,7 +149,9 @@ class FingerprintStep:
         """Commit what is ready, unless it is worth waiting for more; return how many records."""
         ready = self._in_hand.ready(self._settings.batch_records)
         count = sum(len(chunk.messages) for chunk in ready)
-        early = time.monotonic() < self._commit_from and 2 * count < self._settings.batch_records
+        settings = self._settings
+        linger_s = settings.longest_linger_s if self._in_hand.backlog else self._linger_s
+        early = time.monotonic() < self._committed_at + linger_s and 2 * count < settings.batch_records
         if not ready or (early and not at_once):
             return 0
         pairs = [pair for chunk in ready for pair in _answered(chunk)]
@@ -168,11 +173,12 @@ class FingerprintStep:
         with self._timed("encode"):
             messages = [self._message(message, answer) for message, answer in pairs]
         offsets = {chunk.at: chunk.messages[-1].offset + 1 for chunk in ready}  # the last chunk of a partition counts
-        began = time.monotonic()
+        began, settings = time.monotonic(), self._settings
         with self._timed("commit"):
             placed = self._transactions.commit(messages, offsets, self._reader.group_metadata())
-        ended, settings = time.monotonic(), self._settings
-        self._commit_from = ended + min(settings.longest_linger_s, max(settings.linger_s, 2 * (ended - began)))
+        self._committed_at = time.monotonic()
+        took_s = self._committed_at - began
+        self._linger_s = min(settings.longer_linger_s, max(settings.shortest_linger_s, 2 * took_s))
         return placed[-1][1] if placed else None
 
     def _message(self, message: PageMessage, answer: Answer) -> Message:

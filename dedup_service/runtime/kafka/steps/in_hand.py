@@ -26,14 +26,14 @@ class InHandLimits:
     """How much is held.
 
     records, bytes: read and not yet committed; at most half of it of one partition. started: chunks that the workers
-    have. chunk_records, chunk_bytes: of a chunk. At 0.4 ms a page (text), or 60 KB and 10 ms (HTML), a chunk is 12 to
-    50 ms of work, and what is started outlasts a commit of 20 ms.
+    have. chunk_records, chunk_bytes: of a chunk. At 0.4 ms a page (text), or 60 KB and 10 ms (HTML), a chunk is up to
+    50 ms of work, so that a worker seldom waits for its owner, and what is started outlasts a commit.
     """
 
-    records: int = 2000
+    records: int = 4000
     bytes: int = 32 << 20
-    started: int = 32
-    chunk_records: int = 32
+    started: int = 12
+    chunk_records: int = 128
     chunk_bytes: int = 256 << 10
 
 
@@ -65,6 +65,11 @@ class InHand:
     def records(self) -> int:
         """How many records are in hand."""
         return sum(map(self.records_of, self._chunks))
+
+    @property
+    def backlog(self) -> bool:
+        """Whether chunks wait although the workers have as many as they should have."""
+        return bool(self._waiting)
 
     def records_of(self, at: TopicPartition) -> int:
         """How many of one partition."""
