@@ -13,7 +13,7 @@ __all__ = ["Judgements"]
 
 
 class Judgements:
-    """All corrections in force."""
+    """All corrections in force: those in `records` make the same judgements again."""
 
     def __init__(self, corrections: Iterable[CorrectionRecord] = ()) -> None:
         self._of: dict[int, int] = {}
@@ -38,6 +38,8 @@ class Judgements:
                 del self._of[one]
         if correction.duplicate:
             self._apart.discard(pair)
+            if url in self._of:  # a page is a duplicate of one other: the earlier word is gone for good
+                del self._records[frozenset((url, self._of[url]))]
             self._of[url] = of
         else:
             self._apart.add(pair)

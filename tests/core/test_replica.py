@@ -205,6 +205,25 @@ def test_the_last_word_on_a_pair_holds() -> None:
     assert kinds(log) == ["unique", None, None, "unique", "unchanged"]
 
 
+def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
+    """Called a copy of one page, then of another, then of neither: the fingerprints decide, wherever one began to read."""
+    url, one, two = "http://copy/", "http://one/", "http://two/"
+    log = [
+        FIRST,
+        page(1, one, 1),
+        page(2, two, 2),
+        CorrectionRecord(url, one, duplicate=True, reason=""),
+        CorrectionRecord(url, two, duplicate=True, reason=""),
+        CorrectionRecord(url, two, duplicate=False, reason=""),
+    ]
+    names = Memory()
+    whole = Replica(names)
+    read(whole, log)
+    again = Replica(names, rows=whole.rows(), memory=whole.memory())
+    outcomes = [read(replica, [page(3, url, 3)], start=len(log))[0] for replica in (whole, again)]
+    assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == ["unique", "unique"]
+
+
 def test_a_policy_holds_from_its_place_in_the_log() -> None:
     """Pages before it were decided by the one before; the entries stay."""
     strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID))
