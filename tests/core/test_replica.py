@@ -206,7 +206,7 @@ def test_the_last_word_on_a_pair_holds() -> None:
 
 
 def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
-    """Called a copy of one page, then of another, then of neither: the fingerprints decide, wherever one began to read."""
+    """Called a copy of one page, then of another, then of neither: the fingerprints decide, wherever one began."""
     url, one, two = "http://copy/", "http://one/", "http://two/"
     log = [
         FIRST,
