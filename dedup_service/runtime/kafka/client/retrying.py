@@ -5,7 +5,7 @@ import random
 import threading
 import time
 
-__all__ = ["Backoff", "Complaint"]
+__all__ = ["Backoff", "Complaint", "pause_after"]
 
 SAY_EVERY_S = 30.0
 
@@ -53,7 +53,8 @@ class Backoff:
         complaint: Complaint | None = None,
     ) -> None:
         self._stop = stop or threading.Event()
-        self._pause_s = first_s
+        self._failures = 0
+        self._first_s = first_s
         self._longest_s = longest_s
         self._complaint = complaint
 
@@ -66,5 +67,10 @@ class Backoff:
         """Pause after a try that failed with `error`."""
         if self._complaint:
             self._complaint.about(error)
-        self._stop.wait(self._pause_s * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-        self._pause_s = min(2 * self._pause_s, self._longest_s)
+        self._failures += 1
+        pause_after(self._failures, self._stop, first_s=self._first_s, longest_s=self._longest_s)
+
+
+def pause_after(failures: int, stop: threading.Event, *, first_s: float = 0.1, longest_s: float = 2.0) -> bool:
+    """Pause after so many failures in a row, with jitter; return whether `stop` ended it. Times in seconds."""
+    return stop.wait(random.uniform(0.5, 1.0) * min(longest_s, first_s * 2.0 ** min(failures - 1, 30)))  # noqa: S311 - jitter

@@ -10,12 +10,10 @@ offset (docs/adr/0012 walks through every crash point). One thread uses the read
 """
 
 import logging
-import random
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from dedup_service.runtime.kafka.client.clients import (
@@ -27,12 +25,14 @@ from dedup_service.runtime.kafka.client.clients import (
     Transactions,
 )
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
+from dedup_service.runtime.kafka.client.retrying import pause_after
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restoring import Restored
 from dedup_service.runtime.kafka.state.snapshots import tail_of
 from dedup_service.runtime.kafka.steps.contents import Contents, Ready
 from dedup_service.runtime.kafka.steps.outputs import outputs_of
+from dedup_service.runtime.kafka.steps.parts import PartTimes
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.wire.headers import stats_headers
 from dedup_service.runtime.kafka.wire.keys import STATS_KEY
@@ -47,7 +47,6 @@ _LINGER_S = 0.25
 _SHORT_LINGER_S = 0.1
 _REFRESH_S = 5.0
 _STATS_S = 1.0
-_LONGEST_BACK_OFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +102,9 @@ class DecideStep:
             on_assigned=self._assigned,
             session_timeout_s=session_timeout_s,
         )
-        self._seconds: defaultdict[str, float] = defaultdict(float)
+        self._parts = PartTimes()
         self._failures = 0
         self._written_at = self._linger_s = 0.0
-        self._astray = False
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
 
@@ -145,8 +143,6 @@ class DecideStep:
     def turn(self, stop: threading.Event) -> int:
         """Read on, decide, write, look after the state; return how many records were written. `stop` ends a pause."""
         self.ticked_at = time.monotonic()
-        if self._astray and not self._rewound(stop):
-            return 0
         applied, read = self._read_log(0.0), self._read_pages(0.0)
         written = self._write(stop, behind=applied == self._settings.log_records)
         if not applied and not read and not written:
@@ -165,9 +161,9 @@ class DecideStep:
         """Apply what the log has, unless too many outcomes wait and some of them can be written."""
         if len(self._outcomes) >= self._settings.held_outcomes and self._contents.ready(self._outcomes, 1, 1):
             return 0
-        with self._timed("read_log"):
+        with self._parts.timed("read_log"):
             records = self._log.poll(timeout_s, self._settings.log_records)
-        with self._timed("decide"):
+        with self._parts.timed("decide"):
             read = [(record.offset, decode(record.value or b"")) for record in records]
             for outcome in self._replica.apply_many(read):
                 if outcome is not None:
@@ -183,7 +179,7 @@ class DecideStep:
             self._reader.pause(assigned - self._reader.paused)
         elif self._reader.paused:
             self._reader.resume(self._reader.paused & assigned)
-        with self._timed("read_pages"):
+        with self._parts.timed("read_pages"):
             records = self._reader.poll(timeout_s, self._settings.batch_records)
         self._contents.put(records)
         return len(records)
@@ -199,16 +195,16 @@ class DecideStep:
         early = time.monotonic() < self._written_at + linger_s and len(ready) < self._settings.batch_records
         if not ready or early:
             return 0
-        with self._timed("outputs"):
+        with self._parts.timed("outputs"):
             messages = [message for record, outcome in ready for message in outputs_of(self._topics, record, outcome)]
             messages += self._stats()
         offsets = {TopicPartition(record.topic, record.partition): record.offset + 1 for record, _ in ready}
         began = time.monotonic()
         try:
-            with self._timed("commit"):
+            with self._parts.timed("commit"):
                 self._transactions.commit(messages, offsets, self._reader.group_metadata())
         except TransactionLostError as error:
-            self._lose("transaction_lost", error, stop)
+            self._lose(error, stop)
             return 0
         self._failures, self._written_at = 0, time.monotonic()
         self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
@@ -227,25 +223,15 @@ class DecideStep:
         value = stats_value(self._replica, self._local.instance, self._lag())
         yield Message(self._topics.stats, value, STATS_KEY, stats_headers(self._replica.sequence, self._topics.stats))
 
-    def _lose(self, kind: str, error: BrokerError, stop: threading.Event) -> None:
-        """Count everything in hand as not read, and wait a little: the next turn begins from the committed offsets."""
-        self._astray = True
-        self._failures += 1
-        self._observer.problem(Problem("decide", kind, str(error)))
-        longest = min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures)
-        stop.wait(random.uniform(0.5, 1) * longest)  # noqa: S311 - jitter
+    def _lose(self, error: TransactionLostError, stop: threading.Event) -> None:
+        """Count everything in hand as not read, wait a little, and read on from the committed offsets.
 
-    def _rewound(self, stop: threading.Event) -> bool:
-        """Go back to the committed offsets; until that has worked, nothing is read, or pages would be left out."""
-        try:
-            self._assigned(self._reader.rewind())
-        except BrokerError as error:
-            if not error.retryable:
-                raise
-            self._lose("rewind_failed", error, stop)
-        else:
-            self._astray = False
-        return not self._astray
+        Also where `stop` ends the pause: the transaction may have been committed, and a drain must not write it again.
+        """
+        self._failures += 1
+        self._observer.problem(Problem("decide", "transaction_lost", str(error)))
+        pause_after(self._failures, stop)
+        self._assigned(self._reader.rewind())
 
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
         """Begin with partitions at their committed positions; nothing known to be written is written again."""
@@ -266,7 +252,7 @@ class DecideStep:
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:
-        with self._timed("snapshot"):
+        with self._parts.timed("snapshot"):
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
 
     def _forget_others(self) -> None:
@@ -291,7 +277,7 @@ class DecideStep:
             BatchFact(
                 step="decide",
                 records=len(ready),
-                seconds=dict(self._seconds),
+                seconds=self._parts.take(),
                 verdicts={kind: count for kind, count in kinds.items() if kind is not None},
                 rejected=rejected,
                 repeated=self._contents.repeated,
@@ -300,16 +286,7 @@ class DecideStep:
                 lag=self._lag(),
             )
         )
-        self._seconds.clear()
         self._contents.repeated = 0
 
     def _lag(self) -> dict[str, int]:
         return {f"{at.topic}-{at.partition}": lag for at, lag in self._reader.lag().items()}
-
-    @contextmanager
-    def _timed(self, part: str) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._seconds[part] += time.perf_counter() - started

@@ -11,19 +11,19 @@ reset), whoever reads the log skips the second (`core.replica`).
 Nothing is dead-lettered for a fault that passes: only what describes no page is rejected.
 """
 
-import random
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.runtime.kafka.client.clients import Connection, GroupReader, Message, TopicPartition, Transactions
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
+from dedup_service.runtime.kafka.client.retrying import pause_after
 from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
 from dedup_service.runtime.kafka.steps.in_hand import Chunk, InHand, InHandLimits
+from dedup_service.runtime.kafka.steps.parts import PartTimes
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonWatch
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.wire.headers import log_headers
@@ -37,7 +37,6 @@ __all__ = ["FingerprintSettings", "FingerprintStep"]
 _IDLE_S = 0.1  # nothing in hand: the poll ends early when a record comes
 _BUSY_S = 0.01  # what workers finish meanwhile is seen that much later; a poll costs 0.3 to 0.5 ms
 _INLINE_S = 0.05  # where pages are prepared in this thread: how long before it looks around again
-_LONGEST_BACK_OFF_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +90,7 @@ class FingerprintStep:
             on_revoked=self._in_hand.drop,
             session_timeout_s=session_timeout_s,
         )
-        self._seconds: dict[str, float] = defaultdict(float)
+        self._parts = PartTimes()
         self._failures = 0
         self._expired = 0
         self._committed_at = 0.0
@@ -122,14 +121,14 @@ class FingerprintStep:
         """Read on, start, commit; return how many records were committed. `stop` cuts a pause after a failure short."""
         self.ticked_at = time.monotonic()
         self._read()
-        with self._timed("prepare"):
+        with self._parts.timed("prepare"):
             self._in_hand.start(self._preparer.submit, _INLINE_S)
         return self._commit(stop)
 
     def _read(self) -> None:
         """Take records in from the partitions that may have more in hand; stay in the group in any case."""
         self._pause(self._in_hand.full(self._reader.assigned))
-        with self._timed("poll"):
+        with self._parts.timed("poll"):
             records = self._reader.poll(_BUSY_S if self._in_hand.records else _IDLE_S, self._settings.batch_records)
         self.assigned = self._reader.assigned
         self._in_hand.put(record for record in records if (record.topic, record.partition) in self.assigned)
@@ -170,11 +169,11 @@ class FingerprintStep:
 
     def _transact(self, ready: Sequence[Chunk], pairs: Sequence[tuple[PageMessage, Answer]]) -> int | None:
         """Append the log's records and commit their offsets; return the offset of the last record in the log."""
-        with self._timed("encode"):
+        with self._parts.timed("encode"):
             messages = [self._message(message, answer) for message, answer in pairs]
         offsets = {chunk.at: chunk.messages[-1].offset + 1 for chunk in ready}  # the last chunk of a partition counts
         began, settings = time.monotonic(), self._settings
-        with self._timed("commit"):
+        with self._parts.timed("commit"):
             placed = self._transactions.commit(messages, offsets, self._reader.group_metadata())
         self._committed_at = time.monotonic()
         took_s = self._committed_at - began
@@ -196,8 +195,7 @@ class FingerprintStep:
         self._in_hand.drop_all()
         self._failures += 1
         self._observer.problem(Problem("fingerprint", "transaction_lost", str(error)))
-        longest = min(_LONGEST_BACK_OFF_S, 0.05 * 2**self._failures)
-        if not stop.wait(random.uniform(0.5, 1) * longest):  # noqa: S311 - jitter
+        if not pause_after(self._failures, stop):
             self._reader.rewind()
 
     def _drain(self, deadline: float) -> None:
@@ -217,21 +215,12 @@ class FingerprintStep:
         fact = BatchFact(
             step="fingerprint",
             records=records,
-            seconds=dict(self._seconds),
+            seconds=self._parts.take(),
             rejected=rejected,
             sequence=last,
             lag=self.lag,
         )
-        self._seconds.clear()
         self._observer.batch(fact)
-
-    @contextmanager
-    def _timed(self, part: str) -> Iterator[None]:
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._seconds[part] += time.perf_counter() - started
 
 
 def _answered(chunk: Chunk) -> Iterator[tuple[PageMessage, Answer]]:
