@@ -1,6 +1,7 @@
 """`twinsieve serve` without its command line: the two steps, their state, and how they begin and end.
 
-Begin: topics checked, state folder locked, policy agreed with the log, deciding state restored; then the threads.
+Begin: state folder locked, topics checked, policy agreed with the log, deciding state restored; then the threads.
+Brokers that are away at the beginning are waited for, a while.
 End: fingerprinting stops first and commits what it has in hand, deciding writes what the log has by then, within one
 budget. Nothing depends on a good end: whatever was not committed is done again by whoever comes next.
 Invariant: a step that fails ends the service with its error; no half of it goes on alone.
@@ -18,6 +19,8 @@ from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Transactions
 from dedup_service.runtime.kafka.client.committed import committed_offsets
+from dedup_service.runtime.kafka.client.errors import BrokerError
+from dedup_service.runtime.kafka.client.retrying import Backoff, Complaint
 from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, ServiceStatus
 from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
 from dedup_service.runtime.kafka.state.local_state import LocalState
@@ -48,6 +51,7 @@ class ServiceSettings:
 
     steps: fingerprint, decide, or both. instance: name of this process in its groups; None: the state folder's own.
     rule, action: None takes the log's. page_timeout_s: longest preparation of a page. drain_s: budget of a stop.
+    start_s: how long brokers may be away at the start; later they may be for ever.
     transaction_timeout_s: after which the broker ends the transaction of a process that froze.
     session_timeout_s: after which the partitions of a process that is gone are another's.
     """
@@ -65,6 +69,7 @@ class ServiceSettings:
     shards: int = 1
     page_timeout_s: float = 30.0
     poison: PoisonLimit = field(default_factory=PoisonLimit)
+    start_s: float = 60.0
     drain_s: float = 30.0
     transaction_timeout_s: float = 10.0
     session_timeout_s: float = 6.0
@@ -72,6 +77,7 @@ class ServiceSettings:
 
 
 Step = FingerprintStep | DecideStep
+Steps = dict[str, Step]
 
 
 class Service:
@@ -82,7 +88,7 @@ class Service:
         self._topics = Topics(settings.prefix)
         self._observers = Observers(observers)
         self._restore: RestoreFact | None = None
-        self._steps: dict[str, Step] = {}
+        self._steps: Steps = {}
         self._failure: BaseException | None = None
         self._ended = threading.Event()
 
@@ -94,31 +100,57 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain and return. Raises what ended a step."""
         settings = self._settings
-        require_log(settings.connection, self._topics)
         wanted = Wanted(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(local.close)
-            log = LogReader(settings.connection, self._topics.fingerprints)
-            stack.callback(log.close)
-            first_policy(settings.connection, self._topics, log, wanted)
-            if DECIDE in settings.steps:
-                step = self._decide_step(local, log, wanted, stop)
-                if step is None:
-                    return
-                self._steps[DECIDE] = step
-            if FINGERPRINT in settings.steps:
-                preparer = Preparer(
-                    settings.space,
-                    settings.processes,
-                    timeout_s=settings.page_timeout_s,
-                    inline=False,
-                    keep_text=False,
-                    chunk=InHandLimits().chunk_records,
-                )
-                stack.enter_context(preparer)
-                self._steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
-            self._run_steps(stop)
+            steps = self._begun(local, wanted, stack, stop)
+            if steps is not None:
+                self._steps = steps
+                self._run_steps(stop)
+
+    def _begun(self, local: LocalState, wanted: Wanted, stack: ExitStack, stop: threading.Event) -> Steps | None:
+        """Return the steps, closed with `stack`, once the brokers allow it; None where `stop` came first."""
+        backoff = Backoff(stop, complaint=Complaint(_LOG, "the service cannot begin yet"))
+        deadline = time.monotonic() + self._settings.start_s
+        while not backoff.stopped:
+            with ExitStack() as attempt:
+                try:
+                    steps = self._begin(local, wanted, attempt, stop)
+                except BrokerError as error:
+                    if not error.retryable or time.monotonic() > deadline:
+                        raise
+                    backoff.wait(error)
+                    continue
+                stack.push(attempt.pop_all())
+                return steps
+        return None
+
+    def _begin(self, local: LocalState, wanted: Wanted, stack: ExitStack, stop: threading.Event) -> Steps | None:
+        """As `_begun`, in one try."""
+        settings = self._settings
+        require_log(settings.connection, self._topics)
+        log = LogReader(settings.connection, self._topics.fingerprints)
+        stack.callback(log.close)
+        first_policy(settings.connection, self._topics, log, wanted)
+        steps: Steps = {}
+        if DECIDE in settings.steps:
+            step = self._decide_step(local, log, wanted, stop)
+            if step is None:
+                return None
+            steps[DECIDE] = step
+        if FINGERPRINT in settings.steps:
+            preparer = Preparer(
+                settings.space,
+                settings.processes,
+                timeout_s=settings.page_timeout_s,
+                inline=False,
+                keep_text=False,
+                chunk=InHandLimits().chunk_records,
+            )
+            stack.enter_context(preparer)
+            steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
+        return steps
 
     def _decide_step(
         self, local: LocalState, log: LogReader, wanted: Wanted, stop: threading.Event

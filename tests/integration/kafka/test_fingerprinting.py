@@ -31,13 +31,15 @@ SPACE = SpaceOptions()
 
 @dataclass
 class Seen:
-    """An observer that remembers."""
+    """An observer that remembers; `on_batch` is set with each batch."""
 
     batches: list[BatchFact] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    on_batch: threading.Event = field(default_factory=threading.Event)
 
     def batch(self, fact: BatchFact) -> None:
         self.batches.append(fact)
+        self.on_batch.set()
 
     def restore(self, fact: RestoreFact) -> None:
         raise AssertionError(fact)
@@ -58,10 +60,11 @@ class Running:
         instance: str = "one",
         poison: PoisonLimit | None = None,
         settings: FingerprintSettings | None = None,
+        one_batch: bool = False,
     ) -> None:
-        self.seen = Seen()
         self.error: BaseException | None = None
         self.stop = threading.Event()
+        self.seen = Seen(on_batch=self.stop) if one_batch else Seen()
         group = f"{topics.prefix}group"
         self.transactional_id = f"{group}.fingerprint.{instance}"
         self.step = FingerprintStep(
@@ -188,10 +191,11 @@ def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers
 def test_a_stop_commits_what_is_begun_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """Stopped in the middle and started again, nothing is missing and nothing is there twice."""
     publish(broker.connection, topics, list(map(page, range(1500))))
-    first = Running(broker.connection, topics, workers)
-    eventually(lambda: first.records > 0, first)
+    few = FingerprintSettings(batch_records=100, in_hand=InHandLimits(records=400))
+    first = Running(broker.connection, topics, workers, settings=few, one_batch=True)
+    eventually(first.stop.is_set, first)
     first.end()
-    assert first.records < 1500
+    assert 0 < first.records < 1500
     second = Running(broker.connection, topics, workers)
     eventually(lambda: first.records + second.records >= 1500, second)
     second.end()

@@ -1,5 +1,6 @@
 """The whole service against a broker that asks for TLS and a password, and through a rolling restart of three."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dedup_service.runtime.kafka.client.clients import Message, append
-from dedup_service.runtime.kafka.client.errors import BrokerError
+from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableError
 from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.service import Service
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.integration.kafka.test_service import Progress, running, settings
@@ -45,6 +47,26 @@ def test_a_service_works_over_tls_with_a_password(own_cluster: Callable[..., Clu
     with pytest.raises(BrokerError) as refusal:
         append(refused, topics.pages, pages(topics, 1))
     assert "another" not in str(refusal.value)
+
+
+def test_a_service_begins_once_its_broker_is_back(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """Started while the broker is away, it waits for it."""
+    cluster = own_cluster()
+    connection, topics = Connection(cluster.bootstrap), Topics()
+    create(connection, topics, Layout(partitions=2))
+    append(connection, topics.pages, pages(topics, 20))
+    cluster.stop(0)
+    progress = Progress()
+    with running(settings(Reached(connection), topics, tmp_path / "state"), progress):  # type: ignore[arg-type]
+        cluster.start(0)
+        progress.wait_for(lambda: progress.decided == 20)
+
+
+def test_a_service_whose_brokers_stay_away_says_so(tmp_path: Path) -> None:
+    """After the time it was given for its start."""
+    nobody = Reached(Connection("127.0.0.1:1"))
+    with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
+        Service(settings(nobody, Topics(), tmp_path / "state", start_s=0.5)).run(threading.Event())  # type: ignore[arg-type]
 
 
 def test_a_rolling_restart_of_three_brokers_loses_nothing(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:

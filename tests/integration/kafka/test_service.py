@@ -39,6 +39,7 @@ class Progress:
     def __init__(self) -> None:
         self.decided = 0
         self.problems: list[Problem] = []
+        self.failure: BaseException | None = None
         self._changed = threading.Condition()
 
     def batch(self, fact: BatchFact) -> None:
@@ -52,10 +53,19 @@ class Progress:
     def problem(self, fact: Problem) -> None:
         self.problems.append(fact)
 
-    def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Return once `condition` holds, asked after every batch."""
+    def failed(self, error: BaseException) -> None:
+        """Take note of what ended a service."""
         with self._changed:
-            assert self._changed.wait_for(condition, LIMIT_S), f"only {self.decided} decided; {self.problems}"
+            self.failure = self.failure or error
+            self._changed.notify_all()
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Return once `condition` holds, asked after every batch; raise what ended a service before."""
+        with self._changed:
+            ended = self._changed.wait_for(lambda: self.failure is not None or condition(), LIMIT_S)
+        if self.failure is not None:
+            raise self.failure
+        assert ended, f"only {self.decided} decided; {self.problems}"
 
 
 def settings(broker: Broker, topics: Topics, state: Path, **more: object) -> ServiceSettings:
@@ -67,13 +77,13 @@ def settings(broker: Broker, topics: Topics, state: Path, **more: object) -> Ser
 @contextmanager
 def running(chosen: ServiceSettings, progress: Progress) -> Iterator[Service]:
     """The service at work until the block ends; what ended it is raised."""
-    service, stop, failures = Service(chosen, [progress]), threading.Event(), []
+    service, stop = Service(chosen, [progress]), threading.Event()
 
     def run() -> None:
         try:
             service.run(stop)
         except BaseException as error:
-            failures.append(error)
+            progress.failed(error)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -82,8 +92,8 @@ def running(chosen: ServiceSettings, progress: Progress) -> Iterator[Service]:
     finally:
         stop.set()
         thread.join(LIMIT_S)
-    if failures:
-        raise failures[0]
+    if progress.failure is not None:
+        raise progress.failure
 
 
 def publish(broker: Broker, topics: Topics, sent: Sequence[Sent]) -> None:
