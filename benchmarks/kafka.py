@@ -8,8 +8,8 @@ That is: at least 5 times as many pages a second on Chinese text with one worker
 One broker, the service and this program share the machine. Rates: the pages are published first, then the program
 under test is started, and the rate is that of the answers from the tenth to the last hundredth, by the timestamps of
 their messages, so nobody's start counts. The ways take turns on fresh topics, `repeats` times; medians and their ratio
-are printed. Latency: pages are published at half of the highest rate of one worker; it lasts from the page's timestamp
-to the moment when a consumer with `read_committed` has the verdict in hand.
+are printed. Latency: once the service has answered a first load, pages are published at half of the highest rate of one
+worker; it lasts from the page's timestamp to the moment when a consumer with `read_committed` has the verdict in hand.
 
 Where the time goes: processor seconds of the main process (both steps and their clients), of the workers (extraction,
 segmentation, fingerprints) and of the broker for each page; and the steps' own account of a second, from /metrics.
@@ -42,6 +42,9 @@ from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 
 PATIENCE_S = 600.0
+FIRST_LOAD = 4000
+"""Pages before latency is measured: until then broker and workers compile, and meet the common words."""
+
 SEED = 2026
 
 
@@ -107,23 +110,25 @@ class Bench:
         publisher.publish(pages, rate=rate)
         publisher.close()
 
-    def latencies(self, pages: Sequence[Sent], rate: float, warm_up_s: float) -> list[float]:
-        """Return the seconds from publish to verdict of all pages after the first `warm_up_s`."""
+    def latencies(self, first_load: Sequence[Sent], pages: Sequence[Sent], rate: float) -> list[float]:
+        """Return the seconds from publish to verdict of `pages`, published at `rate` after `first_load` is answered."""
         topics, folder = self.topics()
         way = Sieve(1)
         way.start(self._bootstrap, topics, folder)
         try:
             _wait(lambda: way.ready, "the service was not ready")
-            arrivals = _Arrivals(self._bootstrap, topics, len(pages))
+            arrivals = _Arrivals(self._bootstrap, topics, len(first_load) + len(pages))
             arrivals.start()
+            self.publish(topics, first_load, None)
+            _wait(lambda: len(arrivals.at) >= len(first_load), "the first load was not answered")
+            begin_ms = time.time() * 1000
             self.publish(topics, pages, rate)
             arrivals.join(PATIENCE_S)
         finally:
             way.stop()
         published = read_all(self._bootstrap, [topics.pages])[topics.pages]
         sent_ms = {(record.partition, record.offset): record.timestamp for record in published}
-        begin = min(sent_ms.values()) + warm_up_s * 1000
-        return [at - sent_ms[place] / 1000 for place, at in arrivals.at.items() if sent_ms[place] >= begin]
+        return [at - sent_ms[place] / 1000 for place, at in arrivals.at.items() if sent_ms[place] >= begin_ms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +220,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--text", type=int, default=6000, help="text pages a repeat (default: 6000)")
     parser.add_argument("--html", type=int, default=400, help="HTML pages a repeat (default: 400)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of the latency run, after 5 (default: 20)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of the latency run (default: 20)")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     arguments = parser.parse_args()
     work = loads(arguments)
@@ -231,8 +236,8 @@ def main() -> None:
         highest = {name: statistics.median(one.pages_per_s) for name, one in text.items()}
         print(f"serve, 1 worker : plain consumer = {highest['serve, 1 worker'] / highest['plain consumer']:.1f}")
         rate = highest["serve, 1 worker"] / 2
-        pages = list(text_pages(SEED + 1, int(rate * (5 + arguments.seconds))))
-        seconds = sorted(bench.latencies(pages, rate, 5.0))
+        pages = list(text_pages(SEED + 1, FIRST_LOAD + int(rate * arguments.seconds)))
+        seconds = sorted(bench.latencies(pages[:FIRST_LOAD], pages[FIRST_LOAD:], rate))
     p50, p99 = (seconds[int(len(seconds) * share)] for share in (0.5, 0.99))
     print(f"publish → verdict at {rate:,.0f} pages/s: p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms")
     if arguments.json:

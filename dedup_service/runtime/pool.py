@@ -2,19 +2,21 @@
 
 Goal: whatever an item does to its worker, and whoever kills workers from outside, each item is answered once: with what
 the work gave, or with the reason why nobody could do it.
-How: a thread for each worker takes the next task, a few items, and waits for the answers (`pool_worker`). Where the
-worker dies, a new one starts; the item that was in hand is tried again alone, the others go back to the front of
-the queue. The item that goes on killing is found out by its strikes. Workers are replaced after a number of items,
-against growing memory; the next one gets ready while the old one works.
+How: a thread for each worker takes its share of the tasks that wait, a few items, and waits for the answers
+(`pool_worker`): the more wait, the fewer hand-overs. Where the worker dies, a new one starts; the item that was in hand
+is tried again alone, the others go back to the front of the queue. The item that goes on killing is found out by its
+strikes. Workers are replaced after a number of items, against growing memory; the next one gets ready while the old
+one works.
 Invariant: a future ends with all answers, or with the first error that the work raised, or with WorkersError; never
 with a broken pool. A death costs nothing but time: no item is blamed that was not in hand.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from multiprocessing.util import Finalize
 from typing import Generic, TypeVar
 
@@ -55,11 +57,15 @@ class _Batch(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class _Task(Generic[I, A]):
-    """Items of a batch from its `start` on, for one worker. strikes: of the only item, where it is alone."""
+    """Items of a batch from its `start` on, for one worker.
+
+    alone: not to be given out with others, since it did harm. strikes: of its only item.
+    """
 
     batch: _Batch[A]
     start: int
     items: Sequence[I]
+    alone: bool = False
     strikes: int = 0
 
     def part(self, first: int, last: int) -> "_Task[I, A]":
@@ -72,8 +78,8 @@ class _Task(Generic[I, A]):
 class Pool(Generic[I, A]):
     """So many worker `processes` that do `job`.
 
-    lost: (item, why) → the answer to an item that no worker survives. chunk: items a task. items_per_worker: items
-    after which a worker is replaced.
+    lost: (item, why) → the answer to an item that no worker survives. chunk: items that a worker gets at once, at most.
+    items_per_worker: items after which a worker is replaced.
     """
 
     def __init__(
@@ -132,13 +138,22 @@ class Pool(Generic[I, A]):
             thread.join()
         self._at_exit.cancel()
 
-    def _next(self) -> _Task[I, A] | None:
+    def _next(self) -> list[_Task[I, A]]:
+        """Wait for tasks and take a worker's share of them, an item that has killed alone; [] when none come."""
         with self._changed:
             while not self._queue:
                 if self._closing.is_set():
-                    return None
+                    return []
                 self._changed.wait()
-            return self._queue.popleft()
+            waiting = sum(len(task.items) for task in self._queue)
+            taken = [self._queue.popleft()]
+            room = min(self._chunk, -(-waiting // len(self._threads))) - len(taken[0].items)
+            while self._queue and not (taken[0].alone or self._queue[0].alone):
+                room -= len(self._queue[0].items)
+                if room < 0:
+                    break
+                taken.append(self._queue.popleft())
+            return taken
 
     def _again(self, tasks: Sequence[_Task[I, A]]) -> None:
         """Put `tasks` back to the front, in their order."""
@@ -154,29 +169,40 @@ class Pool(Generic[I, A]):
         """The life of one worker's thread."""
         line = Line(self._job, self._workers, self._items_per_worker, self._closing)
         line.prepare()
-        while (task := self._next()) is not None:
+        while tasks := self._next():
             try:
-                task.batch.put(task.start, line.run(task.items))
+                answers = iter(line.run([item for task in tasks for item in task.items]))
             except Died as death:
-                self._split(task, death)
+                self._again([part for task, at in _places(tasks, death.at) for part in self._parts(task, at, death)])
             except Exception as error:  # of get_ready, or of an item that cannot be pickled: the caller's to see
-                task.fail(error)
+                self._fail(tasks, error)
+            else:
+                for task in tasks:
+                    task.batch.put(task.start, list(islice(answers, len(task.items))))
         line.close()
 
-    def _split(self, task: _Task[I, A], death: Died) -> None:
-        """Have the item in hand tried alone, or answered for; the others come again."""
-        if death.at is None:
-            self._again([task])
+    def _parts(self, task: _Task[I, A], at: int | None, death: Died) -> Iterator[_Task[I, A]]:
+        """Yield what of `task` has to come again; the item `at`, in hand at the death, alone, or it is answered for."""
+        if at is None:
+            yield task
             return
-        before, after = task.part(0, death.at), task.part(death.at + 1, len(task.items))
-        suspect = task.items[death.at]
+        before, after = task.part(0, at), task.part(at + 1, len(task.items))
+        if before.items:
+            yield before
         strikes = task.strikes + death.strikes
         if strikes >= ENOUGH_STRIKES:
-            task.batch.put(task.start + death.at, [_answer_for(self._lost, suspect, death.why)])
-            alone = []
+            task.batch.put(task.start + at, [_answer_for(self._lost, task.items[at], death.why)])
         else:
-            alone = [_Task(task.batch, task.start + death.at, [suspect], strikes)]
-        self._again([part for part in (before, *alone, after) if part.items])
+            yield _Task(task.batch, task.start + at, [task.items[at]], alone=True, strikes=strikes)
+        if after.items:
+            yield after
+
+    def _fail(self, tasks: Sequence[_Task[I, A]], error: Exception) -> None:
+        """End the only task with `error`; of several each comes again, alone, to meet an error of its own."""
+        if len(tasks) == 1:
+            tasks[0].fail(error)
+        else:
+            self._again([replace(task, alone=True) for task in tasks])
 
     def _tick(self) -> None:
         while any(thread.is_alive() for thread in self._threads):
@@ -190,6 +216,13 @@ def _kill_all(workers: set[WorkerProcess[I, A]]) -> None:
     """At the end of a program that did not close its pool: nobody waits for workers."""
     for worker in tuple(workers):
         worker.kill()
+
+
+def _places(tasks: Sequence[_Task[I, A]], at: int | None) -> Iterator[tuple[_Task[I, A], int | None]]:
+    """Yield each of `tasks` with the index that `at`, counted over all of their items, has in it."""
+    for task in tasks:
+        yield task, at if at is not None and 0 <= at < len(task.items) else None
+        at = None if at is None else at - len(task.items)
 
 
 def _answer_for(lost: Callable[[I, str], A], item: I, why: str) -> A | Exception:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from multiprocessing import forkserver
+from pathlib import Path
 
 import pytest
 
@@ -91,6 +92,25 @@ def test_answers_come_in_the_order_of_the_items() -> None:
     futures = [pool.submit(range(start, start + 10)) for start in range(0, 100, 10)]
     assert [answer for future in futures for answer in future.result()] == [2 * item for item in range(100)]
     assert pool.submit([]).result() == []
+    pool.close()
+
+
+def test_batches_that_are_handed_over_together_end_each_for_itself(tmp_path: Path) -> None:
+    """While they wait for a busy worker: what kills it, or cannot be sent to it, harms the batch that it is in."""
+    pool = pool_of(obeyed, 1, chunk=64)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    busy = pool.submit([partial(Path.read_bytes, gate)])
+    unsent = threading.Lock()
+    batches = [[1], [2, 3], [partial(os.abort)], [4, unsent], [5], [6, partial(os._exit, 1), 7], [8]]
+    futures = [pool.submit(batch) for batch in batches]
+    gate.write_bytes(b"open")
+    assert busy.result(60) == [b"open"]
+    answers = [None if future.exception(60) else future.result() for future in futures]
+    assert [answers[at] for at in (0, 1, 3, 4, 6)] == [[1], [2, 3], None, [5], [8]]
+    assert [type(answer) for answer in answers[2] or ()] == [str]
+    assert [type(answer) for answer in answers[5] or ()] == [int, str, int]
+    assert isinstance(futures[3].exception(), TypeError)
     pool.close()
 
 
