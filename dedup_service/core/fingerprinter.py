@@ -27,6 +27,7 @@ from dedup_service.core.words import WordCounter, WordTable
 
 __all__ = ["Feature", "Fingerprinter"]
 
+_BETWEEN = "\0"  # a line of its own, which folding leaves alone
 _SECOND_LANE = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -55,8 +56,7 @@ class Fingerprinter:
 
     def prepare(self, page: Page) -> PreparedPage:
         """Return `page` with its fingerprint, the hash of its body, its metadata and, if it cannot be judged, why."""
-        title = fold(page.title)
-        folded = without_headline(fold(page.text), title)
+        title, folded = _folded(page)
         seen = letters(folded)
         return PreparedPage(
             page=page,
@@ -95,8 +95,7 @@ class Fingerprinter:
         ]
 
     def _table(self, page: Page) -> WordTable:
-        title = fold(page.title)
-        return self._counter.table(title, without_headline(fold(page.text), title))
+        return self._counter.table(*_folded(page))
 
     def _words(self, text: str, title: str, folded: str) -> int | None:
         if self.space.scheme.name == "seed-java":
@@ -115,3 +114,14 @@ class Fingerprinter:
             return "no text"
         least = self.space.least_letters
         return f"too little text: {count} letters, at least {least} to judge" if count < least else None
+
+
+def _folded(page: Page) -> tuple[str, str]:
+    """Return title and body of `page` folded, at once, since each call has its price; the body without its headline."""
+    if _BETWEEN in page.title or _BETWEEN in page.text:
+        title, body = fold(page.title), fold(page.text)
+    else:
+        title, _, body = (
+            part.strip("\n") for part in fold(f"{page.title}\n{_BETWEEN}\n{page.text}").partition(_BETWEEN)
+        )
+    return title, without_headline(body, title)

@@ -3,8 +3,11 @@
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.normalise import body_hash, fold, without_headline
 from dedup_service.core.page import Page
 from dedup_service.core.simhash import hamming
 from dedup_service.runtime import resources
@@ -45,6 +48,18 @@ def test_typography_and_script_do_not_move_a_fingerprint() -> None:
     traditional = "市交通局昨日公佈，跨江大橋主體工程提前三週完工，將於下月初通車。"
     simplified = "市交通局昨日公布，跨江大桥主体工程提前三周完工，将于下月初通车。"
     assert prepare(page(traditional)).fingerprint.body == prepare(page(simplified)).fingerprint.body
+
+
+TEXTS = st.text(alphabet=st.sampled_from("ab \n\0漢é́ﬁ가Ⅷ\r、1"), max_size=30)
+
+
+@given(title=TEXTS, text=TEXTS)
+def test_title_and_body_are_folded_apart(title: str, text: str) -> None:
+    """Whatever stands at the end of the one and the beginning of the other."""
+    folded_title, folded = fold(title), fold(text)
+    prepared = prepare(page(text, title))
+    assert prepared.body_hash == body_hash(without_headline(folded, folded_title))
+    assert set(build_fingerprinter().words(page("", title))) == set(build_fingerprinter().words(page("", folded_title)))
 
 
 def test_the_headline_moves_words_and_never_body() -> None:

@@ -122,6 +122,18 @@ def test_canonicalise_is_idempotent(scheme: str, host: str, path: str) -> None:
     assert canonicalise(canonical) == canonical
 
 
+@given(address=st.from_regex(r"s?://[a-z0-9.-]{1,12}(/[a-zA-Z0-9_.-]{0,8}){0,4}", fullmatch=True))
+def test_plain_addresses_take_no_other_way(address: str) -> None:
+    """What is passed through untouched would have come out of the normalisation the same."""
+    try:
+        expected = canonicalise(f"HTTP{address}")
+    except RecordError:
+        with pytest.raises(RecordError):
+            canonicalise(f"http{address}")
+        return
+    assert canonicalise(f"http{address}") == expected
+
+
 @given(link=st.text(max_size=60) | PATHS)
 def test_no_link_raises(link: str) -> None:
     """Whatever a page names as canonical, the page has an address on its own host."""
