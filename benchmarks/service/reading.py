@@ -16,7 +16,9 @@ __all__ = ["Tail", "end_of", "read_all", "reader"]
 FETCH_BYTES = 16 << 20
 
 
-def reader(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 60.0) -> KafkaConsumer:
+def reader(
+    bootstrap: str, topics: Iterable[str], *, isolation: str = "read_committed", timeout_s: float = 60.0
+) -> KafkaConsumer:
     """Return a consumer at the beginning of all partitions of `topics`; TimeoutError where they are not to be had."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -24,7 +26,7 @@ def reader(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 60.0) ->
         try:
             consumer = KafkaConsumer(
                 bootstrap_servers=bootstrap.split(","),
-                isolation_level="read_committed",
+                isolation_level=isolation,
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 allow_auto_create_topics=False,
@@ -49,14 +51,15 @@ def reader(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 60.0) ->
 def read_all(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 120.0) -> dict[str, list[ConsumerRecord]]:
     """Return all committed records of each of `topics`, partition by partition in order of offset.
 
-    The end is that of the moment of the call. TimeoutError where it is not reached, which names who is behind.
+    The end is that of the moment of the call, open transactions included: they have to end. TimeoutError where it is
+    not reached, which names who is behind.
     """
     topics = list(topics)
     found: dict[str, list[ConsumerRecord]] = {topic: [] for topic in topics}
     deadline = time.monotonic() + timeout_s
+    ends = _ends(bootstrap, topics, timeout_s)
     consumer = reader(bootstrap, topics, timeout_s=timeout_s)
     try:
-        ends = consumer.end_offsets(list(consumer.assignment()))
         while behind := {place: end for place, end in ends.items() if consumer.position(place) < end}:
             if time.monotonic() > deadline:
                 raise TimeoutError(f"committed records end before {behind}: is a transaction open?")
@@ -109,6 +112,15 @@ class Tail:
         self._consumer = reader(self._bootstrap, self._topics)
         for place, offset in self._next.items():
             self._consumer.seek(place, offset)
+
+
+def _ends(bootstrap: str, topics: list[str], timeout_s: float) -> dict[TopicPartition, int]:
+    """Return where each partition ends, whether what is there is committed or not."""
+    consumer = reader(bootstrap, topics, isolation="read_uncommitted", timeout_s=timeout_s)
+    try:
+        return dict(consumer.end_offsets(list(consumer.assignment())))
+    finally:
+        consumer.close(autocommit=False, timeout_ms=1000)
 
 
 def _partitions(consumer: KafkaConsumer, topic: str) -> list[TopicPartition]:

@@ -216,6 +216,8 @@ class _Round:
         self._result.counts.update(findings.counts)
         for complaint in self._result.complaints:
             self._tell(f"COMPLAINT {complaint}")
+        if self._result.complaints:
+            self._cluster.save(self._folder / "brokers")
         (self._folder / "counts.json").write_text(json.dumps(self._result.counts))
 
     def _service(self, number: int) -> Service:

@@ -133,6 +133,11 @@ class Cluster:
         """The end of a node's log."""
         return self._nodes[number].tail()
 
+    def save(self, folder: Path) -> None:
+        """Copy all data and logs of the nodes to `folder`, which is not there yet: for people to look at."""
+        if self._folder:
+            shutil.copytree(self._folder, folder)
+
     def close(self) -> None:
         """Kill every node and remove the data."""
         for node in self._nodes:
