@@ -19,7 +19,7 @@ from dedup_service.core.changelog import PageRecord, Policy, PolicyRecord, Sourc
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.hashing import mix64
 from dedup_service.core.page import Page
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import Action, Distance, VerdictKind
 
 __all__ = [

@@ -20,7 +20,8 @@ from benchmarks.scoring import Score, read_lines, score
 from dedup_service.core.decision import Decider
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.page import Page
-from dedup_service.core.rule import MatchRule, Near, rule_for
+from dedup_service.core.profiles import rule_for
+from dedup_service.core.rule import MatchRule, Near
 from dedup_service.core.url import canonicalise
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.core.weighting.schemes import SCHEMES

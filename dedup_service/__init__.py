@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dedup_service.core.extraction import extract, to_page
     from dedup_service.core.page import Page
-    from dedup_service.core.rule import MatchRule, rule_for
+    from dedup_service.core.profiles import rule_for
+    from dedup_service.core.rule import MatchRule
     from dedup_service.core.verdict import Action, Distance, Verdict, VerdictKind
     from dedup_service.runtime.embedded import NearDuplicateFilter
     from dedup_service.runtime.resources import SpaceOptions
@@ -37,7 +38,8 @@ __all__ = [
 _HOMES = {
     "dedup_service.core.extraction": ("extract", "to_page"),
     "dedup_service.core.page": ("Page",),
-    "dedup_service.core.rule": ("MatchRule", "rule_for"),
+    "dedup_service.core.profiles": ("rule_for",),
+    "dedup_service.core.rule": ("MatchRule",),
     "dedup_service.core.verdict": ("Action", "Distance", "Verdict", "VerdictKind"),
     "dedup_service.runtime.embedded": ("NearDuplicateFilter",),
     "dedup_service.runtime.resources": ("SpaceOptions",),

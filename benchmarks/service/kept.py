@@ -1,10 +1,12 @@
 """Kept pages as the oracle holds them: plain rows in arrays, and a search that looks at every one."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.rule import MatchRule
 
@@ -12,6 +14,7 @@ __all__ = ["Kept", "KeptPages", "bit_counts"]
 
 CHANNELS = ("words", "body")
 FAR = 255
+EARLIEST = 64
 _BITS_OF_16 = np.array([value.bit_count() for value in range(1 << 16)], dtype=np.uint8)
 
 
@@ -42,6 +45,7 @@ class KeptPages:
         self._rows: list[Kept | None] = []
         self._values = {channel: np.zeros(1024, np.uint64) for channel in CHANNELS}
         self._has = {channel: np.zeros(1024, np.bool_) for channel in CHANNELS}
+        self._sharing: defaultdict[int, list[int]] = defaultdict(list)
 
     def at(self, url: str | None) -> Kept | None:
         """Return the kept page of a canonical URL."""
@@ -53,6 +57,8 @@ class KeptPages:
         kept, row = Kept(sequence, prepared), len(self._rows)
         self._by_url[kept.url] = (row, kept)
         self._rows.append(kept)
+        for key in set(Evidence(prepared.evidence).keys):
+            self._sharing[key].append(row)
         for channel in CHANNELS:
             if row == len(self._values[channel]):
                 self._values[channel] = np.concatenate([self._values[channel], np.zeros(row, np.uint64)])
@@ -68,7 +74,10 @@ class KeptPages:
             self._rows[row] = None
 
     def near(self, rule: MatchRule, prepared: PreparedPage) -> list[Kept]:
-        """Return the pages that can be judged and whose distances any condition of the rule allows."""
+        """Return the candidates: pages whose distances a condition of the rule allows, and those that share a key.
+
+        A page that cannot be judged has no distances. Of a key the earliest 64 pages that are left count.
+        """
         distances = {channel: self._distances(channel, prepared) for channel in CHANNELS}
         near = np.zeros(len(self._rows), np.bool_)
         for condition in rule.conditions:
@@ -80,8 +89,13 @@ class KeptPages:
             near |= fits
         if rule.combined is not None:
             near |= distances["words"] <= rule.combined.radius
-        found = (self._rows[row] for row in np.flatnonzero(near).tolist())
-        return [kept for kept in found if kept is not None and kept.prepared.reason is None]
+        found = [self._rows[row] for row in np.flatnonzero(near).tolist()] if prepared.reason is None else []
+        by_distance = [kept for kept in found if kept is not None and kept.prepared.reason is None]
+        by_key: list[Kept] = []
+        for key in Evidence(prepared.evidence).keys if rule.keys else ():
+            sharing = (self._rows[row] for row in self._sharing[key])
+            by_key += [kept for kept in sharing if kept is not None][:EARLIEST]
+        return list({kept.sequence: kept for kept in (*by_distance, *by_key)}.values())
 
     def _distances(self, channel: str, prepared: PreparedPage) -> npt.NDArray[np.int64]:
         """Differing bits to each row: int64[rows]; FAR where either side has no fingerprint."""

@@ -1,8 +1,8 @@
 """Brute force over the log: the verdict on every input record, byte for byte.
 
 Reads the log from its beginning and compares each page with every kept one by counting bits (benchmarks.service.kept).
-Shares nothing with the code under test but its values (records, rules) and the likeness of metadata; a verdict is
-written with the standard library's JSON.
+Shares nothing with the code under test but its values (records, rules) and how alike the evidence of two pages is; a
+verdict is written with the standard library's JSON.
 """
 
 import json
@@ -22,6 +22,8 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
+from dedup_service.core.evidence.likeness import Likeness
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.metadata import jaccard
 from dedup_service.core.rule import MatchRule
@@ -101,7 +103,7 @@ class Oracle:
         if known is not None:
             return self._visited_again(sequence, prepared, known)
         found = self._judged(prepared)
-        if found is None and prepared.reason is None:
+        if found is None:
             found = self._most_alike(policy.rule, prepared)
         if found is not None:
             return "duplicate", found, None
@@ -170,13 +172,18 @@ def _score(bits: Bits) -> float | None:
 
 def _accepted(rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: PreparedPage) -> tuple[float, str] | None:
     """Score and reason where the rule accepts the pair."""
+    ours, theirs = Evidence(kept.evidence), Evidence(prepared.evidence)
+    if rule.verified:
+        likeness = Likeness(ours, theirs)
+        rows = (row.name for row in rule.verified if row.holds(likeness))
+        return next(((round(likeness.jaccard, 4), name) for name in rows), None)
     for condition in rule.conditions:
         bounds = {"words": condition.words, "body": condition.body}
         if all(bound is None or _at_most(bits[channel], bound) for channel, bound in bounds.items()):
             return _score(bits) or 0.0, str(condition)
     words = bits["words"]
     if rule.combined is not None and words is not None and words <= rule.combined.radius:
-        similarity = rule.combined.similarity(words, jaccard(kept.metadata, prepared.metadata))
+        similarity = rule.combined.similarity(words, jaccard(ours.metadata, theirs.metadata))
         if similarity >= rule.combined.threshold:
             return round(float(similarity), 4), "combined similarity ≥ .25"
     return None

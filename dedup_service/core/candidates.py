@@ -16,14 +16,15 @@ import numpy.typing as npt
 
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows
-from dedup_service.core.fingerprint import CHANNELS, Fingerprint
-from dedup_service.core.index import BlockIndex, pairs_within
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.fingerprint import CHANNELS, PreparedPage
+from dedup_service.core.index import BlockIndex, KeyIndex, pairs_within
 from dedup_service.core.rule import MatchRule
 
 __all__ = ["Announced", "Candidates", "LocalCandidates"]
 
-Announced = Sequence[tuple[int, Fingerprint]]
-"""Pages to come: sequence, ascending, and fingerprint."""
+Announced = Sequence[tuple[int, PreparedPage]]
+"""Pages to come, by sequence, ascending."""
 
 
 class Candidates(Protocol):
@@ -33,8 +34,8 @@ class Candidates(Protocol):
         """Inside, the announced pages are asked for in their order, and no others."""
         ...
 
-    def near(self, sequence: int, fingerprint: Fingerprint) -> list[int]:
-        """Return the sequences of all entries within the rule's radius of the page at `sequence`, ascending."""
+    def near(self, sequence: int, prepared: PreparedPage) -> list[int]:
+        """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
         ...
 
     def add(self, entry: Entry) -> None:
@@ -47,7 +48,11 @@ class Candidates(Protocol):
 
 
 class LocalCandidates:
-    """Block indexes in this process, one for each channel that `rule` probes. shards: parts of each."""
+    """Block indexes in this process, one for each channel that `rule` probes, and one of keys where it has them.
+
+    shards: parts of each block index. Keys are looked up one page at a time, also of pages announced together: what
+    of a crowded key is looked at depends on who left in between.
+    """
 
     def __init__(self, rule: MatchRule, restored: EntryRows, *, shards: int = 1) -> None:
         self._indexes: dict[str, BlockIndex] = {}
@@ -56,6 +61,10 @@ class LocalCandidates:
             if radius is not None:
                 self._indexes[channel] = BlockIndex(radius, shards=shards)
                 self._indexes[channel].insert_many(*restored.indexed(channel))
+        self._keys: KeyIndex | None = None
+        if rule.keys:
+            self._keys = KeyIndex()
+            self._keys.insert_many(*restored.keyed())
         self._batch: _Batch | None = None
 
     @contextmanager
@@ -71,19 +80,24 @@ class LocalCandidates:
                 sequences, values = zip(*added, strict=True) if added else ((), ())
                 index.insert_many(np.array(sequences, np.int64), np.array(values, np.uint64))
 
-    def near(self, sequence: int, fingerprint: Fingerprint) -> list[int]:
-        """Return the sequences of all entries within the rule's radius of the page at `sequence`, ascending."""
-        if self._batch is not None:
-            return self._batch.near(sequence)
+    def near(self, sequence: int, prepared: PreparedPage) -> list[int]:
+        """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
         near: set[int] = set()
-        for channel, index in self._indexes.items():
-            value = getattr(fingerprint, channel)
-            if value is not None:
-                near.update(index.probe(value).sequences.tolist())
+        if self._keys is not None:
+            near.update(self._keys.probe(Evidence(prepared.evidence).keys).tolist())
+        if self._batch is not None:
+            near.update(self._batch.near(sequence))
+        elif prepared.reason is None:
+            for channel, index in self._indexes.items():
+                value = getattr(prepared.fingerprint, channel)
+                if value is not None:
+                    near.update(index.probe(value).sequences.tolist())
         return sorted(near)
 
     def add(self, entry: Entry) -> None:
-        """Insert what `entry` has into the indexes; one too short to be judged has nothing there."""
+        """Insert what `entry` has into the indexes; of one too short to be judged by distance only its keys."""
+        if self._keys is not None:
+            self._keys.insert(entry.sequence, Evidence(entry.evidence).keys)
         if self._batch is not None and entry.indexed:
             self._batch.fresh[entry.sequence] = entry
             return
@@ -92,6 +106,8 @@ class LocalCandidates:
 
     def remove(self, entry: Entry) -> None:
         """Take `entry` out of the indexes."""
+        if self._keys is not None:
+            self._keys.remove(entry.sequence, Evidence(entry.evidence).keys)
         if self._batch is not None:
             self._batch.gone.add(entry.sequence)
             if self._batch.fresh.pop(entry.sequence, None) is not None:
@@ -118,7 +134,11 @@ class _Batch:
         self._before: dict[int, set[int]] = {}
         self._among: dict[int, set[int]] = {}
         for channel, index in indexes.items():
-            pages = [(at, value) for at, one in announced if (value := getattr(one, channel)) is not None]
+            pages = [
+                (at, value)
+                for at, page in announced
+                if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
+            ]
             if pages:
                 sequences = np.array([at for at, _ in pages], np.int64)
                 values = np.array([value for _, value in pages], np.uint64)

@@ -17,6 +17,7 @@ from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.entry_table import EntryTable
 from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.judgements import Judgements
 from dedup_service.core.matching import Match, match, score_of
@@ -100,10 +101,9 @@ class Decider:
         visit = self._visits.get(url)
         if visit is not None:
             return self._again(sequence, prepared, visit)
-        found = self._judged_match(prepared, url)
+        found = self._judged_match(prepared, url) or self._best_match(sequence, prepared, url)
         if found is None and prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
-        found = found or self._best_match(sequence, prepared, url)
         if found is not None:
             return self._duplicate(sequence, prepared, found)
         verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE)
@@ -114,7 +114,7 @@ class Decider:
 
         pages: some hundreds; comparing all pairs among them costs their square.
         """
-        return self._candidates.together([(sequence, page.fingerprint) for sequence, page in pages])
+        return self._candidates.together(pages)
 
     def held(self) -> HeldEntries:
         """Return the live entries in pieces, within milliseconds however many they are."""
@@ -185,9 +185,10 @@ class Decider:
     def _best_match(self, sequence: int, prepared: PreparedPage, url: int) -> Match | None:
         """Return the most alike of the kept pages that the rule accepts, the earliest of several; None without any."""
         best: Match | None = None
-        for near in self._candidates.near(sequence, prepared.fingerprint):
+        evidence = Evidence(prepared.evidence)
+        for near in self._candidates.near(sequence, prepared):
             entry = self._table[near]
-            found = match(self.rule, entry, prepared)
+            found = match(self.rule, entry, prepared, evidence)
             if found is None or self._judgements.apart(url, entry.url_hash):
                 continue
             if best is None or found.score > best.score:

@@ -24,7 +24,7 @@ class Entry:
     body_hash: int | None
     url_hash: int
     indexed: bool = True
-    metadata: bytes = b""
+    evidence: bytes = b""
 
     @classmethod
     def of(cls, sequence: int, prepared: PreparedPage, url_hash: int) -> Self:
@@ -36,7 +36,7 @@ class Entry:
             prepared.body_hash,
             url_hash,
             indexed=prepared.reason is None,
-            metadata=prepared.metadata,
+            evidence=prepared.evidence,
         )
 
     def channel(self, name: str) -> int | None:

@@ -30,7 +30,7 @@ class HeldEntries:
         if not self.chunks:
             return EntryRows.none()
         parts = [chunk.live() for chunk in self.chunks]
-        return EntryRows(np.concatenate([part.rows for part in parts]), b"".join(part.metadata for part in parts))
+        return EntryRows(np.concatenate([part.rows for part in parts]), b"".join(part.evidence for part in parts))
 
 
 class EntryArrays:

@@ -23,15 +23,15 @@ _SMALLEST = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldChunk:
-    """What a chunk held at one moment. rows: ROW[n]; metadata: uint8[m]; alive: bool[n], None for all."""
+    """What a chunk held at one moment. rows: ROW[n]; evidence: uint8[m]; alive: bool[n], None for all."""
 
     rows: npt.NDArray[Any]
-    metadata: npt.NDArray[np.uint8]
+    evidence: npt.NDArray[np.uint8]
     alive: npt.NDArray[np.bool_] | None
 
     def live(self) -> EntryRows:
         """Return the entries that were alive."""
-        rows = EntryRows(self.rows, self.metadata.tobytes())
+        rows = EntryRows(self.rows, self.evidence.tobytes())
         return rows if self.alive is None else rows.where(self.alive)
 
 
@@ -42,9 +42,9 @@ class EntryChunk:
     _sequences: npt.NDArray[np.int64]
     _starts: npt.NDArray[np.int64]
     _alive: npt.NDArray[np.bool_]
-    _metadata: npt.NDArray[np.uint8]
+    _evidence: npt.NDArray[np.uint8]
     _size: int
-    _metadata_size: int
+    _evidence_size: int
     _gone: int
 
     def __init__(self, rows: EntryRows) -> None:
@@ -65,18 +65,18 @@ class EntryChunk:
         place = self._place(sequence)
         if place is None:
             return None
-        return entry_of(self._rows[place].item(), self._metadata, int(self._starts[place]))
+        return entry_of(self._rows[place].item(), self._evidence, int(self._starts[place]))
 
     def append(self, rows: EntryRows) -> None:
         """Append entries that come after all others."""
         start = self._size
         self._rows = _extended(self._rows, start, rows.rows)
         self._sequences = _extended(self._sequences, start, rows.rows["sequence"])
-        self._starts = _extended(self._starts, start, rows.metadata_starts + self._metadata_size)
+        self._starts = _extended(self._starts, start, rows.evidence_starts + self._evidence_size)
         self._alive = _extended(self._alive, start, np.ones(len(rows), np.bool_))
-        self._metadata = _extended(self._metadata, self._metadata_size, np.frombuffer(rows.metadata, np.uint8))
+        self._evidence = _extended(self._evidence, self._evidence_size, np.frombuffer(rows.evidence, np.uint8))
         self._size += len(rows)
-        self._metadata_size += len(rows.metadata)
+        self._evidence_size += len(rows.evidence)
 
     def remove(self, sequence: int) -> bool:
         """Take the live entry at `sequence` out; return False where there is none."""
@@ -92,7 +92,7 @@ class EntryChunk:
     def held(self) -> HeldChunk:
         """Return what it holds now; later changes do not show in that."""
         alive = self._alive[: self._size].copy() if self._gone else None
-        return HeldChunk(self._rows[: self._size], self._metadata[: self._metadata_size], alive)
+        return HeldChunk(self._rows[: self._size], self._evidence[: self._evidence_size], alive)
 
     def _place(self, sequence: int) -> int | None:
         # A column of its own, whole and aligned: searched in a packed row, numpy copies all of it for every call.
@@ -104,11 +104,11 @@ class EntryChunk:
     def _take(self, rows: EntryRows) -> None:
         self._rows = rows.rows
         self._sequences = rows.rows["sequence"].astype(np.int64)
-        self._starts = rows.metadata_starts
+        self._starts = rows.evidence_starts
         self._alive = np.ones(len(rows), np.bool_)
-        self._metadata = np.frombuffer(rows.metadata, np.uint8)
+        self._evidence = np.frombuffer(rows.evidence, np.uint8)
         self._size = len(rows)
-        self._metadata_size = len(rows.metadata)
+        self._evidence_size = len(rows.evidence)
         self._gone = 0
 
 

@@ -25,12 +25,12 @@ class PreparedPage:
     """A page with its fingerprint.
 
     body_hash: unsigned 64-bit hash of the normalised body; equal bodies have equal hashes; None where there is no text.
-    metadata: packed keywords, tags and references (see `core.metadata`); empty where the page states none.
+    evidence: what candidates are verified with (`core.evidence`); b"" where the page has neither text nor metadata.
     reason: why the page cannot be judged, which makes its verdict `undecided`; None where it can.
     """
 
     page: Page
     fingerprint: Fingerprint
     body_hash: int | None
-    metadata: bytes = b""
+    evidence: bytes = b""
     reason: str | None = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.hashing import mix64, word_hasher
 from dedup_service.core.idf import IdfTable
@@ -55,14 +56,14 @@ class Fingerprinter:
         self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
-        """Return `page` with its fingerprint, the hash of its body, its metadata and, if it cannot be judged, why."""
+        """Return `page` with its fingerprint, the hash of its body, its evidence and, if it cannot be judged, why."""
         title, folded = _folded(page)
         seen = letters(folded)
         return PreparedPage(
             page=page,
             fingerprint=Fingerprint(words=self._words(page.text, title, folded), body=self._body(seen)),
             body_hash=body_hash(folded),
-            metadata=pack((*page.keywords, *page.tags, *page.references)),
+            evidence=pack_evidence(title, folded, seen, pack((*page.keywords, *page.tags, *page.references))),
             reason=page.problem or self._too_short(len(seen)),
         )
 

@@ -1,13 +1,14 @@
 """From a candidate to a match: what the rule says of a kept page and a new one.
 
-The index has found the candidate; here its distances are taken and the rule is asked. A sketch that
-verifies candidates will stand between the two.
+The index has found the candidate; here its distances are taken, its evidence is compared and the rule is asked.
 """
 
 import math
 from dataclasses import dataclass
 
 from dedup_service.core.entries import Entry
+from dedup_service.core.evidence.likeness import Likeness
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.metadata import jaccard
 from dedup_service.core.rule import Combined, MatchRule
@@ -26,13 +27,15 @@ class Match:
     reason: str
 
 
-def match(rule: MatchRule, entry: Entry, prepared: PreparedPage) -> Match | None:
-    """Return the match of `prepared` with the candidate `entry`, or None where the rule does not hold."""
+def match(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | None:
+    """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none."""
+    if rule.verified:
+        return _verified(rule, entry, prepared, evidence)
     distance = entry.distance_to(prepared.fingerprint)
     for near in rule.conditions:
         if _within(distance.words, near.words) and _within(distance.body, near.body):
             return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
-    return None if rule.combined is None else _combined(rule.combined, entry, prepared, distance)
+    return None if rule.combined is None else _combined(rule.combined, entry, evidence, distance)
 
 
 def score_of(distance: Distance) -> float | None:
@@ -46,10 +49,21 @@ def score_of(distance: Distance) -> float | None:
     return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
 
 
-def _combined(rule: Combined, entry: Entry, prepared: PreparedPage, distance: Distance) -> Match | None:
+def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | None:
+    likeness = Likeness(Evidence(entry.evidence), evidence)
+    if likeness.jaccard < rule.least_jaccard:
+        return None
+    for row in rule.verified:
+        if row.holds(likeness):
+            distance = entry.distance_to(prepared.fingerprint)
+            return Match(entry.sequence, distance, round(likeness.jaccard, 4), row.name)
+    return None
+
+
+def _combined(rule: Combined, entry: Entry, evidence: Evidence, distance: Distance) -> Match | None:
     if distance.words is None or distance.words > rule.radius:
         return None
-    similarity = rule.similarity(distance.words, jaccard(entry.metadata, prepared.metadata))
+    similarity = rule.similarity(distance.words, jaccard(Evidence(entry.evidence).metadata, evidence.metadata))
     if similarity < rule.threshold:
         return None
     return Match(entry.sequence, distance, round(float(similarity), 4), "combined similarity ≥ .25")

@@ -1,8 +1,11 @@
 """When is a candidate a match? The one place that says so.
 
-A rule is a list of conditions, any of which suffices. A condition bounds the distance in one channel
-or in both; the channel with the smaller bound finds the candidate, so that bound is at most 7, and
-the other bound, which is only checked, may be wider. The default was chosen on data (docs/quality.md).
+Candidates are found by distance, and by shared keys where the rule uses them. A condition bounds the distance in one
+channel or in both; the channel with the smaller bound finds the candidate, so that bound is at most 7, and the other
+bound, which is only checked, may be wider. Any condition suffices.
+
+A candidate is a match where any row of the table `verified` holds, which looks at the evidence. A rule without a table
+is SimHash alone: every candidate is a match. Both were chosen on data (docs/quality.md).
 
 Wang & Wang's combined similarity is an option in the same place: μ/(H + 1) + (1 − μ)·J, similar from
 .25 (source: Wang & Wang 2019; the paper prints "smaller than", which its own figures contradict).
@@ -13,9 +16,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Self
 
+from dedup_service.core.alike import Alike
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["MAX_RADIUS", "Combined", "MatchRule", "Near", "rule_for"]
+__all__ = ["MAX_RADIUS", "Combined", "MatchRule", "Near"]
 
 MAX_RADIUS = 7
 BITS = 64
@@ -83,14 +87,29 @@ class Combined:
 
 @dataclass(frozen=True, slots=True)
 class MatchRule:
-    """A candidate is a match where any condition holds, or, where `combined` is set, its similarity suffices."""
+    """Which pages are candidates, and which candidates are matches.
+
+    conditions, combined: of distance, see the module. keys: pages that share a key are candidates, too.
+    verified: the table; where it is empty, `conditions` and `combined` decide.
+    """
 
     conditions: tuple[Near, ...] = ()
     combined: Combined | None = None
+    keys: bool = False
+    verified: tuple[Alike, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.conditions and self.combined is None:
-            raise ConfigurationError("a rule without a condition matches nothing: give it one")
+        if not self.conditions and self.combined is None and not self.keys:
+            raise ConfigurationError("a rule that finds no candidates matches nothing: give it a condition, or keys")
+        if self.keys and not self.verified:
+            raise ConfigurationError("pages that share a key need not be alike: give the rule a table to verify them")
+        if self.verified and self.combined is not None:
+            raise ConfigurationError("μ states a rule of its own: a table cannot stand beside it")
+
+    @property
+    def least_jaccard(self) -> float:
+        """The Jaccard similarity below which no row of the table holds."""
+        return min((row.jaccard for row in self.verified), default=0.0)
 
     def radius(self, channel: str) -> int | None:
         """How far the index of `channel` must reach, or None where it is not needed."""
@@ -100,7 +119,7 @@ class MatchRule:
         return max(bounds, default=None)
 
     def with_k(self, k: int) -> Self:
-        """The same rule with every radius replaced by `k` (0 to 7)."""
+        """The same rule with every radius replaced by `k` (0 to 7); keys and table stay."""
 
         def bound(old: int | None) -> int | None:
             return None if old is None else k
@@ -113,33 +132,27 @@ class MatchRule:
         return {
             "conditions": [{"words": near.words, "body": near.body} for near in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
+            "keys": self.keys,
+            "verified": [row.to_dict() for row in self.verified],
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The rule that `to_dict` wrote; ConfigurationError where a bound is not one."""
-        mu = values["combined_mu_thousandths"]
-        conditions = tuple(Near(words=near["words"], body=near["body"]) for near in values["conditions"])
-        return cls(conditions=conditions, combined=None if mu is None else Combined(mu))
+        mu = values.get("combined_mu_thousandths")
+        conditions = tuple(Near(near.get("words"), near.get("body")) for near in values.get("conditions", ()))
+        return cls(
+            conditions=conditions,
+            combined=None if mu is None else Combined(mu),
+            keys=values.get("keys", False),
+            verified=tuple(map(Alike.from_dict, values.get("verified", ()))),
+        )
 
     def __str__(self) -> str:
         parts = [str(near) for near in self.conditions]
         if self.combined is not None:
             parts.append(f"μ/(H+1) + (1−μ)·J ≥ .25 with μ = {self.combined.mu_thousandths / 1000:g}")
-        return " or ".join(parts)
-
-
-RULES = {
-    "words": MatchRule((Near(words=3),)),
-    "body": MatchRule((Near(body=7),)),
-    "both": MatchRule((Near(body=7), Near(words=6, body=16))),
-}
-
-
-def rule_for(channels: str = "both", *, k: int | None = None, mu: float | None = None) -> MatchRule:
-    """The default rule for `channels` (words, body or both), with radius `k` or Wang & Wang's `mu` in its place."""
-    if channels not in RULES:
-        raise ConfigurationError(f"channels is one of {', '.join(RULES)}, got {channels!r}")
-    if mu is not None:
-        return MatchRule(combined=Combined(round(mu * 1000)))
-    return RULES[channels] if k is None else RULES[channels].with_k(k)
+        if self.keys:
+            parts.append("a shared key")
+        table = f"; verified: {', '.join(map(str, self.verified))}" if self.verified else ""
+        return " or ".join(parts) + table

@@ -15,11 +15,11 @@ __all__ = ["LogReader"]
 
 _ENTRIES = """
     SELECT sequence, ifnull(words, 0), ifnull(body, 0), ifnull(body_hash, 0), url_hash,
-           ifnull(length(metadata), 0), entry
+           ifnull(length(evidence), 0), entry
     FROM log WHERE sequence > ? AND entry IS NOT NULL ORDER BY sequence"""
 _METADATA = """
-    SELECT metadata FROM log
-    WHERE sequence > ? AND entry IS NOT NULL AND metadata IS NOT NULL ORDER BY sequence"""
+    SELECT evidence FROM log
+    WHERE sequence > ? AND entry IS NOT NULL AND evidence IS NOT NULL ORDER BY sequence"""
 _REMOVED = "SELECT removes FROM log WHERE sequence > ? AND removes IS NOT NULL"
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
 _RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"

@@ -16,7 +16,7 @@ __all__ = ["INSERT_PAGE", "VERDICTS", "VERDICT_COLUMNS", "DecidedPage", "name_of
 
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, title, verdict, repeats, "
-    "distance_words, distance_body, score, reason, words, body, body_hash, url_hash, entry, metadata, removes"
+    "distance_words, distance_body, score, reason, words, body, body_hash, url_hash, entry, evidence, removes"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
@@ -61,7 +61,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(decided.prepared.body_hash),
         None if entry is None else signed(entry.url_hash),
         None if entry is None else flags_of(entry),
-        decided.prepared.metadata or None,
+        decided.prepared.evidence or None,
         decided.decision.replaces,
     )
 

@@ -17,6 +17,8 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.idf import IdfTable
 from dedup_service.core.lexicon import Lexicon
+from dedup_service.core.profiles import PROFILES, profile_in
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.segmentation import (
     ScriptSegmenter,
     Segmenter,
@@ -88,6 +90,15 @@ def default_lexicon() -> Lexicon:
     folder = files("dedup_service.runtime").joinpath("data")
     texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("stop_words.txt", "markers.txt")]
     return Lexicon.of(*(_entries(text.splitlines()) for text in texts))
+
+
+def profile_named(name: str) -> MatchRule:
+    """Return the profile of that name, or the one in the file of that name; ConfigurationError where it is neither."""
+    if name in PROFILES:
+        return PROFILES[name]
+    if not Path(name).exists():
+        raise ConfigurationError(f"there is no profile {name!r}: it is one of {', '.join(PROFILES)}, or a file")
+    return profile_in(_text(Path(name), "profile"))
 
 
 @cache

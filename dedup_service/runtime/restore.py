@@ -87,7 +87,7 @@ class Snapshots:
             sequence=journal.sequence,
             tail=journal.log.tail(journal.sequence),
             entries=len(rows),
-            metadata_bytes=len(rows.metadata),
+            evidence_bytes=len(rows.evidence),
         )
 
     def _usable(self) -> Snapshot | None:

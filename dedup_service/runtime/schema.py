@@ -37,7 +37,7 @@ CREATE TABLE log (
     id TEXT, url TEXT, canonical_url TEXT, title TEXT,
     verdict TEXT, repeats INTEGER,
     distance_words INTEGER, distance_body INTEGER, score REAL, reason TEXT,
-    words INTEGER, body INTEGER, body_hash INTEGER, url_hash INTEGER, entry INTEGER, metadata BLOB,
+    words INTEGER, body INTEGER, body_hash INTEGER, url_hash INTEGER, entry INTEGER, evidence BLOB,
     removes INTEGER, detail TEXT
 );
 CREATE UNIQUE INDEX log_record ON log (record) WHERE record IS NOT NULL;

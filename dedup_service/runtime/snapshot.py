@@ -1,6 +1,6 @@
 """The live entries at one sequence, in one file that is either whole or not there.
 
-Layout: 8 bytes of magic, uint32 size of the header, the header as JSON, rows, metadata, extra, then xxh3_128 of
+Layout: 8 bytes of magic, uint32 size of the header, the header as JSON, rows, evidence, extra, then xxh3_128 of
 all before it. Written to a temporary file, fsynced, renamed over the old one, and the folder fsynced: a crash
 leaves the old snapshot or the new one. `tail` digests the log's record at `sequence`: a snapshot of this log
 as it went on elsewhere (a copy brought back) does not fit any more. `extra` is what else its writer has to
@@ -53,7 +53,7 @@ class SnapshotLabel:
     sequence: int
     tail: str
     entries: int
-    metadata_bytes: int
+    evidence_bytes: int
     extra_bytes: int = 0
 
 
@@ -75,7 +75,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         len(header).to_bytes(4, "little"),
         header,
         np.ascontiguousarray(snapshot.rows.rows).view(np.uint8).data,
-        snapshot.rows.metadata,
+        snapshot.rows.evidence,
         snapshot.extra,
     )
     digest = xxhash.xxh3_128()
@@ -104,11 +104,11 @@ def read_snapshot(path: Path) -> Snapshot:
     if xxhash.xxh3_128_digest(body.data) != digest.tobytes():
         raise UnreadableSnapshotError("its checksum does not match its content")
     label, start = _label(body[: _LARGEST_HEADER_BYTES + 12].tobytes())
-    metadata = start + label.entries * ROW.itemsize
-    extra = metadata + label.metadata_bytes
+    evidence = start + label.entries * ROW.itemsize
+    extra = evidence + label.evidence_bytes
     if len(body) != extra + label.extra_bytes:
         raise UnreadableSnapshotError(f"it holds {len(body) - start} bytes of entries, its header says otherwise")
-    rows = EntryRows(body[start:metadata].view(ROW), body[metadata:extra].tobytes())
+    rows = EntryRows(body[start:evidence].view(ROW), body[evidence:extra].tobytes())
     return Snapshot(label, rows, body[extra:].tobytes())
 
 

@@ -14,7 +14,8 @@ from typing import Any
 from dedup_service.core.decision import Decider
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.rule import MatchRule, rule_for
+from dedup_service.core.profiles import rule_for
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.folder import FolderKind
 from dedup_service.runtime.journal import Journal

@@ -1,5 +1,7 @@
 """The oracle, which compares with everything, and the replica, which does not, say the same of any log."""
 
+import numpy as np
+import numpy.typing as npt
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,16 +17,20 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
+from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.metadata import pack
+from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import Replica
-from dedup_service.core.rule import Combined, MatchRule, Near, rule_for
+from dedup_service.core.rule import Combined, MatchRule, Near
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.wire.verdict import verdict_value
 
 SPACE = "space"
 RULES = (
+    rule_for(),
     rule_for("both"),
     MatchRule((Near(body=3), Near(words=2, body=9))),
     MatchRule((Near(words=4),)),
@@ -33,6 +39,19 @@ RULES = (
 
 urls = st.integers(0, 7).map("https://site.example/第{}".format)
 fingerprints = st.one_of(st.none(), st.integers(0, 10).map(lambda bits: (1 << bits) - 1), st.integers(0, 2**64 - 1))
+SENTENCES = [
+    f"the {number} harbours of the region reported {number * 37} ships in the year {1990 + number}. "
+    for number in range(9)
+]
+
+
+def folded(sentences: list[str]) -> tuple[str, str, npt.NDArray[np.uint32]]:
+    """Title, folded text and letters of some sentences."""
+    text = "".join(sentences)
+    return "ships in the region", text, letters(text)
+
+
+texts = st.lists(st.sampled_from(SENTENCES), max_size=6).map(folded)
 sources = st.builds(Source, st.just("pages"), st.integers(0, 1), st.integers(0, 12))
 
 
@@ -44,8 +63,9 @@ def page_records(draw: st.DrawFn) -> PageRecord:
     reason = draw(st.sampled_from([None, None, None, "too little text"]))
     body_hash = draw(st.sampled_from([None, 1, 2, 3]))
     metadata = pack(draw(st.sampled_from([(), ("a",), ("a", "b")])))
+    evidence = pack_evidence(*draw(texts), metadata)
     fingerprint = Fingerprint(draw(fingerprints), draw(fingerprints))
-    prepared = PreparedPage(page, fingerprint, body_hash, metadata, reason)
+    prepared = PreparedPage(page, fingerprint, body_hash, evidence, reason)
     return PageRecord(draw(sources), prepared, draw(st.sampled_from([SPACE] * 9 + ["other"])))
 
 

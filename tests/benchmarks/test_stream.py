@@ -10,7 +10,7 @@ from benchmarks.service.oracle import answers
 from benchmarks.service.stream import Kind, Sent, Truth, stream
 from benchmarks.service.truth import contradictions
 from dedup_service.core.changelog import LogRecord, PageRecord, Policy, PolicyRecord, RejectedRecord, Source
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.wire.log_record import decode, encode
 from dedup_service.runtime.kafka.wire.page import PageMessage

@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 from dedup_service.core.decision import Decider, Decision
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.matching import score_of
 from dedup_service.core.metadata import pack
+from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
 from dedup_service.core.rule import Combined, MatchRule, Near
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
@@ -52,7 +54,8 @@ def prepared(
 ) -> PreparedPage:
     """A page at `url` with given fingerprints; `text` stands for its body."""
     page = Page(url=url, canonical_url=url, id=url)
-    return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, pack(meta), reason)
+    evidence = pack_evidence("", "", letters(""), pack(meta))
+    return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, evidence, reason)
 
 
 def flip(value: int, bits: int) -> int:

@@ -11,8 +11,8 @@ from dedup_service.core.entry_rows import EntryRows
 
 
 def made(start: int, count: int) -> list[Entry]:
-    """Entries at every third sequence, with metadata of several sizes, some with none."""
-    return [Entry(3 * at, at, None, at, at, metadata=b"S" * (at % 4)) for at in range(start, start + count)]
+    """Entries at every third sequence, with evidence of several sizes, some with none."""
+    return [Entry(3 * at, at, None, at, at, evidence=b"S" * (at % 4)) for at in range(start, start + count)]
 
 
 @pytest.mark.parametrize("seed", range(30))

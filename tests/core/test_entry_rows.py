@@ -5,11 +5,13 @@ from hypothesis import strategies as st
 
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows, flags_of, signed
+from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.normalise import letters
 
 UNSIGNED = st.integers(0, (1 << 64) - 1)
 MAYBE = st.one_of(st.none(), UNSIGNED)
 entries = st.builds(
-    Entry, st.just(0), MAYBE, MAYBE, MAYBE, UNSIGNED, indexed=st.booleans(), metadata=st.binary(max_size=9)
+    Entry, st.just(0), MAYBE, MAYBE, MAYBE, UNSIGNED, indexed=st.booleans(), evidence=st.binary(max_size=9)
 )
 
 
@@ -19,12 +21,12 @@ def rows_of(entries: list[Entry]) -> EntryRows:
         (
             entry.sequence,
             *(signed(value or 0) for value in (entry.words, entry.body, entry.body_hash, entry.url_hash)),
-            len(entry.metadata),
+            len(entry.evidence),
             flags_of(entry),
         )
         for entry in entries
     ]
-    return EntryRows.of_log([columns], [[(entry.metadata,) for entry in entries]])
+    return EntryRows.of_log([columns], [[(entry.evidence,) for entry in entries]])
 
 
 def values(rows: EntryRows) -> list[Entry]:
@@ -35,7 +37,7 @@ def values(rows: EntryRows) -> list[Entry]:
 def numbered(entries: list[Entry]) -> list[Entry]:
     """The same entries with sequences 1, 2, …."""
     return [
-        Entry(number, e.words, e.body, e.body_hash, e.url_hash, e.indexed, e.metadata)
+        Entry(number, e.words, e.body, e.body_hash, e.url_hash, e.indexed, e.evidence)
         for number, e in enumerate(entries, 1)
     ]
 
@@ -64,3 +66,20 @@ def test_the_indexes_hold_what_can_be_compared(some: list[Entry], channel: str) 
     sequences, fingerprints = EntryRows.of(some).indexed(channel)
     held = [(e.sequence, e.channel(channel)) for e in some if e.indexed and e.channel(channel) is not None]
     assert list(zip(sequences.tolist(), fingerprints.tolist(), strict=True)) == held
+
+
+TEXTS = st.lists(st.sampled_from(["the harbour opened on Monday. ", "大桥下月通车，长四千米。", "12 "]), max_size=4)
+PACKED = st.one_of(
+    st.binary(max_size=400),
+    TEXTS.map("".join).map(lambda text: pack_evidence("", text, letters(text), b"S")),
+)
+
+
+@given(st.lists(st.builds(Entry, st.just(0), MAYBE, MAYBE, MAYBE, UNSIGNED, evidence=PACKED), max_size=8))
+def test_the_keys_of_all_rows_are_those_of_each(some: list[Entry]) -> None:
+    """Read at once from the packed evidence, whatever stands between; a page without keys has no row."""
+    some = numbered(some)
+    sequences, keys = EntryRows.of(some).keyed()
+    each = {e.sequence: Evidence(e.evidence).keys for e in some}
+    found = dict(zip(sequences.tolist(), (tuple(filter(None, row)) for row in keys.tolist()), strict=True))
+    assert found == {sequence: values for sequence, values in each.items() if values}

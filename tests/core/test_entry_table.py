@@ -37,7 +37,7 @@ def test_an_export_is_what_it_holds_and_stays_so(steps: list[tuple[int, bool]], 
         if touched in held and not wanted:
             del held[touched]
             table.remove(touched)
-        held[number] = Entry(number, number, None, 7, number, metadata=b"S" * (number % 3))
+        held[number] = Entry(number, number, None, 7, number, evidence=b"S" * (number % 3))
         table.add(held[number])
         if number in exports:
             taken.append((table.rows(), list(held.values())))

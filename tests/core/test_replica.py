@@ -17,8 +17,8 @@ from dedup_service.core.changelog import (
     Source,
 )
 from dedup_service.core.errors import StateError
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import Outcome, Replica
-from dedup_service.core.rule import rule_for
 from dedup_service.core.verdict import Action, VerdictKind
 from tests.runtime.prepared import SPACE_ID, prepared
 

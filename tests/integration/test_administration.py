@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dedup_service.core.changelog import CorrectionRecord, Policy, PolicyRecord, RetractionRecord
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.main import run
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader

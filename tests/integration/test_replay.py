@@ -15,8 +15,8 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import Replica
-from dedup_service.core.rule import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.main import run
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append

@@ -30,7 +30,7 @@ def filled(folder: Path, pages: int, snapshot_every: int = 1000) -> None:
     """Leave a closed state with `pages` kept pages in `folder`."""
     folder.mkdir(exist_ok=True)
     state = State(folder, SPACE_ID, SPACE, None, StateSettings(snapshot_every=snapshot_every))
-    state.decide([(prepared(f"u{n}", n, metadata=b"S" * n), None) for n in range(pages)])
+    state.decide([(prepared(f"u{n}", n), None) for n in range(pages)])
     state.close()
 
 
@@ -43,11 +43,11 @@ def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
 
 
 def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    """Label, rows, metadata and what else there was survive, and the temporary file is gone."""
+    """Label, rows, evidence and what else there was survive, and the temporary file is gone."""
     path = tmp_path / "snapshot"
     write_snapshot(path, EMPTY)
     again = read_snapshot(path)
-    assert (again.label, len(again.rows), again.rows.metadata, again.extra) == (LABEL, 0, b"bytes", b"more")
+    assert (again.label, len(again.rows), again.rows.evidence, again.extra) == (LABEL, 0, b"bytes", b"more")
     assert read_label(path) == LABEL
     assert [file.name for file in tmp_path.iterdir()] == ["snapshot"]
 
@@ -55,10 +55,10 @@ def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
     """A file as the first version wrote it, without anything extra, still gives its entries."""
     path = tmp_path / "snapshot"
-    rows = EntryRows.of([Entry(7, 1, 2, 3, 4, metadata=b"bytes")])
+    rows = EntryRows.of([Entry(7, 1, 2, 3, 4, evidence=b"bytes")])
     header = b'{"version": 1, "journal": "j", "space_id": "s", "sequence": 7, "tail": "t", "entries": 1, '
-    header += b'"metadata_bytes": 5}'
-    content = b"twinsnap" + len(header).to_bytes(4, "little") + header + rows.rows.tobytes() + rows.metadata
+    header += b'"evidence_bytes": 5}'
+    content = b"twinsnap" + len(header).to_bytes(4, "little") + header + rows.rows.tobytes() + rows.evidence
     path.write_bytes(content + xxhash.xxh3_128_digest(content))
     again = read_snapshot(path)
     assert (again.label.version, again.label.sequence, again.extra) == (1, 7, b"")

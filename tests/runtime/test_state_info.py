@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.runtime.state import State
 from dedup_service.runtime.state_info import read_info, state_info
 

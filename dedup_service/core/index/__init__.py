@@ -1,10 +1,12 @@
-"""The block index: exact search by Hamming distance over 64-bit fingerprints.
+"""Where candidates are found: exact search by Hamming distance over fingerprints, and by shared keys.
 
-Read `layout` (why nothing is missed), then `probe`, `write`, `arena`; `index` is what others call.
+The block index: read `layout` (why nothing is missed), then `probe`, `write`, `arena`; `index` is what others call.
+The key index: read `key_table`, `key_rows`, `key_probe`; `keys` is what others call.
 """
 
 from dedup_service.core.index.candidates import CandidateBatch, Candidates, IndexStatistics, WorkCounters
 from dedup_service.core.index.index import BlockIndex
+from dedup_service.core.index.keys import KeyIndex
 from dedup_service.core.index.pairs import pairs_within
 from dedup_service.core.index.sharding import mix64, owner
 
@@ -13,6 +15,7 @@ __all__ = [
     "CandidateBatch",
     "Candidates",
     "IndexStatistics",
+    "KeyIndex",
     "WorkCounters",
     "mix64",
     "owner",

@@ -5,9 +5,10 @@ from typing import Any, TypeVar
 
 import click
 
-from dedup_service.core.rule import RULES, MatchRule, rule_for
+from dedup_service.core.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.weighting.schemes import FACTORS, SCHEMES, SETTINGS
-from dedup_service.runtime.resources import SpaceOptions
+from dedup_service.runtime.resources import SpaceOptions, profile_named
 
 __all__ = ["MATCHING", "SPACE", "rule_of", "space_of", "with_options"]
 
@@ -34,8 +35,13 @@ SPACE = (
 """What makes a space."""
 
 MATCHING = (
+    click.option(
+        "--profile",
+        metavar="NAME|FILE",
+        help=f"Thresholds: {', '.join(PROFILES)}, or a file of your own. [default: {DEFAULT_PROFILE}]",
+    ),
     click.option("--k", type=click.IntRange(0, 7), help="Replaces every radius of the rule, 0 to 7 bits."),
-    click.option("--channels", type=click.Choice(list(RULES)), help="That the rule looks at. [default: both]"),
+    click.option("--channels", type=click.Choice(list(CHANNEL_RULES)), help="Distance alone, in these channels."),
     click.option(
         "--mu",
         type=click.FloatRange(0, 1, min_open=True),
@@ -58,12 +64,14 @@ def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 def rule_of(options: Mapping[str, Any]) -> MatchRule | None:
     """Return the rule that the options name; None where they name none: the state's own, or the default."""
-    channels, k, mu = options["channels"], options["k"], options["mu"]
-    if mu is not None and (k is not None or channels is not None):
-        raise click.UsageError("--mu states a rule of its own: leave --k and --channels out")
-    if channels is None and k is None and mu is None:
+    channels, k, mu, profile = options["channels"], options["k"], options["mu"], options["profile"]
+    if mu is not None and (k is not None or channels is not None or profile is not None):
+        raise click.UsageError("--mu states a rule of its own: leave --k, --channels and --profile out")
+    if channels is not None and profile is not None:
+        raise click.UsageError("--channels states a rule of its own: leave --profile out")
+    if channels is None and k is None and mu is None and profile is None:
         return None
-    return rule_for(channels or "both", k=k, mu=mu)
+    return rule_for(channels, k=k, mu=mu, profile=None if profile is None else profile_named(profile))
 
 
 def space_of(options: Mapping[str, Any], *, bits: int = 64) -> SpaceOptions:

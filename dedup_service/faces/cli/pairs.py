@@ -16,7 +16,7 @@ from dedup_service.core.decision import Decider, Decision
 from dedup_service.core.entries import Entry
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.matching import score_of
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.options import MATCHING, SPACE, rule_of, space_of, with_options

@@ -4,7 +4,8 @@ How: the response's bytes go to a worker process (`runtime.workers`), the prepar
 (`deciding`); the event loop only waits. The verdict is left in `request.meta["neardup"]`, on the response as a
 flag, in the stats and in the signal `page_judged`; then `NEARDUP_ACTION` says what becomes of the response.
 A crawl that publishes its pages gets no verdicts here: pages are extracted for the spider where it wants them
-(`NEARDUP_KEEP_PAGE`), else nothing is done.
+(`NEARDUP_KEEP_PAGE`), and nothing is downloaded while too many pages wait to be published. Scrapy's own bound counts
+the bytes of responses, not the items that came of them.
 
 Invariants: what is not a page of the site (robots.txt, media, redirects, errors, other types) passes untouched.
 A page that we fail on passes too, counted and logged. Wrong settings or a refused state stop the crawl before its
@@ -29,6 +30,7 @@ from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.verdict import Action
 from dedup_service.faces.scrapy.deciding import DecisionThread
 from dedup_service.faces.scrapy.meta import flag_of, forget, remember, remember_page
+from dedup_service.faces.scrapy.publisher import KafkaPublisher
 from dedup_service.faces.scrapy.settings import NearDuplicateSettings
 from dedup_service.faces.scrapy.signals import page_judged
 from dedup_service.runtime.embedded import NearDuplicateFilter
@@ -75,6 +77,12 @@ class NearDuplicateDownloaderMiddleware:
         if settings.kafka is None and settings.state is None:
             logger.info("NEARDUP_STATE and JOBDIR are not set: pages are remembered until this crawl ends")
         return cls(crawler, settings)
+
+    async def process_request(self, request: "Request") -> None:  # noqa: ARG002 - given by that name
+        """Let `request` go on, once there is room for what will come of it."""
+        publisher = self._crawler.get_item_pipeline(KafkaPublisher) if self._settings.kafka is not None else None
+        if publisher is not None:
+            await publisher.publishing.room()
 
     async def process_response(self, request: "Request", response: "Response") -> "Response":
         """Pass `response` on with its verdict; IgnoreRequest for a duplicate where the action is `drop`."""

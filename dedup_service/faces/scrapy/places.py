@@ -25,6 +25,9 @@ class Places:
         self._closed = False
         self._empty = asyncio.Event()
         self._empty.set()
+        self._few = messages // 16
+        self._few_wait = asyncio.Event()
+        self._few_wait.set()
         self.held = self.held_bytes = self.most = self.most_bytes = 0
 
     @property
@@ -41,6 +44,8 @@ class Places:
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((size_bytes, turn))
+        if len(self._waiting) > self._few:
+            self._few_wait.clear()
         try:
             await turn
         except asyncio.CancelledError:
@@ -56,6 +61,10 @@ class Places:
         if not self.held:
             self._empty.set()
 
+    async def few_waiting(self) -> None:
+        """Wait until no more wait than one for sixteen places, or nobody gets one any more."""
+        await self._few_wait.wait()
+
     async def emptied(self) -> None:
         """Wait until nobody holds a place."""
         await self._empty.wait()
@@ -63,6 +72,7 @@ class Places:
     def close(self) -> None:
         """Give no more places; everybody who waits gets NoPlaceError."""
         self._closed = True
+        self._few_wait.set()
         while self._waiting:
             _, turn = self._waiting.popleft()
             if not turn.done():
@@ -78,7 +88,9 @@ class Places:
                 self._hold(size_bytes)
                 turn.set_result(None)
             else:
-                return
+                break
+        if len(self._waiting) <= self._few:
+            self._few_wait.set()
 
     def _fits(self, size_bytes: int) -> bool:
         return not self.held or (self.held < self._messages and self.held_bytes + size_bytes <= self._size_bytes)

@@ -79,6 +79,10 @@ class Publishing:
         self._count("published_count")
         return True
 
+    async def room(self) -> None:
+        """Wait while more than a few pages wait for a place: nothing more should be downloaded."""
+        await self._places.few_waiting()
+
     async def close(self) -> None:
         """Wait for what is on its way, as long as a crawl that is being closed may; then close the client."""
         await self._places.emptied()  # items of Spider.start(), for which Scrapy before 2.19 does not wait

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Self
 from scrapy.utils.job import job_dir
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.rule import MatchRule, rule_for
+from dedup_service.core.profiles import rule_for
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.faces.scrapy.kafka_settings import KAFKA_NAMES, KafkaSettings, kafka_settings
 from dedup_service.faces.scrapy.setting_values import choice, flag, seconds, whole
-from dedup_service.runtime.resources import SpaceOptions
+from dedup_service.runtime.resources import SpaceOptions, profile_named
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -91,8 +92,8 @@ class NearDuplicateSettings:
 NAMES = KAFKA_NAMES | frozenset(
     PREFIX + name
     for name in (
-        "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "CHANNELS",
-        "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE",
+        "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "PROFILE",
+        "CHANNELS", "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE",
     )
 )  # fmt: skip
 
@@ -122,4 +123,7 @@ def _state(settings: "BaseSettings") -> Path | None:
 def _rule(settings: "BaseSettings") -> MatchRule | None:
     """The rule that the project states, or None where it leaves it to the state."""
     channels, k = settings.get("NEARDUP_CHANNELS"), whole(settings, "NEARDUP_K", None, least=0)
-    return None if channels is None and k is None else rule_for(channels or "both", k=k)
+    profile = settings.get("NEARDUP_PROFILE")
+    if channels is None and k is None and profile is None:
+        return None
+    return rule_for(channels, k=k, profile=None if profile is None else profile_named(profile))

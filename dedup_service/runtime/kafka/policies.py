@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from dedup_service.core.changelog import Policy, PolicyRecord
 from dedup_service.core.errors import StateError
-from dedup_service.core.rule import MatchRule, rule_for
+from dedup_service.core.profiles import rule_for
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append
 from dedup_service.runtime.kafka.topics import Topics

@@ -35,7 +35,9 @@ def test_a_duplicate_names_its_page_and_how_far_it_is(cli: Cli, pages: Path) -> 
     assert (line["duplicate_of"], line["duplicate_of_url"]) == ("p1", "https://news.example/1")
     assert line["distance"]["body"] == 0
     assert 0 < line["score"] <= 1
-    assert "body ≤ 7" in line["reason"]
+    assert line["reason"] == "same text"
+    line = cli("filter", pages, "--channels", "body").lines[2]
+    assert line["reason"] == "body ≤ 7"
 
 
 @pytest.mark.parametrize("action", ["pass", "flag", "drop"])
@@ -86,11 +88,24 @@ def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, 
 
 
 def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
-    """With k = 0 only equal fingerprints match; the default rule matches a slightly edited text."""
+    """With k = 0 distance alone finds only equal fingerprints; the default rule matches a slightly edited text."""
     text = article(1, 400)
     path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
     assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "duplicate"]
-    assert [line["verdict"] for line in cli("filter", path, "--k", 0).lines] == ["unique", "unique"]
+    assert [line["verdict"] for line in cli("filter", path, "--channels", "both", "--k", 0).lines] == ["unique"] * 2
+
+
+def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
+    """A user's own rows decide, and reasons quote them; a name that is none is refused with those that are."""
+    text = article(1, 400)
+    pages = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
+    own = tmp_path / "own.toml"
+    own.write_text('[candidates]\nkeys = true\n[[match]]\nname = "half of it"\njaccard = 0.5\n', encoding="utf-8")
+    assert cli("filter", pages, "--profile", own).lines[1]["reason"] == "half of it"
+    assert cli("filter", pages, "--profile", "simhash").lines[1]["reason"] == "body ≤ 7"
+    ran = cli("filter", pages, "--profile", "strict")
+    assert ran.code == 2
+    assert "balanced, precise, broad, simhash, or a file" in ran.err
 
 
 @pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from tests.faces.cli.running import Cli, page, write_lines
 
 

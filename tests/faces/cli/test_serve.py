@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.serve import serve_command, settings_of
 from dedup_service.runtime.kafka.service import ServiceSettings

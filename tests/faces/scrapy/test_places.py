@@ -88,3 +88,28 @@ def test_after_the_end_nobody_waits() -> None:
         await places.emptied()
 
     asyncio.run(scenario())
+
+
+def test_a_crawl_goes_on_once_few_wait() -> None:
+    """While one of sixteen waits nothing more should come; the end lets everybody go on, too."""
+
+    async def run() -> None:
+        places = Places(32, 1000)
+        tasks = [asyncio.create_task(places.take(1)) for _ in range(35)]
+        await asyncio.sleep(0)
+        crawl = asyncio.create_task(places.few_waiting())
+        await asyncio.sleep(0)
+        assert (places.held, places.waiting, crawl.done()) == (32, 3, False)
+        places.give_back(1)
+        await crawl
+        assert places.waiting == 2
+        tasks.append(asyncio.create_task(places.take(1)))
+        await asyncio.sleep(0)
+        crawl = asyncio.create_task(places.few_waiting())
+        await asyncio.sleep(0)
+        assert not crawl.done()
+        places.close()
+        await crawl
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(run())

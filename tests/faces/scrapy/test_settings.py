@@ -7,7 +7,7 @@ import pytest
 from scrapy.settings import Settings
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import PROFILES, rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.faces.scrapy.settings import ItemPolicy, NearDuplicateSettings
 
@@ -35,9 +35,10 @@ def test_strings_of_a_command_line_are_as_good_as_values() -> None:
 
 
 def test_channels_and_k_make_a_rule() -> None:
-    """Either of the two replaces the state's own rule."""
+    """Each of them replaces the state's own rule, and so does a profile."""
     assert read(NEARDUP_CHANNELS="words").rule == rule_for("words")
-    assert read(NEARDUP_K=2).rule == rule_for("both", k=2)
+    assert read(NEARDUP_K=2).rule == rule_for(k=2)
+    assert read(NEARDUP_PROFILE="precise").rule == PROFILES["precise"]
 
 
 def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from benchmarks.service.reading import read_all
 from benchmarks.service.stream import Sent, stream
 from dedup_service.core.changelog import PolicyRecord, RetractionRecord
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.core.rule import rule_for
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.clients import Message, append
 from dedup_service.runtime.kafka.client.committed import committed_offsets

@@ -140,7 +140,7 @@ class _Export:
             sequence=memory.sequence,
             tail=self.tail,
             entries=len(rows),
-            metadata_bytes=len(rows.metadata),
+            evidence_bytes=len(rows.evidence),
             extra_bytes=len(self.extra),
         )
         return Snapshot(label, rows, self.extra)

@@ -113,7 +113,7 @@ def _page_line(record: PageRecord) -> PageLine:
         _digits(fingerprint.words),
         _digits(fingerprint.body),
         _digits(prepared.body_hash),
-        prepared.metadata,
+        prepared.evidence,
         prepared.reason,
     )
 
@@ -142,7 +142,7 @@ def _page_record(line: PageLine) -> PageRecord:
         title=line.title,
     )
     fingerprint = Fingerprint(_value(line.words), _value(line.body))
-    prepared = PreparedPage(page, fingerprint, _value(line.body_hash), line.metadata, line.reason)
+    prepared = PreparedPage(page, fingerprint, _value(line.body_hash), line.evidence, line.reason)
     return PageRecord(Source(line.topic, line.partition, line.offset), prepared, line.space)
 
 

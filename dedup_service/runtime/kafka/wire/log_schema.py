@@ -26,7 +26,7 @@ class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
 
 
 class PageLine(LogLine, frozen=True, tag="page"):
-    """A page. words, body, body_hash: 16 hexadecimal digits. metadata: base64. id, canonical_url: null where `url`."""
+    """A page. words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null where `url`."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ class PageLine(LogLine, frozen=True, tag="page"):
     words: str | None = None
     body: str | None = None
     body_hash: str | None = None
-    metadata: bytes = b""
+    evidence: bytes = b""
     reason: str | None = None
 
 
@@ -68,18 +68,34 @@ class CorrectionLine(LogLine, frozen=True, tag="correction"):
     reason: str = ""
 
 
-class NearLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class NearLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A condition of a rule: bits in each channel."""
 
     words: int | None = None
     body: int | None = None
 
 
-class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AlikeLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A row of a rule's table: see `core.alike`."""
+
+    name: str
+    jaccard: float
+    least_letters: int = 0
+    containment: float | None = None
+    title: float | None = None
+    sentences: float | None = None
+    numbers: float | None = None
+    missing_numbers: float | None = None
+    length_ratio: float | None = None
+
+
+class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A match rule, as `MatchRule.to_dict` writes it. Strict: half a rule would give other verdicts."""
 
     conditions: list[NearLine] = []
     combined_mu_thousandths: int | None = None
+    keys: bool = False
+    verified: list[AlikeLine] = []
 
 
 class PolicyLine(LogLine, frozen=True, tag="policy"):

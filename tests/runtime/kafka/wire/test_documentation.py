@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from dedup_service.core.alike import Alike
 from dedup_service.core.changelog import CorrectionRecord, PageRecord, PolicyRecord, RejectedRecord, RetractionRecord
 from dedup_service.core.extraction import Extraction
-from dedup_service.core.rule import rule_for
 from dedup_service.runtime.kafka.wire import headers
 from dedup_service.runtime.kafka.wire.dead_letter import dead_letter
 from dedup_service.runtime.kafka.wire.log_record import decode, encode
@@ -49,7 +49,7 @@ def test_the_figures_are_read() -> None:
 
 
 def test_the_log_is_written_like_this() -> None:
-    """One record of each kind, byte for byte, the policy being the default one."""
+    """One record of each kind, byte for byte; the policy with a table."""
     values = examples("fingerprints")
     records = [decode(value) for value in values]
     assert [encode(record) for record in records] == values
@@ -57,7 +57,7 @@ def test_the_log_is_written_like_this() -> None:
     assert list(map(type, records)) == kinds
     policy = records[2]
     assert isinstance(policy, PolicyRecord)
-    assert policy.policy.rule == rule_for()
+    assert policy.policy.rule.verified == (Alike(name="nearly equal", jaccard=0.85, numbers=0.5),)
 
 
 @pytest.mark.parametrize("kind", ["LOG_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE"])

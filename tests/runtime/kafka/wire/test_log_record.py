@@ -54,14 +54,14 @@ PAGE = PageRecord(
         Page(url="https://a.example/1", canonical_url="https://a.example/1", id="https://a.example/1", title="台风"),
         Fingerprint(words=5, body=2**64 - 1),
         body_hash=0,
-        metadata=b"S12345678",
+        evidence=b"S12345678",
     ),
     "space-1",
 )
 PAGE_VALUE = (
     '{"kind":"page","v":1,"topic":"pages","partition":3,"offset":42,"space":"space-1","url":"https://a.example/1",'
     '"title":"台风","words":"0000000000000005","body":"ffffffffffffffff","body_hash":"0000000000000000",'
-    '"metadata":"UzEyMzQ1Njc4"}'
+    '"evidence":"UzEyMzQ1Njc4"}'
 ).encode()
 
 
@@ -109,7 +109,7 @@ def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
     read = decode(encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page))))
     assert isinstance(read, PageRecord)
     assert read.prepared.page.title == "a?b"
-    assert read.prepared.metadata == PAGE.prepared.metadata
+    assert read.prepared.evidence == PAGE.prepared.evidence
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import json
 from dedup_service.core.changelog import PageRecord, Policy, PolicyRecord, RejectedRecord, Source
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import Replica
-from dedup_service.core.rule import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.wire.stats import Stats, read_stats, stats_value
 

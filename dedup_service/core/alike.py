@@ -1,0 +1,77 @@
+"""A row of the rule table: bounds on how two pages are alike, under a name that a verdict's reason quotes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.likeness import Likeness
+
+__all__ = ["Alike"]
+
+_SHARES = ("jaccard", "containment", "title", "sentences", "numbers")
+_AT_MOST = ("missing_numbers", "length_ratio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """Two pages for which every bound holds are near-duplicates; None: not asked. Quantities: see `Likeness`.
+
+    least_letters: both bodies have so many. jaccard, containment, title, sentences, numbers: at least, 0 to 1.
+    missing_numbers, length_ratio: at most.
+    """
+
+    name: str
+    least_letters: int = 0
+    jaccard: float
+    containment: float | None = None
+    title: float | None = None
+    sentences: float | None = None
+    numbers: float | None = None
+    missing_numbers: float | None = None
+    length_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise ConfigurationError("a row of the rule table needs a name: verdicts quote it")
+        for bound in _SHARES:
+            value = getattr(self, bound)
+            if value is not None and not 0.0 <= value <= 1.0:
+                raise ConfigurationError(f"{bound} of {self.name!r} is a share from 0 to 1, got {value}")
+        if self.jaccard <= 0.0:
+            raise ConfigurationError(f"{self.name!r} needs a jaccard above 0: what shares nothing is not alike")
+        if self.least_letters < 0 or any((getattr(self, bound) or 0) < 0 for bound in _AT_MOST):
+            raise ConfigurationError(f"a bound of {self.name!r} is below 0")
+
+    def holds(self, likeness: Likeness) -> bool:
+        """Whether every bound holds; the cheapest are asked first."""
+        if likeness.jaccard < self.jaccard or likeness.least_letters < self.least_letters:
+            return False
+        for bound in _AT_MOST:
+            most = getattr(self, bound)
+            if most is not None and getattr(likeness, bound) > most:
+                return False
+        return all(
+            (least := getattr(self, bound)) is None or getattr(likeness, bound) >= least for bound in _SHARES[1:]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as plain values, what is not asked left out."""
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return {name: value for name, value in values if value is not None}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The row that `to_dict` wrote; ConfigurationError for a bound that does not exist, or is none."""
+        known = {field.name for field in fields(cls)}
+        if unknown := values.keys() - known:
+            raise ConfigurationError(f"a row of the rule table has {', '.join(sorted(known))}, got {min(unknown)!r}")
+        for name, value in values.items():
+            if name != "name" and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise ConfigurationError(f"{name} is a number, got {value!r}")
+        if missing := {"name", "jaccard"} - values.keys():
+            raise ConfigurationError(f"a row of the rule table needs a {min(missing)}: {dict(values)}")
+        return cls(**values)
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,159 @@
+"""What is kept of a page to verify a candidate with: some 400 bytes.
+
+Header: letters and shingles (uint32 each), numbers and sentences (uint32 each), then how many of numbers, sentences
+and title terms follow (uint8 each) and how many bytes of metadata (uint16), little-endian. Then the eight keys
+(uint32), the sketch (256 bytes), numbers, sentences and title terms (uint16 each, ascending), and the metadata.
+
+Of many numbers or sentences only those with the smallest hashes are kept, which is a sample of both pages alike.
+"""
+
+import re
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from dedup_service.core.evidence.scan import numbers_and_sentences, sampled
+from dedup_service.core.evidence.sketch import KEYS, SKETCH_BYTES, sketch
+from dedup_service.core.ngrams import distinct_ngrams
+
+__all__ = ["MOST_NUMBERS", "MOST_SENTENCES", "MOST_TERMS", "SHINGLE", "Evidence", "keys_of", "pack_evidence"]
+
+SHINGLE = 5
+"""Letters of a shingle. Data: docs/quality.md."""
+
+MOST_NUMBERS, MOST_SENTENCES, MOST_TERMS = 48, 48, 32
+
+_HEADER = struct.Struct("<IIIIBBBH")
+_KEYS_AT = _HEADER.size
+_SKETCH_AT = _KEYS_AT + 4 * KEYS
+_REST_AT = _SKETCH_AT + SKETCH_BYTES
+_TERM = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
+
+
+def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], metadata: bytes) -> bytes:
+    """Return the evidence of a page; b"" where it has neither text nor metadata.
+
+    title, folded: folded. letters uint32[n]: of the body. metadata: packed (`core.metadata`), below 64 KiB.
+    """
+    if not len(letters) and not metadata:
+        return b""
+    shingles = distinct_ngrams(letters, SHINGLE)
+    bits, keys = sketch(shingles)
+    numbers, sentences = numbers_and_sentences(folded)
+    some_numbers, some_sentences = sampled(numbers, MOST_NUMBERS), sampled(sentences, MOST_SENTENCES)
+    terms = title_terms(title)
+    header = _HEADER.pack(
+        len(letters),
+        len(shingles),
+        len(numbers),
+        len(sentences),
+        len(some_numbers),
+        len(some_sentences),
+        len(terms),
+        len(metadata),
+    )
+    values = np.concatenate([some_numbers, some_sentences, terms])
+    return b"".join((header, keys.tobytes(), bits.tobytes(), values.tobytes(), metadata))
+
+
+def title_terms(title: str) -> npt.NDArray[np.uint16]:
+    """Return hashes of the terms of a folded title, ascending: its words, pairs of letters where none are spaced."""
+    terms = set()
+    for run in _TERM.findall(title):
+        terms.update([run] if run.isascii() or len(run) == 1 else [a + b for a, b in pairwise(run)])
+    hashes = np.fromiter((xxhash.xxh3_64_intdigest(term.encode()) for term in terms), dtype=np.uint64, count=len(terms))
+    return sampled(hashes, MOST_TERMS)
+
+
+def keys_of(
+    packed: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+    """Return which of n pieces of packed evidence are such with shingles, int64[m], and their keys, uint32[m, KEYS].
+
+    packed: all pieces, uint8. starts, sizes: of each piece, int64[n].
+    """
+    found = np.flatnonzero(sizes >= _REST_AT)
+    header = packed[starts[found, None] + np.arange(_HEADER.size)]
+    values = header[:, 16:19].sum(axis=1, dtype=np.int64)
+    metadata = header[:, 19] + (header[:, 20].astype(np.int64) << 8)
+    shingles = header[:, 4:8].any(axis=1)
+    found = found[shingles & (sizes[found] == _REST_AT + 2 * values + metadata)]
+    keys = packed[starts[found, None] + _KEYS_AT + np.arange(4 * KEYS)]
+    return found, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Packed evidence, read as it is asked for; none (b""), or bytes that are none, read as a page without anything."""
+
+    packed: bytes
+
+    @cached_property
+    def _header(self) -> tuple[int, ...]:
+        if len(self.packed) >= _REST_AT:
+            header = _HEADER.unpack_from(self.packed)
+            if len(self.packed) == _REST_AT + 2 * sum(header[4:7]) + header[7]:
+                return header
+        return (0,) * 8
+
+    @property
+    def letters(self) -> int:
+        """How many letters and digits the body has."""
+        return self._header[0]
+
+    @property
+    def shingles(self) -> int:
+        """How many distinct shingles."""
+        return self._header[1]
+
+    @property
+    def number_count(self) -> int:
+        """How many numbers."""
+        return self._header[2]
+
+    @property
+    def sentence_count(self) -> int:
+        """How many distinct sentences."""
+        return self._header[3]
+
+    @property
+    def keys(self) -> tuple[int, ...]:
+        """The keys that a candidate shares at least one of; none of them is 0."""
+        if not self.shingles:
+            return ()
+        return tuple(key for key in struct.unpack_from(f"<{KEYS}I", self.packed, _KEYS_AT) if key)
+
+    @property
+    def sketch(self) -> bytes:
+        """The sketch of the shingles."""
+        return self.packed[_SKETCH_AT:_REST_AT]
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The sample of the numbers."""
+        return self._values(0, 4)
+
+    @property
+    def sentences(self) -> tuple[int, ...]:
+        """The sample of the sentences."""
+        return self._values(self._header[4], 5)
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """The terms of the title."""
+        return self._values(self._header[4] + self._header[5], 6)
+
+    @property
+    def metadata(self) -> bytes:
+        """The packed metadata."""
+        size = self._header[7]
+        return self.packed[len(self.packed) - size :] if size else b""
+
+    def _values(self, before: int, field: int) -> tuple[int, ...]:
+        count = self._header[field]
+        return struct.unpack_from(f"<{count}H", self.packed, _REST_AT + 2 * before) if count else ()

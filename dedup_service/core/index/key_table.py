@@ -1,0 +1,90 @@
+"""Where a key's bucket is: an open-addressed table that holds a 32-bit key and a row in 8 bytes.
+
+How: a key's home is its mixed value, scaled to the number of slots; the key stands in the first slot from
+there on that was empty. A key that leaves is filled up by those behind it, so the table never wears out,
+however much comes and goes. Homes ascend with the mixed key, so a larger table is filled from front to end.
+Invariants: key 0 marks an empty slot, and at most 7 of 10 slots are taken, so that every search ends.
+
+Source: Knuth, TAOCP 3, 6.4, algorithms L (linear probing) and R (deletion); Fibonacci hashing, ibid.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index.inlined import inlined
+from dedup_service.core.kernels import kernel
+
+__all__ = ["FIRST_SLOTS", "KEY", "LAST", "Buckets", "Keys", "empty_slot", "larger_table", "room", "slot_of"]
+
+KEY, LAST = 0, 1
+"""Columns of a slot: the key, and the last row of its chain."""
+
+FIRST_SLOTS = 1024
+
+Buckets = npt.NDArray[np.uint32]
+"""The slots: uint32[slots, 2]."""
+
+Keys = npt.NDArray[np.uint32]
+
+_MIX = np.uint64(0x9E3779B1)
+"""2**32 divided by the golden ratio, the nearest prime."""
+
+_LOW32, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+@inlined
+def room(slots: int) -> int:
+    """Return how many of the slots may be taken: 70%, where a search for what is not there reads 6 slots."""
+    return slots * 7 // 10
+
+
+@inlined
+def home(key: np.uint32, slots: int) -> int:
+    """Return the slot at which the search for a key begins."""
+    mixed = (np.uint64(key) * _MIX) & _LOW32
+    return int(np.int64((mixed * np.uint64(slots)) >> _S32))
+
+
+@inlined
+def slot_of(key: np.uint32, buckets: Buckets) -> int:
+    """Return the slot of a key, or the empty one where it belongs."""
+    slots = len(buckets)
+    slot = home(key, slots)
+    while buckets[slot, KEY] != key and buckets[slot, KEY] != 0:
+        slot = slot + 1 if slot + 1 < slots else 0
+    return slot
+
+
+@inlined
+def steps(start: int, stop: int, slots: int) -> int:
+    """Return how many slots `stop` lies behind `start`, the first slot coming after the last."""
+    return stop - start if stop >= start else stop - start + slots
+
+
+@inlined
+def empty_slot(slot: int, buckets: Buckets) -> None:
+    """Take the key of a slot out; keys behind it that may stand nearer to their homes move up."""
+    slots = len(buckets)
+    hole = at = slot
+    while True:
+        at = at + 1 if at + 1 < slots else 0
+        key = buckets[at, KEY]
+        if key == 0:
+            break
+        if steps(home(key, slots), at, slots) >= steps(hole, at, slots):
+            buckets[hole, KEY] = key
+            buckets[hole, LAST] = buckets[at, LAST]
+            hole = at
+    buckets[hole, KEY] = 0
+
+
+@kernel
+def larger_table(buckets: Buckets) -> Buckets:
+    """Return the same buckets in half as many slots again."""
+    larger = np.zeros((len(buckets) + len(buckets) // 2, 2), np.uint32)
+    for slot in range(len(buckets)):
+        if buckets[slot, KEY] != 0:
+            target = slot_of(buckets[slot, KEY], larger)
+            larger[target, KEY] = buckets[slot, KEY]
+            larger[target, LAST] = buckets[slot, LAST]
+    return larger

@@ -1,0 +1,172 @@
+"""Named sets of thresholds, and the file in which a user writes one.
+
+`balanced` is the default; `precise` for pages that differ in figures (laws, prices, encyclopaedias); `broad` for news
+reposts; `simhash` is distance alone, as published. What each reaches is measured in docs/quality.md. A profile belongs
+to the policy, not to the space: changing it needs no new fingerprints.
+
+A file, in TOML:
+
+    [candidates]
+    body = 3                # radius of a channel, 0 to 7; left out: the channel is not probed
+    words = 3
+    keys = true             # pages that share one of eight least min-hashes
+
+    [[match]]               # any row suffices; bounds as in `core.alike`
+    name = "nearly equal"
+    jaccard = 0.85
+    numbers = 0.5
+"""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from dedup_service.core.alike import Alike
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.rule import Combined, MatchRule, Near
+
+__all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "profile_in", "rule_for", "written"]
+
+DEFAULT_PROFILE = "balanced"
+
+LONG = 160
+"""Letters from which shingles say enough: about fifty tokens. Shorter texts have to be the same."""
+
+SAME = Alike(name="same text", jaccard=0.999, length_ratio=1.05)
+"""Texts of any length, after normalisation: equal sketches of shingle sets that differ nowhere."""
+
+BALANCED = (
+    SAME,
+    Alike(name="nearly equal", least_letters=LONG, jaccard=0.85, numbers=0.5, sentences=0.15),
+    Alike(name="few letters changed", least_letters=LONG, jaccard=0.85, numbers=0.8),
+    Alike(name="few sentences changed", least_letters=LONG, jaccard=0.7, sentences=0.6, missing_numbers=2),
+    Alike(name="same sentences", least_letters=LONG, jaccard=0.6, sentences=0.7, numbers=0.2, missing_numbers=6),
+    Alike(name="alike under one title", least_letters=LONG, jaccard=0.6, title=0.8, numbers=0.5, sentences=0.25),
+    Alike(
+        name="alike",
+        least_letters=LONG,
+        jaccard=0.6,
+        numbers=0.5,
+        missing_numbers=6,
+        sentences=0.4,
+        length_ratio=1.5,
+    ),
+    Alike(
+        name="held whole",
+        least_letters=LONG,
+        jaccard=0.45,
+        containment=0.75,
+        numbers=0.5,
+        missing_numbers=6,
+        sentences=0.6,
+        length_ratio=1.5,
+    ),
+    Alike(
+        name="edited under one title",
+        least_letters=LONG,
+        jaccard=0.4,
+        title=0.8,
+        numbers=0.5,
+        missing_numbers=7,
+        sentences=0.3,
+    ),
+)
+
+PRECISE = (
+    SAME,
+    Alike(name="nearly equal", least_letters=LONG, jaccard=0.9, numbers=0.9, missing_numbers=2, sentences=0.5),
+    Alike(
+        name="few sentences changed", least_letters=LONG, jaccard=0.75, numbers=0.9, missing_numbers=2, sentences=0.7
+    ),
+)
+
+BROAD = (
+    *BALANCED,
+    Alike(name="same passages", least_letters=LONG, jaccard=0.4, sentences=0.5, numbers=0.5, missing_numbers=8),
+    Alike(
+        name="held whole, lengthened", least_letters=LONG, jaccard=0.35, containment=0.75, sentences=0.5, numbers=0.5
+    ),
+)
+
+CHANNEL_RULES = {
+    "words": MatchRule((Near(words=3),)),
+    "body": MatchRule((Near(body=7),)),
+    "both": MatchRule((Near(body=7), Near(words=6, body=16))),
+}
+"""Distance alone, in the channels named."""
+
+PROFILES = {
+    "balanced": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=BALANCED),
+    "precise": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=PRECISE),
+    "broad": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=BROAD),
+    "simhash": CHANNEL_RULES["both"],
+}
+
+
+def rule_for(
+    channels: str | None = None, *, k: int | None = None, mu: float | None = None, profile: MatchRule | None = None
+) -> MatchRule:
+    """Return the rule that these name: `profile` (the default one where nothing is named), with every radius `k`.
+
+    channels: words, body or both, by distance alone. mu: Wang & Wang's combined similarity. Each states a rule of its
+    own; ConfigurationError where two of them, or a profile beside one, are named.
+    """
+    if sum(named is not None for named in (channels, mu, profile)) > 1 or (mu is not None and k is not None):
+        raise ConfigurationError("channels, μ and a profile each state a rule of its own: name one; μ has no k")
+    if mu is not None:
+        return MatchRule(combined=Combined(round(mu * 1000)))
+    if channels is not None and channels not in CHANNEL_RULES:
+        raise ConfigurationError(f"channels is one of {', '.join(CHANNEL_RULES)}, got {channels!r}")
+    rule = profile or PROFILES[DEFAULT_PROFILE] if channels is None else CHANNEL_RULES[channels]
+    return rule if k is None else rule.with_k(k)
+
+
+def profile_in(text: str) -> MatchRule:
+    """Return the rule in the text of a profile file; ConfigurationError says what is wrong with it."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"a profile is a TOML file: {error}") from error
+    _refuse_unknown("a profile", values, ("candidates", "match"))
+    found, rows = values.get("candidates", {}), values.get("match", [])
+    if not isinstance(found, dict) or not isinstance(rows, list):
+        raise ConfigurationError("a profile has a table [candidates] and rows [[match]]")
+    _refuse_unknown("[candidates]", found, ("body", "words", "keys"))
+    radii = {name: found[name] for name in ("body", "words") if name in found}
+    for name, radius in radii.items():
+        if isinstance(radius, bool) or not isinstance(radius, int):
+            raise ConfigurationError(f"{name} in [candidates] is a number of bits, got {radius!r}")
+    keys = found.get("keys", False)
+    if not isinstance(keys, bool):
+        raise ConfigurationError(f"keys in [candidates] is true or false, got {keys!r}")
+    near = tuple(Near(**{name: radius}) for name, radius in radii.items())
+    return MatchRule(near, keys=keys, verified=tuple(map(Alike.from_dict, rows)))
+
+
+def written(rule: MatchRule) -> str:
+    """Return `rule` as the text of a profile file, which `profile_in` reads back.
+
+    ConfigurationError for a rule that no profile can say: bounds on both channels at once, or μ.
+    """
+    lines = ["[candidates]"]
+    for near in rule.conditions:
+        if near.words is not None and near.body is not None:
+            raise ConfigurationError(f"a profile has one radius a channel, this rule asks for {near}")
+        lines.append(f"body = {near.body}" if near.words is None else f"words = {near.words}")
+    if rule.combined is not None:
+        raise ConfigurationError("μ has no place in a profile")
+    lines.append(f"keys = {str(rule.keys).lower()}")
+    for row in rule.verified:
+        lines += ["", "[[match]]", *(f"{name} = {_toml(value)}" for name, value in row.to_dict().items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
+
+
+def _refuse_unknown(what: str, values: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    if unknown := values.keys() - set(known):
+        raise ConfigurationError(f"{what} has {', '.join(known)}, got {min(unknown)!r}")

@@ -1,0 +1,68 @@
+"""A row of the rule table."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.alike import Alike
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.likeness import Likeness
+from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.normalise import fold, letters
+
+SHARE = st.floats(0.01, 1.0)
+ALIKE = st.builds(
+    Alike,
+    name=st.text(min_size=1).filter(str.strip),
+    jaccard=SHARE,
+    least_letters=st.integers(0, 500),
+    containment=st.none() | SHARE,
+    missing_numbers=st.none() | st.integers(0, 9),
+    length_ratio=st.none() | st.floats(1.0, 9.0),
+)
+
+
+def likeness(one: str, other: str) -> Likeness:
+    """Of two texts."""
+    a, b = (Evidence(pack_evidence("", fold(text), letters(fold(text)), b"")) for text in (one, other))
+    return Likeness(a, b)
+
+
+@given(ALIKE)
+def test_a_row_survives_the_log(row: Alike) -> None:
+    """What `to_dict` writes, `from_dict` reads back."""
+    assert Alike.from_dict(row.to_dict()) == row
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"name": "a"}, "needs a jaccard"),
+        ({"jaccard": 0.5}, "needs a name"),
+        ({"name": " ", "jaccard": 0.5}, "needs a name"),
+        ({"name": "a", "jaccard": 0.0}, "above 0"),
+        ({"name": "a", "jaccard": 1.5}, "from 0 to 1"),
+        ({"name": "a", "jaccard": 0.5, "tilte": 0.5}, "'tilte'"),
+        ({"name": "a", "jaccard": 0.5, "title": "high"}, "is a number"),
+        ({"name": "a", "jaccard": 0.5, "missing_numbers": -1}, "below 0"),
+    ],
+)
+def test_a_row_that_says_nothing_is_refused(values: dict[str, object], says: str) -> None:
+    """With the bound at fault and what it may be."""
+    with pytest.raises(ConfigurationError, match=says):
+        Alike.from_dict(values)
+
+
+def test_every_bound_has_to_hold() -> None:
+    """One that does not is enough to turn a pair down."""
+    text = "The harbour authority opened the new grain terminal on Monday after 4 years of work. "
+    alike = likeness(text * 2 + "It cost 31 million. ", text)
+    assert Alike(name="a", jaccard=0.5).holds(alike)
+    for bound in (
+        {"jaccard": 0.99},
+        {"jaccard": 0.5, "least_letters": 5000},
+        {"jaccard": 0.5, "length_ratio": 1.1},
+        {"jaccard": 0.5, "title": 0.1},
+        {"jaccard": 0.5, "sentences": 1.0, "title": 1.0},
+    ):
+        assert not Alike(name="a", **bound).holds(alike)  # type: ignore[arg-type]
