@@ -107,8 +107,9 @@ class Oracle:
             found = self._most_alike(policy.rule, prepared)
         if found is not None:
             return "duplicate", found, None
+        held = self._held(policy.rule, prepared)
         self._kept.keep(sequence, prepared)
-        return ("unique", None, None) if prepared.reason is None else ("undecided", None, prepared.reason)
+        return ("unique", None, held) if prepared.reason is None else ("undecided", None, prepared.reason)
 
     def _visited_again(self, sequence: int, prepared: PreparedPage, known: Kept) -> tuple[str, _Found, None]:
         bits = _distance(known.prepared, prepared)
@@ -135,6 +136,17 @@ class Oracle:
             if accepted is not None and frozenset((prepared.page.canonical_url, kept.url)) not in self._apart:
                 found.append(_Found(kept, bits, *accepted))
         return min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence), default=None)
+
+    def _held(self, rule: MatchRule, prepared: PreparedPage) -> str | None:
+        """Which candidate the page holds whole beside more than half as much again, or the reverse."""
+        best, says = 0.0, None
+        for kept in sorted(self._kept.near(rule, prepared), key=lambda kept: kept.sequence) if rule.verified else ():
+            ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
+            likeness = Likeness(ours, theirs)
+            if likeness.length_ratio > 1.5 and likeness.containment >= 0.9 and likeness.containment > best:
+                best = likeness.containment
+                says = f"{'contains' if theirs.letters > ours.letters else 'is contained in'} {kept.prepared.page.id}"
+        return says
 
     def _correct(self, record: CorrectionRecord) -> None:
         for one, other in ((record.url, record.of), (record.of, record.url)):

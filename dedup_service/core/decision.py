@@ -20,7 +20,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.judgements import Judgements
-from dedup_service.core.matching import Match, match, score_of
+from dedup_service.core.matching import Match, holding, match, score_of
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
@@ -101,12 +101,14 @@ class Decider:
         visit = self._visits.get(url)
         if visit is not None:
             return self._again(sequence, prepared, visit)
-        found = self._judged_match(prepared, url) or self._best_match(sequence, prepared, url)
+        found = self._judged_match(prepared, url)
+        candidates = [] if found else self._candidates.near(sequence, prepared)
+        found = found or self._best_match(candidates, prepared, url)
         if found is None and prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
         if found is not None:
             return self._duplicate(sequence, prepared, found)
-        verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE)
+        verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=self._holding(candidates, prepared))
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
 
     def together(self, pages: Sequence[tuple[int, PreparedPage]]) -> AbstractContextManager[None]:
@@ -182,11 +184,11 @@ class Decider:
         distance = self._table[visit].distance_to(prepared.fingerprint)
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
-    def _best_match(self, sequence: int, prepared: PreparedPage, url: int) -> Match | None:
-        """Return the most alike of the kept pages that the rule accepts, the earliest of several; None without any."""
+    def _best_match(self, candidates: Sequence[int], prepared: PreparedPage, url: int) -> Match | None:
+        """Return the most alike of the candidates that the rule accepts, the earliest of several; None without any."""
         best: Match | None = None
         evidence = Evidence(prepared.evidence)
-        for near in self._candidates.near(sequence, prepared):
+        for near in candidates:
             entry = self._table[near]
             found = match(self.rule, entry, prepared, evidence)
             if found is None or self._judgements.apart(url, entry.url_hash):
@@ -194,6 +196,15 @@ class Decider:
             if best is None or found.score > best.score:
                 best = found
         return best
+
+    def _holding(self, candidates: Sequence[int], prepared: PreparedPage) -> str | None:
+        """Say which candidate this page holds whole, or stands in: the one most surely held, earliest first."""
+        evidence = Evidence(prepared.evidence)
+        found = [held for near in candidates if (held := holding(self.rule, self._table[near], evidence))]
+        if not found:
+            return None
+        best = max(found, key=lambda held: (held.containment, -held.sequence))
+        return f"{best.reason} {self._names.name(best.sequence)[0]}"
 
     def _verdict(
         self,

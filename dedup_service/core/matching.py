@@ -14,7 +14,13 @@ from dedup_service.core.metadata import jaccard
 from dedup_service.core.rule import Combined, MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Match", "match", "score_of"]
+__all__ = ["Holding", "Match", "holding", "match", "score_of"]
+
+HELD = 0.9
+"""Share of the smaller page's shingles, estimated, from which it stands whole in the other one."""
+
+MORE = 1.5
+"""Letters of the longer page for one of the shorter, above which the rest is another article, or several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +33,23 @@ class Match:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """One page holds another whole, beside more than half as much again: no match, but worth a word.
+
+    sequence: of the kept page. containment: estimated. contains: the new page holds the kept one, not the reverse.
+    """
+
+    sequence: int
+    containment: float
+    contains: bool
+
+    @property
+    def reason(self) -> str:
+        """What a verdict says of it, before the name of the kept page."""
+        return "contains" if self.contains else "is contained in"
+
+
 def match(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | None:
     """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none."""
     if rule.verified:
@@ -36,6 +59,17 @@ def match(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evide
         if _within(distance.words, near.words) and _within(distance.body, near.body):
             return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
     return None if rule.combined is None else _combined(rule.combined, entry, evidence, distance)
+
+
+def holding(rule: MatchRule, entry: Entry, evidence: Evidence) -> Holding | None:
+    """Return which of the two pages holds the other whole; None where none does, or the rule has no table."""
+    if not rule.verified:
+        return None
+    kept = Evidence(entry.evidence)
+    likeness = Likeness(kept, evidence)
+    if likeness.length_ratio <= MORE or likeness.containment < HELD:
+        return None
+    return Holding(entry.sequence, likeness.containment, evidence.letters > kept.letters)
 
 
 def score_of(distance: Distance) -> float | None:

@@ -40,7 +40,15 @@ BALANCED = (
     Alike(name="nearly equal", least_letters=LONG, jaccard=0.85, numbers=0.5, sentences=0.15),
     Alike(name="few letters changed", least_letters=LONG, jaccard=0.85, numbers=0.8),
     Alike(name="few sentences changed", least_letters=LONG, jaccard=0.7, sentences=0.6, missing_numbers=2),
-    Alike(name="same sentences", least_letters=LONG, jaccard=0.6, sentences=0.7, numbers=0.2, missing_numbers=6),
+    Alike(
+        name="same sentences",
+        least_letters=LONG,
+        jaccard=0.6,
+        sentences=0.7,
+        numbers=0.2,
+        missing_numbers=6,
+        length_ratio=1.5,
+    ),
     Alike(name="alike under one title", least_letters=LONG, jaccard=0.6, title=0.8, numbers=0.5, sentences=0.25),
     Alike(
         name="alike",

@@ -43,7 +43,7 @@ class Verdict:
     id, url: the page's, as the caller gave them.
     duplicate_of, duplicate_of_url: the kept page it repeats, or the earlier visit of its URL.
     distance, score: to that page; score is 0 to 1, higher is more alike.
-    reason: the rule that decided, in words a report can quote.
+    reason: the rule that decided, in words a report can quote; of a unique page, what it holds or stands in.
     space: the `space_id` in which it was decided.
     """
 

@@ -1,5 +1,7 @@
 """Decisions: rules 3 to 5 of the design, against brute force."""
 
+import random
+import string
 from itertools import count
 
 import pytest
@@ -15,6 +17,7 @@ from dedup_service.core.matching import score_of
 from dedup_service.core.metadata import pack
 from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
+from dedup_service.core.profiles import rule_for
 from dedup_service.core.rule import Combined, MatchRule, Near
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
@@ -56,6 +59,36 @@ def prepared(
     page = Page(url=url, canonical_url=url, id=url)
     evidence = pack_evidence("", "", letters(""), pack(meta))
     return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, evidence, reason)
+
+
+def sentences(count: int) -> list[str]:
+    """Sentences that have nothing in common but their letters."""
+    rng = random.Random(5)
+    return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + "。" for _ in range(count)]
+
+
+HARBOUR = sentences(12)
+
+
+def told(url: str, some: list[str]) -> PreparedPage:
+    """A page with the evidence of a text, far from all others by its fingerprints."""
+    text = "".join(some)
+    page = Page(url=url, canonical_url=url, id=url)
+    evidence = pack_evidence("", text, letters(text), b"")
+    far = hash(url) * 0x9E3779B97F4A7C15 % 2**64
+    return PreparedPage(page, Fingerprint(far, far), hash(url) % 2**64, evidence)
+
+
+def test_a_page_that_holds_another_whole_is_kept_and_says_so() -> None:
+    """Beside more than half as much again it is another article; so is the one that stands in a longer page."""
+    log = Log(rule_for())
+    log.add(told("short", HARBOUR[:6]))
+    longer = log.add(told("longer", HARBOUR))
+    assert (longer.kind, longer.reason, longer.duplicate_of) == (VerdictKind.UNIQUE, "contains short", None)
+    part = log.add(told("part", HARBOUR[7:]))
+    assert (part.kind, part.reason) == (VerdictKind.UNIQUE, "is contained in longer")
+    copy = log.add(told("copy", HARBOUR[:11]))
+    assert (copy.kind, copy.duplicate_of) == (VerdictKind.DUPLICATE, "longer")
 
 
 def flip(value: int, bits: int) -> int:

@@ -14,6 +14,8 @@ import msgspec
 
 from dedup_service.core.decision import Decider, Decision
 from dedup_service.core.entries import Entry
+from dedup_service.core.evidence.likeness import Likeness
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.matching import score_of
 from dedup_service.core.profiles import rule_for
@@ -56,10 +58,16 @@ class Comparer:
         verdict = second.verdict
         return {
             "verdict": verdict.kind.value,
-            "score": score_of(distance) if verdict.score is None else verdict.score,
+            "score": self._score(a, b) if verdict.score is None else verdict.score,
             "distance": {"words": distance.words, "body": distance.body},
             "reason": verdict.reason,
         }
+
+    def _score(self, a: PreparedPage, b: PreparedPage) -> float | None:
+        """How alike pages are that do not match: as the rule measures it."""
+        if self._decider.rule.verified and a.evidence and b.evidence:
+            return round(Likeness(Evidence(a.evidence), Evidence(b.evidence)).jaccard, 4)
+        return score_of(Entry.of(1, a, 0).distance_to(b.fingerprint))
 
     def _decide(self, page: PreparedPage) -> Decision:
         self._sequence += 1
