@@ -23,6 +23,7 @@ COMMANDS = {
     "correct": ("dedup_service.faces.cli.correct:correct_command", "Tell a service what its pages are to each other."),
     "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
     "demo": ("crawler.cli:demo_command", "Crawl a small news site of our own and show what was found."),
+    "evaluate": ("dedup_service.faces.cli.evaluate:evaluate_command", "Say how good the verdicts on known pages are."),
     "filter": ("dedup_service.faces.cli.filter:filter_command", "Give every page of files a verdict."),
     "fingerprint": ("dedup_service.faces.cli.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
     "idf": ("dedup_service.faces.cli.idf:idf_group", "Make a table of how rare words are."),

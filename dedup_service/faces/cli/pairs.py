@@ -28,7 +28,7 @@ from dedup_service.runtime.preparation import BadRecord, Preparer
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["pairs_command"]
+__all__ = ["Comparer", "NoNames", "pairs_command", "prepared_pages"]
 
 
 class PairLine(msgspec.Struct, frozen=True):
@@ -104,7 +104,7 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
         stack.callback(bad.close)
         wanted = list(_read_pairs(pairs, bad))
         preparer = stack.enter_context(Preparer(choice, options["processes"]))
-        prepared = _prepare(pages, {name for _, pair in wanted for name in (pair.a, pair.b)}, preparer, bad)
+        prepared = prepared_pages(pages, {name for _, pair in wanted for name in (pair.a, pair.b)}, preparer, bad)
         output = stack.enter_context(OutputFile(options["output"]))
         _compare(wanted, prepared, Comparer(decider), output, bad)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
@@ -121,7 +121,7 @@ def _read_pairs(name: str, bad: BadRecords) -> Iterator[tuple[Record, PairLine]]
                 bad.report([(record, f"not a pair in JSON: {error}")])
 
 
-def _prepare(name: str, wanted: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
+def prepared_pages(name: str, wanted: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
     """Return the pages of `wanted` by id, the first where an id comes twice."""
     found: dict[str, PreparedPage] = {}
     with open_source(name) as source:
