@@ -22,7 +22,8 @@ _ENVIRONMENT = "TWINSIEVE_BOOTSTRAP"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run as a command; returns the exit code, COMMAND's own where there is one."""
     chosen = _parser().parse_args(arguments)
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job would be born deaf to the first
+        signal.signal(number, _interrupt)
     named = os.environ.get(_ENVIRONMENT)
     try:
         if named and chosen.command:
