@@ -2,7 +2,8 @@
 
 Fingerprints of unrelated pages are codewords of the extended BCH code [64, 36, 12], so no two of them are within 11
 bits, however many there are; random ones would match by accident some 1,900 times among 10 million. A copy has up to 3
-bits flipped in either channel, so it is near its original and at least 9 bits from everything else.
+bits flipped in either channel, so it is near its original and at least 9 bits from everything else. The rule is that of
+distance alone; pages have no evidence.
 Of each hundred pages ten are copies of earlier ones, one is an earlier visit unchanged, one an update, 88 are new.
 
 Invariant: everything about page n is a function of n; nothing is stored.
@@ -80,7 +81,7 @@ def known(number: int) -> Known:
 
 def policy(log: str) -> PolicyRecord:
     """Return the record that such a log begins with."""
-    return PolicyRecord(Policy(rule_for(), Action.FLAG, SPACE_ID), initial=True, log=log)
+    return PolicyRecord(Policy(rule_for("both"), Action.FLAG, SPACE_ID), initial=True, log=log)
 
 
 def pages(start: int, stop: int) -> Iterator[PageRecord]:
