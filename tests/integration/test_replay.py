@@ -87,7 +87,7 @@ def expected(connection: Connection, topics: Topics, *, rule_k: int | None = Non
     for offset, value in values_of(connection, topics.fingerprints):
         record = decode(value)
         if rule_k is not None and isinstance(record, PolicyRecord):
-            policy = Policy(rule_for(k=rule_k), record.policy.action, SPACE)
+            policy = Policy(rule_for("both", k=rule_k), record.policy.action, SPACE)
             record = PolicyRecord(policy, record.initial, record.log)
         outcome = replica.apply(offset, record)
         if outcome is not None and outcome.verdict is not None:

@@ -121,15 +121,19 @@ def test_workers_killed_while_they_write() -> None:
     stop = threading.Event()
 
     def killer() -> None:
-        while not stop.wait(0.4):
+        for turn in itertools.count(1):  # ever more slowly, so that workers get ready on any machine
+            if stop.wait(0.4 * turn):
+                return
             kill(children() - before)
 
     thread = threading.Thread(target=killer)
     thread.start()
-    futures = [pool.submit(range(start, start + 20)) for start in range(0, 4000, 20)]
-    answers = [answer for future in futures[:100] for answer in future.result(120)]
-    stop.set()
-    thread.join()
+    try:
+        futures = [pool.submit(range(start, start + 20)) for start in range(0, 4000, 20)]
+        answers = [answer for future in futures[:100] for answer in future.result(120)]
+    finally:
+        stop.set()
+        thread.join()
     answers += [answer for future in futures[100:] for answer in future.result(120)]
     assert answers == [grown(item) for item in range(4000)]
     pool.close()

@@ -188,11 +188,11 @@ def test_a_state_in_memory_needs_no_folder() -> None:
 
 
 def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:
-    """An undecided page matches nobody, before and after a restore, and the same visit again is unchanged."""
+    """It matches nobody, before and after a restore, and the same visit again is unchanged."""
     first = opened(tmp_path)
-    assert first.decide([(prepared("u1", 1, reason="too short"), None)])[0].kind is NONE
+    assert first.decide([(prepared("u1", 1, reason="too short", evidence=b""), None)])[0].kind is NONE
     first.close()
     second = opened(tmp_path)
-    verdicts = second.decide([(prepared("u2", 1), None), (prepared("u1", 1, reason="too short"), None)])
+    verdicts = second.decide([(prepared("u2", 1), None), (prepared("u1", 1, reason="too short", evidence=b""), None)])
     assert [v.kind for v in verdicts] == [U, SAME]
     second.close()

@@ -95,6 +95,21 @@ def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
     assert [line["verdict"] for line in cli("filter", path, "--channels", "both", "--k", 0).lines] == ["unique"] * 2
 
 
+def test_short_texts_have_to_be_the_same(cli: Cli, tmp_path: Path) -> None:
+    """Punctuation and script count nothing; another number, a name or a "not" is another text, and is kept."""
+    texts = (
+        "今晚八点，第3号线停运。",
+        "今晚八点 第3號線停運！！",
+        "今晚八点，第4号线停运。",
+        "今晚八点，第3号线不停运。",
+        "今晚九点，第3号线停运。",
+    )
+    path = write_lines(tmp_path / "pages.jsonl", [page(n, text, title="") for n, text in enumerate(texts)])
+    lines = cli("filter", path).lines
+    assert [line["verdict"] for line in lines] == ["undecided", "duplicate", *["undecided"] * 3]
+    assert (lines[1]["duplicate_of"], lines[1]["reason"]) == ("p0", "same text")
+
+
 def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
     """A user's own rows decide, and reasons quote them; a name that is none is refused with those that are."""
     text = article(1, 400)
