@@ -1,6 +1,6 @@
 """Kept pages as the oracle holds them: plain rows in arrays, and a search that looks at every one."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ __all__ = ["Kept", "KeptPages", "bit_counts"]
 CHANNELS = ("words", "body")
 FAR = 255
 EARLIEST = 64
+VERIFIED = 32
 _BITS_OF_16 = np.array([value.bit_count() for value in range(1 << 16)], dtype=np.uint8)
 
 
@@ -76,7 +77,8 @@ class KeptPages:
     def near(self, rule: MatchRule, prepared: PreparedPage) -> list[Kept]:
         """Return the candidates: pages whose distances a condition of the rule allows, and those that share a key.
 
-        A page that cannot be judged has no distances. Of a key the earliest 64 pages that are left count.
+        A page that cannot be judged has no distances. Of a key the earliest 64 pages that are left count,
+        and of all these the 32 that share most keys, the earliest of equals.
         """
         distances = {channel: self._distances(channel, prepared) for channel in CHANNELS}
         near = np.zeros(len(self._rows), np.bool_)
@@ -91,10 +93,11 @@ class KeptPages:
             near |= distances["words"] <= rule.combined.radius
         found = [self._rows[row] for row in np.flatnonzero(near).tolist()] if prepared.reason is None else []
         by_distance = [kept for kept in found if kept is not None and kept.prepared.reason is None]
-        by_key: list[Kept] = []
-        for key in Evidence(prepared.evidence).keys if rule.keys else ():
-            sharing = (self._rows[row] for row in self._sharing[key])
-            by_key += [kept for kept in sharing if kept is not None][:EARLIEST]
+        shared: Counter[int] = Counter()
+        for key in set(Evidence(prepared.evidence).keys) if rule.keys else ():
+            shared.update([row for row in self._sharing[key] if self._rows[row] is not None][:EARLIEST])
+        best = sorted(shared, key=lambda row: (-shared[row], row))[:VERIFIED]
+        by_key = [kept for row in best if (kept := self._rows[row]) is not None]
         return list({kept.sequence: kept for kept in (*by_distance, *by_key)}.values())
 
     def _distances(self, channel: str, prepared: PreparedPage) -> npt.NDArray[np.int64]:

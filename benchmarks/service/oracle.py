@@ -143,6 +143,8 @@ class Oracle:
         for kept in sorted(self._kept.near(rule, prepared), key=lambda kept: kept.sequence) if rule.verified else ():
             ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
             likeness = Likeness(ours, theirs)
+            if likeness.jaccard < 0.15:
+                continue
             if likeness.length_ratio > 1.5 and likeness.containment >= 0.9 and likeness.containment > best:
                 best = likeness.containment
                 says = f"{'contains' if theirs.letters > ours.letters else 'is contained in'} {kept.prepared.page.id}"

@@ -27,6 +27,11 @@ Announced = Sequence[tuple[int, PreparedPage]]
 """Pages to come, by sequence, ascending."""
 
 
+_VERIFIED = 32
+"""Of the pages that share a key those with most keys in common, the earliest of equals: near-duplicates share several,
+pages with one sentence in common share one, and there may be hundreds."""
+
+
 class Candidates(Protocol):
     """Whoever finds the kept pages near a fingerprint."""
 
@@ -63,7 +68,7 @@ class LocalCandidates:
                 self._indexes[channel].insert_many(*restored.indexed(channel))
         self._keys: KeyIndex | None = None
         if rule.keys:
-            self._keys = KeyIndex()
+            self._keys = KeyIndex(best=_VERIFIED)
             self._keys.insert_many(*restored.keyed())
         self._batch: _Batch | None = None
 

@@ -20,7 +20,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.judgements import Judgements
-from dedup_service.core.matching import Match, holding, match, score_of
+from dedup_service.core.matching import Holding, Match, compare, score_of
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
@@ -101,14 +101,13 @@ class Decider:
         visit = self._visits.get(url)
         if visit is not None:
             return self._again(sequence, prepared, visit)
-        found = self._judged_match(prepared, url)
-        candidates = [] if found else self._candidates.near(sequence, prepared)
-        found = found or self._best_match(candidates, prepared, url)
-        if found is None and prepared.reason is not None:
-            return self._undecided(sequence, prepared, remember=True)
-        if found is not None:
+        found: Match | Holding | None = self._judged_match(prepared, url) or self._best(sequence, prepared, url)
+        if isinstance(found, Match):
             return self._duplicate(sequence, prepared, found)
-        verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=self._holding(candidates, prepared))
+        if prepared.reason is not None:
+            return self._undecided(sequence, prepared, remember=True)
+        reason = None if found is None else f"{found.reason} {self._names.name(found.sequence)[0]}"
+        verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=reason)
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
 
     def together(self, pages: Sequence[tuple[int, PreparedPage]]) -> AbstractContextManager[None]:
@@ -184,27 +183,22 @@ class Decider:
         distance = self._table[visit].distance_to(prepared.fingerprint)
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
-    def _best_match(self, candidates: Sequence[int], prepared: PreparedPage, url: int) -> Match | None:
-        """Return the most alike of the candidates that the rule accepts, the earliest of several; None without any."""
-        best: Match | None = None
-        evidence = Evidence(prepared.evidence)
-        for near in candidates:
-            entry = self._table[near]
-            found = match(self.rule, entry, prepared, evidence)
-            if found is None or self._judgements.apart(url, entry.url_hash):
-                continue
-            if best is None or found.score > best.score:
-                best = found
-        return best
+    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | Holding | None:
+        """Return the most alike of the candidates that match, the earliest of several.
 
-    def _holding(self, candidates: Sequence[int], prepared: PreparedPage) -> str | None:
-        """Say which candidate this page holds whole, or stands in: the one most surely held, earliest first."""
+        Without a match: the candidate that is most surely held whole, or holds this page; None without that.
+        """
+        best: Match | None = None
+        held: Holding | None = None
         evidence = Evidence(prepared.evidence)
-        found = [held for near in candidates if (held := holding(self.rule, self._table[near], evidence))]
-        if not found:
-            return None
-        best = max(found, key=lambda held: (held.containment, -held.sequence))
-        return f"{best.reason} {self._names.name(best.sequence)[0]}"
+        for near in self._candidates.near(sequence, prepared):
+            entry = self._table[near]
+            found = compare(self.rule, entry, prepared, evidence)
+            if isinstance(found, Holding):
+                held = found if held is None or found.containment > held.containment else held
+            elif found is not None and not self._judgements.apart(url, entry.url_hash):
+                best = found if best is None or found.score > best.score else best
+        return best or held
 
     def _verdict(
         self,

@@ -14,10 +14,13 @@ from dedup_service.core.metadata import jaccard
 from dedup_service.core.rule import Combined, MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Holding", "Match", "holding", "match", "score_of"]
+__all__ = ["Holding", "Match", "compare", "score_of"]
 
 HELD = 0.9
 """Share of the smaller page's shingles, estimated, from which it stands whole in the other one."""
+
+WORTH_A_LOOK = 0.15
+"""Jaccard similarity below which nothing is looked at: one page holds the other beside five times as much, at most."""
 
 MORE = 1.5
 """Letters of the longer page for one of the shorter, above which the rest is another article, or several."""
@@ -50,26 +53,20 @@ class Holding:
         return "contains" if self.contains else "is contained in"
 
 
-def match(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | None:
-    """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none."""
+def compare(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Holding | None:
+    """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none.
+
+    A rule with a table also tells where one of the two holds the other whole.
+    """
     if rule.verified:
+        if evidence.rough_jaccard(entry.evidence) < min(WORTH_A_LOOK, rule.least_jaccard):
+            return None
         return _verified(rule, entry, prepared, evidence)
     distance = entry.distance_to(prepared.fingerprint)
     for near in rule.conditions:
         if _within(distance.words, near.words) and _within(distance.body, near.body):
             return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
     return None if rule.combined is None else _combined(rule.combined, entry, evidence, distance)
-
-
-def holding(rule: MatchRule, entry: Entry, evidence: Evidence) -> Holding | None:
-    """Return which of the two pages holds the other whole; None where none does, or the rule has no table."""
-    if not rule.verified:
-        return None
-    kept = Evidence(entry.evidence)
-    likeness = Likeness(kept, evidence)
-    if likeness.length_ratio <= MORE or likeness.containment < HELD:
-        return None
-    return Holding(entry.sequence, likeness.containment, evidence.letters > kept.letters)
 
 
 def score_of(distance: Distance) -> float | None:
@@ -83,15 +80,16 @@ def score_of(distance: Distance) -> float | None:
     return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
 
 
-def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | None:
-    likeness = Likeness(Evidence(entry.evidence), evidence)
-    if likeness.jaccard < rule.least_jaccard:
-        return None
+def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Holding | None:
+    kept = Evidence(entry.evidence)
+    likeness = Likeness(kept, evidence)
     for row in rule.verified:
         if row.holds(likeness):
             distance = entry.distance_to(prepared.fingerprint)
             return Match(entry.sequence, distance, round(likeness.jaccard, 4), row.name)
-    return None
+    if likeness.length_ratio <= MORE or likeness.containment < HELD:
+        return None
+    return Holding(entry.sequence, likeness.containment, evidence.letters > kept.letters)
 
 
 def _combined(rule: Combined, entry: Entry, evidence: Evidence, distance: Distance) -> Match | None:

@@ -1,11 +1,13 @@
 """Find the entries that share a key: the first rows of some buckets, merged.
 
 How: a cursor walks each bucket; the least sequence that any stands at is next, and all that stand at it move on.
-So sequences come out ascending and once each, with no set and no sorting.
+So sequences come out ascending and once each, with no set and no sorting, and how many stood at one is how many keys
+it shares.
 Invariant: probing changes nothing.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.key_rows import WIDTH, KeyArrays
@@ -14,6 +16,8 @@ from dedup_service.core.index.layout import Integers
 from dedup_service.core.kernels import kernel
 
 __all__ = ["probe_all"]
+
+Shared = npt.NDArray[np.uint8]
 
 SEQUENCE, ROW, END, LEFT = range(4)
 """Where a probe stands in a bucket: at which sequence (-1: at the end), row, last row; how many it may yet look at."""
@@ -59,26 +63,56 @@ def least(cursors: Integers) -> int:
 
 
 @kernel
-def probe_all(keys: Keys, most: int, arrays: KeyArrays, offsets: Integers, output: Integers) -> int:
-    """Merge the first `most` rows of the buckets of each row of keys: uint32[n, 8].
+def keep_best(start: int, count: int, best: int, output: Integers, shared: Shared) -> int:
+    """Keep the `best` of `count` sequences that share most keys, the earliest of equals, in place; return how many."""
+    if count <= best:
+        return count
+    of_share = np.zeros(WIDTH + 1, np.int64)
+    for at in range(start, start + count):
+        of_share[shared[at]] += 1
+    least_shared, room = WIDTH, best
+    while of_share[least_shared] < room:
+        room -= of_share[least_shared]
+        least_shared -= 1
+    kept = start
+    for at in range(start, start + count):
+        if shared[at] < least_shared or (shared[at] == least_shared and room == 0):
+            continue
+        room -= shared[at] == least_shared
+        output[kept], shared[kept] = output[at], shared[at]
+        kept += 1
+    return best
 
-    offsets: int64[n + 1] receives where each one's sequences begin in the output, and the end. Returns their number
-    in all; where that exceeds the room of the output, the caller probes again with more.
+
+@kernel
+def probe_all(
+    keys: Keys, most: int, best: int, arrays: KeyArrays, offsets: Integers, output: Integers, shared: Shared
+) -> tuple[int, int]:
+    """Merge the first `most` rows of the buckets of each row of keys: uint32[n, 8], and keep the `best` of each.
+
+    offsets: int64[n + 1] receives where each one's sequences begin in the output, and the end; shared: uint8, as long
+    as the output, how many keys each shares. Returns the number of sequences in all, and the room that was needed;
+    where that exceeds the room there is, the answer is none, and the caller probes again with as much.
     """
     cursors = np.empty((4, WIDTH), np.int64)
-    found = 0
+    found = needed = 0
     for query in range(len(keys)):
         offsets[query] = found
         for number in range(WIDTH):
             begin(number, keys[query, number], most, cursors, arrays)
+        count = 0
         sequence = least(cursors)
         while sequence >= 0:
-            if found < len(output):
-                output[found] = sequence
-            found += 1
+            at, sharing = found + count, 0
             for number in range(WIDTH):
                 if cursors[SEQUENCE, number] == sequence:
+                    sharing += 1
                     advance(number, cursors, arrays)
+            if at < len(output):
+                output[at], shared[at] = sequence, sharing
+            count += 1
             sequence = least(cursors)
+        needed = max(needed, found + count)
+        found += keep_best(found, count, best, output, shared) if found + count <= len(output) else count
     offsets[len(keys)] = found
-    return found
+    return found, needed

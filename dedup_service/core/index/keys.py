@@ -58,14 +58,21 @@ class KeyIndex:
     array([1, 2])
     """
 
-    __slots__ = ("_arrays", "_most", "_output")
+    __slots__ = ("_arrays", "_best", "_most", "_output", "_shared")
 
-    def __init__(self, *, most: int = 64) -> None:
-        """Make an empty index. most: entries of one bucket that a probe looks at; ConfigurationError below 1."""
+    def __init__(self, *, most: int = 64, best: int = MOST_ENTRIES) -> None:
+        """Make an empty index; ConfigurationError for a bound below 1.
+
+        most: entries of one bucket that a probe looks at. best: of all those it gives the ones that share most keys,
+        the earliest of equals: whoever verifies them has a bound, too.
+        """
         if most < 1:
             raise ConfigurationError(f"a probe that looks at {most} entries of a bucket finds nothing; give 1 or more")
-        self._most = most
+        if best < 1:
+            raise ConfigurationError(f"a probe that gives {best} entries finds nothing; give 1 or more")
+        self._most, self._best = most, best
         self._output = np.empty(FIRST_OUTPUT, np.int64)
+        self._shared = np.empty(FIRST_OUTPUT, np.uint8)
         counters = np.zeros(COUNTERS, np.int64)
         counters[FREE_ENTRY] = -1
         self._arrays: KeyArrays = (
@@ -118,7 +125,8 @@ class KeyIndex:
     def probe(self, keys: Keys) -> npt.NDArray[np.int64]:
         """Return the sequences of the entries that share a key, each once, ascending: int64[m].
 
-        Of the entries with a key only the `most` earliest are looked at. keys: as `insert` takes them.
+        Of the entries with a key only the `most` earliest are looked at, and of all of these the `best` are given.
+        keys: as `insert` takes them.
         """
         return self._probe(_row(keys))[1]
 
@@ -133,10 +141,11 @@ class KeyIndex:
 
     def _probe(self, keys: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         offsets = np.empty(len(keys) + 1, np.int64)
-        found = probe_all(keys, self._most, self._arrays, offsets, self._output)
-        if found > len(self._output):
-            self._output = np.empty(found, np.int64)
-            probe_all(keys, self._most, self._arrays, offsets, self._output)
+        bounds = (keys, self._most, self._best, self._arrays, offsets)
+        found, needed = probe_all(*bounds, self._output, self._shared)
+        while needed > len(self._output):
+            self._output, self._shared = np.empty(needed, np.int64), np.empty(needed, np.uint8)
+            found, needed = probe_all(*bounds, self._output, self._shared)
         return offsets, self._output[:found].copy()
 
     def _insert(self, sequences: npt.NDArray[np.int64], keys: npt.NDArray[np.uint32]) -> None:

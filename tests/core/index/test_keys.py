@@ -278,3 +278,18 @@ def test_other_values_that_do_not_fit_are_refused() -> None:
         KeyIndex(most=0)
     with pytest.raises(ConfigurationError, match="sequence -1 does not fit"):
         KeyIndex().insert(-1, [1])
+
+
+@given(st.lists(st.lists(st.integers(1, 12), min_size=8, max_size=8), max_size=40), st.integers(1, 5))
+def test_the_best_share_most_keys(rows: list[list[int]], best: int) -> None:
+    """Of all that a probe finds: the earliest of equals, still ascending; many at once as well."""
+    index, full = KeyIndex(best=best), KeyIndex()
+    for sequence, keys in enumerate(rows):
+        index.insert(sequence, keys)
+        full.insert(sequence, keys)
+    asked = [1, 2, 3, 4, 5, 6, 7, 8]
+    shares = {sequence: len(set(rows[sequence]) & set(asked)) for sequence in full.probe(asked).tolist()}
+    expected = sorted(sorted(shares, key=lambda sequence: (-shares[sequence], sequence))[:best])
+    assert index.probe(asked).tolist() == expected
+    batch = index.probe_many(np.array([asked, [0] * 8, asked], np.uint32))
+    assert batch.sequences.tolist() == expected * 2
