@@ -133,7 +133,7 @@ def main() -> None:
         schemes += rows
         if name == "twinsieve":
             default = score(truth, decide(prepared, rule_for("both")), 1)
-            schemes.append({"scheme": f"**{name}, default rule**", "channels": "both", "k": "–", "score": default})
+            schemes.append({"scheme": f"**{name}, `simhash`**", "channels": "both", "k": "–", "score": default})
         if name in ABLATIONS:
             ablation += [row for row in rows if row["channels"] == "words"]
             for factor in ABLATIONS[name]:
