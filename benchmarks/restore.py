@@ -35,8 +35,8 @@ from rich.table import Table
 from benchmarks import known_log
 from dedup_service.core.replica import Replica
 from dedup_service.core.verdict import Distance, VerdictKind
+from dedup_service.runtime.facts import RestoreFact
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, Transactions
-from dedup_service.runtime.kafka.facts import RestoreFact
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restoring import Restored, restore
 from dedup_service.runtime.kafka.topics import Topics, create

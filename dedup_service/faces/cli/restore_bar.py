@@ -6,12 +6,12 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
+from dedup_service.runtime.facts import Bystander, RestoreFact
 
 __all__ = ["RestoreBar"]
 
 
-class RestoreBar:
+class RestoreBar(Bystander):
     """An observer that draws until the restore is done."""
 
     def __init__(self) -> None:
@@ -40,9 +40,3 @@ class RestoreBar:
         self._bar.update(self._task, total=fact.total, completed=fact.records, visible=not fact.done)
         if fact.done:
             self._bar.stop()
-
-    def batch(self, fact: BatchFact) -> None:
-        """Nothing to draw."""
-
-    def problem(self, fact: Problem) -> None:
-        """Nothing to draw."""

@@ -19,7 +19,7 @@ from dedup_service.faces.cli.restore_bar import RestoreBar
 from dedup_service.faces.cli.service_log import ServiceLog
 from dedup_service.faces.cli.stopping import StopSignals
 from dedup_service.faces.http.address import Address
-from dedup_service.runtime.kafka.facts import Observer
+from dedup_service.runtime.facts import Observer
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit
 

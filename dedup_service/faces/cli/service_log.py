@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
+from dedup_service.runtime.facts import BatchFact, Bystander, Problem, RestoreFact
 
 __all__ = ["ServiceLog"]
 
@@ -21,7 +21,7 @@ SUMMARY_S = 10.0
 RESTORE_S = 5.0
 
 
-class ServiceLog:
+class ServiceLog(Bystander):
     """An observer that logs. restores: False where somebody else shows them."""
 
     def __init__(self, *, restores: bool = True, clock: Callable[[], float] = time.monotonic) -> None:

@@ -9,7 +9,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact, ServiceStatus
+from dedup_service.runtime.facts import Bystander, RestoreFact
+from dedup_service.runtime.kafka.facts import ServiceStatus
 
 __all__ = ["LIVE_LIMIT_S", "Answer", "Health"]
 
@@ -25,7 +26,7 @@ class Answer:
     text: str
 
 
-class Health:
+class Health(Bystander):
     """Judges `status()` at the time it is asked; also an observer, since a restore shows life by its facts.
 
     clock: monotonic seconds, the clock of `StepStatus.ticked_at`.
@@ -71,15 +72,9 @@ class Health:
         """From now on the service drains: no longer ready."""
         self._stopping = True
 
-    def batch(self, fact: BatchFact) -> None:
-        """Steps show life by their turns."""
-
     def restore(self, fact: RestoreFact) -> None:  # noqa: ARG002 - an observer's signature
         """A restore that goes on is alive."""
         self._sign_of_life = self._clock()
-
-    def problem(self, fact: Problem) -> None:
-        """What was survived is no sign of anything."""
 
 
 def _unrestored(status: ServiceStatus) -> str:

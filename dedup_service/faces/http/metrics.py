@@ -23,7 +23,8 @@ from prometheus_client.registry import Collector
 
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.faces.http.health import Health
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact, ServiceStatus
+from dedup_service.runtime.facts import BatchFact, Bystander, Problem
+from dedup_service.runtime.kafka.facts import ServiceStatus
 
 __all__ = ["Metrics"]
 
@@ -31,7 +32,7 @@ PREFIX = "neardup"
 BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Metrics:
+class Metrics(Bystander):
     """An observer, and the registry that it fills."""
 
     def __init__(self, status: Callable[[], ServiceStatus], health: Health) -> None:
@@ -73,9 +74,6 @@ class Metrics:
         if fact.entries is not None:
             self._entries.set(fact.entries)
         self._show_lag(fact)
-
-    def restore(self, fact: RestoreFact) -> None:
-        """Nothing to count: the scrape asks for it."""
 
     def problem(self, fact: Problem) -> None:
         """Count a problem; those that operators ask for have a name of their own, too."""

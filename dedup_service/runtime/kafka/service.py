@@ -17,11 +17,12 @@ from pathlib import Path
 
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.facts import Observer, Observers, RestoreFact
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Transactions
 from dedup_service.runtime.kafka.client.committed import committed_offsets
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.retrying import Backoff, Complaint
-from dedup_service.runtime.kafka.facts import Observer, Observers, RestoreFact, ServiceStatus
+from dedup_service.runtime.kafka.facts import ServiceStatus
 from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restoring import restore

@@ -10,7 +10,7 @@ import pytest
 from dedup_service.faces.cli import service_log
 from dedup_service.faces.cli.logs import QUIET, QuietClient, configure_logging
 from dedup_service.faces.cli.service_log import ServiceLog
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
+from dedup_service.runtime.facts import BatchFact, Problem, RestoreFact
 
 
 @pytest.fixture

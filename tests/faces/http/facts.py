@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from dedup_service.runtime.kafka.facts import RestoreFact, ServiceStatus, StepStatus
+from dedup_service.runtime.facts import RestoreFact
+from dedup_service.runtime.kafka.facts import ServiceStatus, StepStatus
 
 __all__ = ["Told", "both_steps"]
 

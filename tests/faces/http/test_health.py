@@ -3,7 +3,8 @@
 import pytest
 
 from dedup_service.faces.http.health import Answer, Health
-from dedup_service.runtime.kafka.facts import RestoreFact, ServiceStatus
+from dedup_service.runtime.facts import RestoreFact
+from dedup_service.runtime.kafka.facts import ServiceStatus
 from tests.faces.http.facts import Told, both_steps
 
 

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from dedup_service.faces.http.health import Health
 from dedup_service.faces.http.metrics import Metrics
-from dedup_service.runtime.kafka.facts import BatchFact, Problem
+from dedup_service.runtime.facts import BatchFact, Problem
 from tests.faces.http.facts import Told, both_steps
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"

@@ -11,8 +11,8 @@ import pytest
 from kafka import KafkaProducer
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.facts import BatchFact, Bystander, Problem, RestoreFact
 from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, Transactions, append
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings, FingerprintStep
 from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonRateError
@@ -30,7 +30,7 @@ SPACE = SpaceOptions()
 
 
 @dataclass
-class Seen:
+class Seen(Bystander):
     """An observer that remembers; `on_batch` is set with each batch."""
 
     batches: list[BatchFact] = field(default_factory=list)

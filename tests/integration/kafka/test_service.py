@@ -17,9 +17,9 @@ from dedup_service.core.changelog import PolicyRecord, RetractionRecord
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.facts import BatchFact, Bystander, Problem
 from dedup_service.runtime.kafka.client.clients import Message, append
 from dedup_service.runtime.kafka.client.committed import committed_offsets
-from dedup_service.runtime.kafka.facts import BatchFact, Problem, RestoreFact
 from dedup_service.runtime.kafka.policies import ForeignLogError, PolicyDiffersError, Wanted, append_policy
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
@@ -33,7 +33,7 @@ LIMIT_S = 120.0
 PAGES = 300
 
 
-class Progress:
+class Progress(Bystander):
     """An observer that wakes whoever waits for a number of records to be decided."""
 
     def __init__(self) -> None:
@@ -46,9 +46,6 @@ class Progress:
         with self._changed:
             self.decided += fact.records if fact.step == "decide" else 0
             self._changed.notify_all()
-
-    def restore(self, fact: RestoreFact) -> None:
-        pass
 
     def problem(self, fact: Problem) -> None:
         self.problems.append(fact)

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from dedup_service.core.changelog import PageRecord, PolicyRecord
 from dedup_service.core.errors import StateError
 from dedup_service.core.replica import Replica
+from dedup_service.runtime.facts import RestoreFact
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.facts import RestoreFact
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.memory import outcomes_of
 from dedup_service.runtime.kafka.state.names import NameReader

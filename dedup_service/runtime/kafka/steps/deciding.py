@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from dedup_service.runtime.facts import BatchFact, Observer, Problem
 from dedup_service.runtime.kafka.client.clients import (
     Connection,
     GroupReader,
@@ -26,7 +27,7 @@ from dedup_service.runtime.kafka.client.clients import (
 )
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
 from dedup_service.runtime.kafka.client.retrying import pause_after
-from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
+from dedup_service.runtime.kafka.facts import StepStatus
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restoring import Restored
 from dedup_service.runtime.kafka.state.snapshots import tail_of

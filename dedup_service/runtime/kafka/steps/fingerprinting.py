@@ -18,10 +18,11 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.facts import BatchFact, Observer, Problem
 from dedup_service.runtime.kafka.client.clients import Connection, GroupReader, Message, TopicPartition, Transactions
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
 from dedup_service.runtime.kafka.client.retrying import pause_after
-from dedup_service.runtime.kafka.facts import BatchFact, Observer, Problem, StepStatus
+from dedup_service.runtime.kafka.facts import StepStatus
 from dedup_service.runtime.kafka.steps.in_hand import Chunk, InHand, InHandLimits
 from dedup_service.runtime.kafka.steps.parts import PartTimes
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonWatch

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dedup_service.core.changelog import LogRecord, RejectedRecord, RetractionRecord, Source
 from dedup_service.core.errors import StateError
-from dedup_service.runtime.kafka.facts import RestoreFact
+from dedup_service.runtime.facts import RestoreFact
 from dedup_service.runtime.kafka.state import restoring
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, SNAPSHOT_FILE, LocalState
 from dedup_service.runtime.kafka.state.restoring import Restored, restore
