@@ -1,0 +1,110 @@
+"""The evaluation data as values: pages in their order, and what is known of them.
+
+DIR has `stream/` (pages.jsonl, truth.jsonl, unrelated30k.jsonl), `pairs/` (pages.jsonl, pairs.jsonl) and `html/`
+(html.jsonl, pairs.jsonl and the files that it names). Nothing of it is copied anywhere but into the cache.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dedup_service.core.page import Page
+from dedup_service.core.scoring import LabelledPair, TruthRow, half_of
+from dedup_service.core.url import canonicalise
+from dedup_service.faces.cli.truth_files import read_truth
+
+__all__ = ["Corpora", "Html", "read_lines"]
+
+
+@dataclass(frozen=True, slots=True)
+class Html:
+    """A fetched page before extraction."""
+
+    id: str
+    url: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class Corpora:
+    """The data under `folder`, read when it is asked for."""
+
+    folder: Path
+
+    @cached_property
+    def stream(self) -> list[Page]:
+        """The crawl, in its order."""
+        return _pages(self.folder / "stream" / "pages.jsonl")
+
+    @cached_property
+    def truth(self) -> list[TruthRow]:
+        """What is known of each page of the stream."""
+        rows = read_truth(self.folder / "stream" / "truth.jsonl")
+        return [row for row in rows if isinstance(row, TruthRow)]
+
+    @cached_property
+    def pieces(self) -> list[Page]:
+        """The pages of one topic each, cut into disjoint pieces: as pages of their own, without a title."""
+        texts = {page.id: page.text for page in self.stream}
+        rows = read_lines(self.folder / "stream" / "unrelated30k.jsonl")
+        return [_piece(row, texts[row["of"]]) for row in rows]
+
+    @cached_property
+    def pair_pages(self) -> list[Page]:
+        """The pages that labelled pairs name."""
+        return _pages(self.folder / "pairs" / "pages.jsonl")
+
+    @cached_property
+    def pairs(self) -> list[LabelledPair]:
+        """The labelled pairs of texts."""
+        return _labelled(self.folder / "pairs" / "pairs.jsonl")
+
+    @cached_property
+    def html(self) -> list[Html]:
+        """The pages that are to be extracted."""
+        rows = read_lines(self.folder / "html" / "html.jsonl")
+        return [Html(row["id"], row["url"], self.folder / "html" / row["html_path"]) for row in rows]
+
+    @cached_property
+    def html_pairs(self) -> list[LabelledPair]:
+        """The labelled pairs of pages in HTML."""
+        return _labelled(self.folder / "html" / "pairs.jsonl")
+
+    def plain(self, half: int) -> list[Page]:
+        """The pages of the stream that repeat none: originals and unrelated ones of `half`."""
+        known = {row.id: row for row in self.truth}
+        kinds = {"original", "unrelated"}
+        rows = ((page, known[page.id]) for page in self.stream)
+        return [page for page, row in rows if kinds.intersection(row.strata) and half_of(row.group) == half]
+
+
+def read_lines(path: Path) -> Iterator[Any]:
+    """Yield the JSON values of a file of lines."""
+    with path.open(encoding="utf-8") as lines:
+        yield from (json.loads(line) for line in lines if line.strip())
+
+
+def _pages(path: Path) -> list[Page]:
+    return [
+        Page(
+            url=row["url"],
+            canonical_url=canonicalise(row["url"]),
+            id=row["id"],
+            title=row["title"] or "",
+            text=row["text"],
+            lang=row["lang"],
+        )
+        for row in read_lines(path)
+    ]
+
+
+def _piece(row: dict[str, Any], text: str) -> Page:
+    url = f"https://pieces.example/{row['id']}"
+    return Page(url=url, canonical_url=url, id=row["id"], text=text[row["start"] : row["end"]])
+
+
+def _labelled(path: Path) -> list[LabelledPair]:
+    return [row for row in read_truth(path) if isinstance(row, LabelledPair)]

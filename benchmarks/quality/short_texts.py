@@ -1,0 +1,111 @@
+"""Short texts: are pairs that say the same found, and those that differ in one number, date, name or "not" kept?
+
+Texts are headlines of the stream, each once, and headlines with the first sentence of their page: what a microblog has.
+PAIRS pairs an operator and form, each compared in both orders in an empty index by the real decision.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from benchmarks.quality.operators import OPERATORS, Names, Operator, names_in
+from dedup_service.core.decision import Decider
+from dedup_service.core.page import Page
+from dedup_service.core.rule import MatchRule
+from dedup_service.core.scoring import Share
+from dedup_service.faces.cli.pairs import Comparer, NoNames
+from dedup_service.runtime.resources import build_fingerprinter
+
+__all__ = ["FORMS", "PAIRS", "ShortPair", "measure", "pairs_of", "texts_of"]
+
+PAIRS = 2000
+FORMS = ("headline", "headline and sentence")
+LEAST, MOST_SENTENCE = 8, 80
+_SENTENCE = re.compile("[^。！？!?\n]+[。！？!?]?")
+
+
+@dataclass(frozen=True, slots=True)
+class ShortPair:
+    """Two short texts, and the operator that made the second of the first."""
+
+    operator: str
+    form: str
+    one: str
+    other: str
+
+
+def texts_of(pages: list[Page], form: str) -> list[str]:
+    """Return the distinct short texts of `pages` in `form`, in order."""
+    found: dict[str, str] = {}
+    for page in pages:
+        title = page.title.strip()
+        if len(title) < LEAST or title in found:
+            continue
+        if form == FORMS[0]:
+            found[title] = title
+        elif sentence := _sentence(page.text, title):
+            found[title] = f"{title}。{sentence}"
+    return list(found.values())
+
+
+def _sentence(text: str, title: str) -> str | None:
+    for match in _SENTENCE.finditer(text):
+        sentence = match.group().strip()
+        if LEAST <= len(sentence) and title[:LEAST] not in sentence:
+            return sentence[:MOST_SENTENCE]
+    return None
+
+
+def pairs_of(texts: list[str], operator: Operator, form: str, names: Names, seed: int) -> Iterator[ShortPair]:
+    """Yield PAIRS pairs, of texts drawn in an order of `seed`; texts are used again where too few can be changed."""
+    rng = random.Random(f"{seed} {operator.name} {form}")
+    made = 0
+    for _ in range(PAIRS):
+        before = made
+        for text in rng.sample(texts, len(texts)):
+            pair = operator.apply(text, rng, names)
+            if pair is not None:
+                made += 1
+                yield ShortPair(operator.name, form, *pair)
+                if made == PAIRS:
+                    return
+        if made == before:
+            return
+
+
+def measure(
+    pages: list[Page], rule: MatchRule, seed: int, shown: Callable[[str], None] = lambda _: None
+) -> tuple[dict[tuple[str, str], Share], list[ShortPair]]:
+    """Return the share of pairs called duplicates by (operator, form), and the pairs that came out wrong.
+
+    A pair counts as merged where it is called a duplicate in either order, as found where it is in both.
+    """
+    fingerprinter = build_fingerprinter()
+    comparer = Comparer(Decider(rule, fingerprinter.space_id, NoNames()))
+    names = names_in([page.title for page in pages])
+    shares: dict[tuple[str, str], Share] = {}
+    wrong: list[ShortPair] = []
+    for form in FORMS:
+        texts = texts_of(pages, form)
+        for operator in OPERATORS:
+            shown(f"{operator.name}, {form}")
+            hits = count = 0
+            for pair in pairs_of(texts, operator, form, names, seed):
+                one, other = (fingerprinter.prepare(_page(name, text)) for name, text in _named(pair))
+                said = {comparer.compare(*order)["verdict"] == "duplicate" for order in ((one, other), (other, one))}
+                flagged = said == {True} if operator.harmless else True in said
+                hits, count = hits + flagged, count + 1
+                if flagged != operator.harmless:
+                    wrong.append(pair)
+            shares[operator.name, form] = Share(hits, count)
+    return shares, wrong
+
+
+def _named(pair: ShortPair) -> tuple[tuple[str, str], tuple[str, str]]:
+    return ("one", pair.one), ("other", pair.other)
+
+
+def _page(name: str, text: str) -> Page:
+    url = f"https://short.example/{name}"
+    return Page(url=url, canonical_url=url, id=name, text=text)
