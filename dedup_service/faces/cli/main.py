@@ -20,6 +20,7 @@ from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 __all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
 
 COMMANDS = {
+    "calibrate": ("dedup_service.faces.cli.calibrate:calibrate_command", "Choose thresholds on labelled pairs."),
     "correct": ("dedup_service.faces.cli.correct:correct_command", "Tell a service what its pages are to each other."),
     "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
     "demo": ("crawler.cli:demo_command", "Crawl a small news site of our own and show what was found."),
@@ -44,6 +45,7 @@ COMMANDS = {
 _KAFKA, _HTTP, _SCRAPY = ("kafka", "the Kafka client"), ("dashboard", "the HTTP server"), ("scrapy", "Scrapy")
 EXTRAS = {
     "kafka": _KAFKA,
+    "matplotlib": ("plots", "matplotlib"),
     "prometheus_client": _HTTP,
     "scrapy": _SCRAPY,
     "starlette": _HTTP,

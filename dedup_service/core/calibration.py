@@ -1,0 +1,159 @@
+"""Thresholds chosen from labelled pairs: what each value of a threshold finds, and the one that finds most.
+
+A channel is anything that gives a pair one number and calls it a duplicate on one side of a threshold: the distance of
+words or of bodies, the estimated Jaccard similarity, or how far the whole rule can be tightened before it lets go
+(`core.rule_family`). Its curve counts, for each threshold from the tightest to the loosest, the pairs that are flagged.
+
+Invariants: counts never fall along a curve; the last point's flags and what is beyond make all pairs; the choice
+flags, on the pairs given, with at least the precision asked for. Pairs labelled as between the two are counted and
+never scored.
+Source of the intervals: Wilson, JASA 22, 1927.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.scoring import Share
+
+__all__ = ["Calibration", "Channel", "Curve", "Point", "choose", "curve_of", "flags_needed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """A number of each pair and the thresholds to try.
+
+    thresholds: the tightest first. at_least: pairs at or above a threshold are flagged; else those at or below it.
+    """
+
+    name: str
+    thresholds: tuple[float, ...]
+    at_least: bool = False
+
+    def __post_init__(self) -> None:
+        steps = [after - before for before, after in zip(self.thresholds, self.thresholds[1:], strict=False)]
+        if not self.thresholds or any(step >= 0 if self.at_least else step <= 0 for step in steps):
+            raise ConfigurationError(f"thresholds of {self.name} go from the tightest to the loosest, each once")
+
+    def first_flagged(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """Return the place of the tightest threshold that flags each value, int64[n]; one past the last: none does.
+
+        values: float64[n]; nan is a pair that the channel cannot compare, which no threshold flags.
+        """
+        sign = -1.0 if self.at_least else 1.0
+        places = np.searchsorted(sign * np.array(self.thresholds), sign * values, side="left")
+        return np.where(np.isnan(values), len(self.thresholds), places).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What one threshold does: duplicates and others that it flags, duplicates that it misses, and grey flagged."""
+
+    threshold: float
+    right: int
+    wrong: int
+    missed: int
+    grey: int
+
+    @property
+    def precision(self) -> Share:
+        """Share of the flags that are right."""
+        return Share(self.right, self.right + self.wrong)
+
+    @property
+    def recall(self) -> Share:
+        """Share of the duplicates that are flagged."""
+        return Share(self.right, self.right + self.missed)
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A channel's points, the tightest threshold first, and pairs by the threshold that flags them first.
+
+    duplicates, others, grey: int64[t + 1], the last place for pairs that no threshold flags.
+    """
+
+    channel: Channel
+    points: tuple[Point, ...]
+    duplicates: tuple[int, ...]
+    others: tuple[int, ...]
+    grey: tuple[int, ...]
+
+
+def curve_of(channel: Channel, values: Sequence[float | None], labels: Sequence[bool | None]) -> Curve:
+    """Return the curve of n pairs.
+
+    values: of each pair; None where the channel cannot compare it. labels: whether it is a duplicate; None for grey.
+    ConfigurationError where duplicates or others are lacking: there is nothing to choose by.
+    """
+    known = set(labels)
+    if not {True, False} <= known:
+        lacking = "duplicates" if True not in known else "pairs that are none"
+        raise ConfigurationError(
+            f"{len(labels)} pairs, but no {lacking} among them: thresholds are chosen between both"
+        )
+    numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+    places = channel.first_flagged(numbers)
+    size = len(channel.thresholds) + 1
+
+    def counted(label: bool | None) -> npt.NDArray[np.int64]:
+        chosen = np.fromiter((known is label for known in labels), dtype=np.bool_, count=len(labels))
+        return np.bincount(places[chosen], minlength=size)
+
+    duplicates, others, grey = counted(True), counted(False), counted(None)
+    sums = zip(*(np.cumsum(counts).tolist() for counts in (duplicates, others, grey)), strict=True)
+    total = int(duplicates.sum())
+    points = tuple(
+        Point(threshold, right, wrong, total - right, between)
+        for threshold, (right, wrong, between) in zip(channel.thresholds, sums, strict=False)
+    )
+    return Curve(channel, points, *(tuple(counts.tolist()) for counts in (duplicates, others, grey)))
+
+
+def choose(points: Iterable[Point], precision: float) -> Point | None:
+    """Return the point with the highest recall among those that reach `precision` (0 to 1), None where none does.
+
+    Of several with that recall the one with the highest precision, and of these the tightest. A threshold that flags
+    nothing reaches no precision.
+    """
+    reached = [point for point in points if point.right and point.precision.value >= precision]
+    return max(reached, key=lambda point: (point.right, point.precision.value), default=None)
+
+
+def flags_needed(precision: float) -> int:
+    """Return how many flags, all right, it takes until the interval of their precision begins at `precision`.
+
+    Wilson's interval at n of n begins at n/(n + z²).
+
+    >>> flags_needed(0.99)
+    381
+    """
+    if not 0.0 < precision < 1.0:
+        raise ConfigurationError(f"a precision to show lies between 0 and 1, got {precision}")
+    return math.ceil(1.959964**2 * precision / (1.0 - precision))
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The curves of all channels and the precision that is asked of each choice."""
+
+    precision: float
+    curves: tuple[Curve, ...]
+
+    def chosen(self, name: str) -> Point | None:
+        """Return the choice on the channel of that name, None where no threshold reaches the precision."""
+        return choose(self.curve(name).points, self.precision)
+
+    def curve(self, name: str) -> Curve:
+        """Return the curve of the channel of that name."""
+        return next(curve for curve in self.curves if curve.channel.name == name)
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Pairs: duplicates, others, grey."""
+        curve = self.curves[0]
+        return sum(curve.duplicates), sum(curve.others), sum(curve.grey)
