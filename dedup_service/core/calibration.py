@@ -114,13 +114,18 @@ def curve_of(channel: Channel, values: Sequence[float | None], labels: Sequence[
     return Curve(channel, points, *(tuple(counts.tolist()) for counts in (duplicates, others, grey)))
 
 
-def choose(points: Iterable[Point], precision: float) -> Point | None:
+def choose(points: Iterable[Point], precision: float, *, surely: bool = False) -> Point | None:
     """Return the point with the highest recall among those that reach `precision` (0 to 1), None where none does.
 
+    surely: the lower end of the precision's interval has to reach it, not the value alone.
     Of several with that recall the one with the highest precision, and of these the tightest. A threshold that flags
     nothing reaches no precision.
     """
-    reached = [point for point in points if point.right and point.precision.value >= precision]
+    reached = [
+        point
+        for point in points
+        if point.right and (point.precision.interval[0] if surely else point.precision.value) >= precision
+    ]
     return max(reached, key=lambda point: (point.right, point.precision.value), default=None)
 
 
@@ -139,14 +144,15 @@ def flags_needed(precision: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The curves of all channels and the precision that is asked of each choice."""
+    """The curves of all channels and the precision that is asked of each choice; surely: see `choose`."""
 
     precision: float
     curves: tuple[Curve, ...]
+    surely: bool = False
 
     def chosen(self, name: str) -> Point | None:
         """Return the choice on the channel of that name, None where no threshold reaches the precision."""
-        return choose(self.curve(name).points, self.precision)
+        return choose(self.curve(name).points, self.precision, surely=self.surely)
 
     def curve(self, name: str) -> Curve:
         """Return the curve of the channel of that name."""

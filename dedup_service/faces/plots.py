@@ -86,7 +86,7 @@ def _draw_histogram(axes: Axes, found: Calibration, curve: Curve) -> None:
         if not total:
             continue
         shares = [count / total for count in counts[:-1]]
-        label = f"{what} ({total}; {counts[-1]} beyond)"
+        label = f"{what} ({total})"
         if what == "grey":
             axes.step(thresholds, shares, where="mid", color=colour, linewidth=0.8, label=label)
         else:
@@ -96,5 +96,7 @@ def _draw_histogram(axes: Axes, found: Calibration, curve: Curve) -> None:
         axes.axvline(chosen.threshold, color="black", linewidth=0.9, linestyle="--")
     if curve.channel.at_least:
         axes.invert_xaxis()
+    beyond = f"{curve.duplicates[-1]} duplicates and {curve.others[-1]} others at no threshold"
+    axes.set_title(beyond, loc="right", fontsize=8, color=GREY)
     axes.set_xlabel(TITLES[curve.channel.name])
     axes.set_ylabel("share of the pairs")

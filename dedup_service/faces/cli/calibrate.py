@@ -21,7 +21,7 @@ from dedup_service.core.scoring import LabelledPair, half_of
 from dedup_service.faces.cli.calibration_report import as_dict, heading_of, not_reached, show
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
-from dedup_service.faces.cli.measured_pairs import RULE, PairMeasurer, calibrated
+from dedup_service.faces.cli.measured_pairs import RULE, PairMeasurer, curves_of
 from dedup_service.faces.cli.options import SPACE, space_of, with_options
 from dedup_service.faces.cli.preparing import each_prepared
 from dedup_service.faces.cli.truth_files import read_truth
@@ -48,6 +48,7 @@ class NotReachedError(TwinsieveError):
     show_default=True,
     help="Share of the flags on PAIRS that have to be right.",
 )
+@click.option("--surely", is_flag=True, help="The lower end of the 95% interval of that share has to reach it.")
 @click.option("--half", type=click.IntRange(0, 1), help="Only this half, by components: choose on 0, report 1.")
 @click.option(
     "--profile",
@@ -87,7 +88,7 @@ def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     if lacking:
         left_out = f"{len(lacking)} pairs of {pairs} are left out: {pages} lacks a page of each"
         click.echo(f"twinsieve: {left_out}, first of {lacking[0].a!r} and {lacking[0].b!r}", err=True)
-    found = calibrated(known, prepared, measurer, options["precision"])
+    found = Calibration(options["precision"], curves_of(known, prepared, measurer), surely=options["surely"])
     facts = {"pages": pages, "pairs": str(pairs), "half": options["half"], "profile": options["profile"]}
     facts |= {"space": measurer.space_id, "version": version("twinsieve"), "left_out": len(lacking)}
     (folder / REPORT).write_bytes(msgspec.json.format(msgspec.json.encode(facts | as_dict(found))) + b"\n")
@@ -143,6 +144,4 @@ def _keep_profile(folder: Path, found: Calibration, base: MatchRule, facts: Mapp
     click.echo(f"Use it: --profile {path}")
     if facts["half"] is not None:
         other = 1 - int(str(facts["half"]))
-        click.echo(
-            f"chosen on half {facts['half']}; twinsieve evaluate PAGES PAIRS --half {other} --profile {path} reports"
-        )
+        click.echo(f"Report it: twinsieve evaluate {facts['pages']} {facts['pairs']} --half {other} --profile {path}")

@@ -24,6 +24,7 @@ def as_dict(found: Calibration) -> dict[str, Any]:
     duplicates, others, grey = found.counts
     return {
         "precision_asked": found.precision,
+        "surely": found.surely,
         "flags_that_could_show_it": flags_needed(found.precision),
         "pairs": {"duplicates": duplicates, "others": others, "grey": grey},
         "channels": {curve.channel.name: _channel(found, curve) for curve in found.curves},
@@ -69,11 +70,10 @@ def show(found: Calibration) -> None:
     console = Console()
     title = f"precision ≥ {found.precision:g} on {duplicates} duplicates and {others} others ({grey} grey not scored)"
     table = Table(title=title, title_justify="left")
-    for heading in ("chosen", "precision", "95%", "right", "recall", "95%", "grey"):
-        table.add_column(heading, justify="left" if heading == "chosen" else "right", no_wrap=True)
+    for heading in ("chosen", "precision (95%)", "right", "recall (95%)", "grey"):
+        table.add_column(heading, justify="left" if heading == "chosen" else "right")
     for curve in found.curves:
-        chosen = found.chosen(curve.channel.name)
-        table.add_row(*_cells(curve.channel.name, chosen, grey))
+        table.add_row(*_cells(curve.channel.name, found.chosen(curve.channel.name), grey))
     console.print(table)
     for line in _remarks(found):
         console.print(line, markup=False, highlight=False)
@@ -85,18 +85,16 @@ def _cells(name: str, chosen: Point | None, grey: int) -> list[str]:
     threshold = {RULE.name: f"{chosen.threshold:+.2f}", JACCARD.name: f"≥ {chosen.threshold:.2f}"}
     return [
         f"{name} {threshold.get(name, f'≤ {chosen.threshold:.0f}')}",
-        f"{chosen.precision.value:.4f}",
-        _interval(chosen.precision),
+        _with_interval(chosen.precision),
         f"{chosen.right}/{chosen.precision.of}",
-        f"{chosen.recall.value:.4f}",
-        _interval(chosen.recall),
+        _with_interval(chosen.recall),
         f"{chosen.grey}/{grey}",
     ]
 
 
-def _interval(share: Share) -> str:
+def _with_interval(share: Share) -> str:
     low, high = share.interval
-    return f"{low:.3f}-{high:.3f}"
+    return " ".join(text.replace("0.", ".") for text in (f"{share.value:.3f}", f"({low:.3f}-{high:.3f})"))
 
 
 def _remarks(found: Calibration) -> list[str]:
@@ -109,9 +107,8 @@ def _remarks(found: Calibration) -> list[str]:
     if chosen is not None and chosen.precision.interval[0] < found.precision:
         low, high = chosen.precision.interval
         lines.append(
-            f"rule: chosen at a precision of {chosen.precision.value:.4f}, but {chosen.precision.of} flags only show "
-            f"that it lies between {low:.4f} and {high:.4f}. To show {found.precision:g} takes at least "
-            f"{flags_needed(found.precision)} flags, all of them right."
+            f"rule: {chosen.precision.of} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
+            f"to show {found.precision:g} takes at least {flags_needed(found.precision)} flags, all of them right."
         )
     lines.append("Thresholds look best on the pairs they were chosen on: report them on others.")
     return lines
@@ -120,14 +117,15 @@ def _remarks(found: Calibration) -> list[str]:
 def not_reached(found: Calibration) -> str:
     """Say that no rule reaches the precision, and what is the nearest to it."""
     points = [point for point in found.curve(RULE.name).points if point.right]
-    asked = f"no rule of this family reaches a precision of {found.precision:g} on these pairs"
+    surely = "surely " if found.surely else ""
+    asked = f"no rule of this family {surely}reaches a precision of {found.precision:g} on these pairs"
     if not points:
         return f"{asked}: at no offset does it flag a duplicate. No profile was written; look at the labels"
-    best = max(points, key=lambda point: (point.precision.value, point.right))
+    best = max(points, key=lambda point: point.precision.interval[0] if found.surely else point.precision.value)
     return (
-        f"{asked}: at most {best.precision.value:.4f} ({best.right} of {best.right + best.wrong} flags, recall "
-        f"{best.recall.value:.4f}) at {best.threshold:+.2f}. No profile was written; ask for less, or begin with "
-        "a stricter --profile"
+        f"{asked}: at most {_with_interval(best.precision)}, {best.right} of {best.precision.of} flags, with recall "
+        f"{_with_interval(best.recall)} at {best.threshold:+.2f}. No profile was written; ask for less, "
+        f"{'label more pairs' if found.surely else 'or begin with a stricter --profile'}"
     )
 
 
@@ -141,6 +139,6 @@ def heading_of(found: Calibration, facts: Mapping[str, object]) -> str:
     return (
         f"# twinsieve calibrate --precision {found.precision:g}: {chosen.threshold:+.2f} on the Jaccard bounds of "
         f"{str(facts['profile'])!r}\n"
-        f"# On {duplicates} duplicates and {others} others{half}: precision {chosen.precision.value:.4f} "
-        f"({_interval(chosen.precision)}), recall {chosen.recall.value:.4f} ({_interval(chosen.recall)}).\n\n"
+        f"# On {duplicates} duplicates and {others} others{half}: precision {_with_interval(chosen.precision)}, "
+        f"recall {_with_interval(chosen.recall)}.\n\n"
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from dedup_service.core.calibration import Calibration, Channel, curve_of
+from dedup_service.core.calibration import Channel, Curve, curve_of
 from dedup_service.core.decision import Decider
 from dedup_service.core.entries import Entry
 from dedup_service.core.evidence.likeness import Likeness
@@ -20,7 +20,7 @@ from dedup_service.core.scoring import LabelledPair
 from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.faces.cli.pairs import Comparer, NoNames
 
-__all__ = ["BODY", "JACCARD", "RULE", "WORDS", "MeasuredPair", "PairMeasurer", "calibrated"]
+__all__ = ["BODY", "JACCARD", "RULE", "WORDS", "MeasuredPair", "PairMeasurer", "curves_of"]
 
 BITS_APART = tuple(float(bits) for bits in range(BITS + 1))
 
@@ -71,15 +71,12 @@ class PairMeasurer:
         return VerdictKind(comparer.compare(a, b)["verdict"]) not in KEPT
 
 
-def calibrated(
-    pairs: Iterable[LabelledPair], prepared: Mapping[str, PreparedPage], measurer: PairMeasurer, precision: float
-) -> Calibration:
+def curves_of(
+    pairs: Iterable[LabelledPair], prepared: Mapping[str, PreparedPage], measurer: PairMeasurer
+) -> tuple[Curve, ...]:
     """Return the curves of the pairs whose pages are there; ConfigurationError where there is nothing to choose by."""
     known = [pair for pair in pairs if pair.a in prepared and pair.b in prepared]
     labels = [pair.duplicate for pair in known]
     measured = [measurer.measure(prepared[pair.a], prepared[pair.b]) for pair in known]
     channels = (WORDS, BODY, JACCARD, RULE)
-    return Calibration(
-        precision,
-        tuple(curve_of(channel, [getattr(row, channel.name) for row in measured], labels) for channel in channels),
-    )
+    return tuple(curve_of(channel, [getattr(row, channel.name) for row in measured], labels) for channel in channels)
