@@ -58,7 +58,7 @@ class KeptPages:
         kept, row = Kept(sequence, prepared), len(self._rows)
         self._by_url[kept.url] = (row, kept)
         self._rows.append(kept)
-        for key in set(Evidence(prepared.evidence).keys):
+        for key in _keys(prepared):
             self._sharing[key].append(row)
         for channel in CHANNELS:
             if row == len(self._values[channel]):
@@ -94,7 +94,7 @@ class KeptPages:
         found = [self._rows[row] for row in np.flatnonzero(near).tolist()] if prepared.reason is None else []
         by_distance = [kept for kept in found if kept is not None and kept.prepared.reason is None]
         shared: Counter[int] = Counter()
-        for key in set(Evidence(prepared.evidence).keys) if rule.keys else ():
+        for key in _keys(prepared) if rule.keys else ():
             shared.update([row for row in self._sharing[key] if self._rows[row] is not None][:EARLIEST])
         best = sorted(shared, key=lambda row: (-shared[row], row))[:VERIFIED]
         by_key = [kept for row in best if (kept := self._rows[row]) is not None]
@@ -108,3 +108,7 @@ class KeptPages:
         bits = bit_counts(self._values[channel][:size] ^ np.uint64(value))
         bits[~self._has[channel][:size]] = FAR
         return bits
+
+
+def _keys(prepared: PreparedPage) -> set[int]:
+    return set(Evidence(prepared.evidence).keys.tolist()) - {0}

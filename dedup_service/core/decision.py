@@ -20,7 +20,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.judgements import Judgements
-from dedup_service.core.matching import Holding, Match, compare, score_of
+from dedup_service.core.matching import Holding, Match, Matcher, score_of
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
@@ -75,6 +75,7 @@ class Decider:
     ) -> None:
         restored = restored or EntryRows.none()
         self.rule = rule
+        self._matcher = Matcher(rule)
         self.space_id = space_id
         self._names = names
         self._table = EntryTable(restored)
@@ -193,7 +194,7 @@ class Decider:
         evidence = Evidence(prepared.evidence)
         for near in self._candidates.near(sequence, prepared):
             entry = self._table[near]
-            found = compare(self.rule, entry, prepared, evidence)
+            found = self._matcher.compare(entry, prepared, evidence)
             if isinstance(found, Holding):
                 held = found if held is None or found.containment > held.containment else held
             elif found is not None and not self._judgements.apart(url, entry.url_hash):

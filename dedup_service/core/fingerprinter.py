@@ -21,7 +21,7 @@ from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import body_hash, fold, letters, without_headline
 from dedup_service.core.page import Page
 from dedup_service.core.segmentation import Segmenter
-from dedup_service.core.simhash import FIXED_POINT, LANE, simhash_of_lanes
+from dedup_service.core.simhash import FIXED_POINT, LANE, simhash_of_lanes, simhash_unweighted
 from dedup_service.core.space import Space
 from dedup_service.core.weighting.seed_java import java_words, seed_java
 from dedup_service.core.words import WordCounter, WordTable
@@ -108,7 +108,7 @@ class Fingerprinter:
     def _body(self, seen: npt.NDArray[np.uint32]) -> int | None:
         hashes = distinct_ngrams(seen, self.space.shingle)
         lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + _SECOND_LANE)]
-        return simhash_of_lanes(lanes, np.ones(len(hashes), dtype=np.int64))
+        return simhash_unweighted(lanes)
 
     def _too_short(self, count: int) -> str | None:
         if count == 0:

@@ -14,7 +14,7 @@ from dedup_service.core.metadata import jaccard
 from dedup_service.core.rule import Combined, MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Holding", "Match", "compare", "score_of"]
+__all__ = ["Holding", "Match", "Matcher", "score_of"]
 
 HELD = 0.9
 """Share of the smaller page's shingles, estimated, from which it stands whole in the other one."""
@@ -53,20 +53,28 @@ class Holding:
         return "contains" if self.contains else "is contained in"
 
 
-def compare(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Holding | None:
-    """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none.
+class Matcher:
+    """Asks `rule` of candidates."""
 
-    A rule with a table also tells where one of the two holds the other whole.
-    """
-    if rule.verified:
-        if evidence.rough_jaccard(entry.evidence) < min(WORTH_A_LOOK, rule.least_jaccard):
-            return None
-        return _verified(rule, entry, prepared, evidence)
-    distance = entry.distance_to(prepared.fingerprint)
-    for near in rule.conditions:
-        if _within(distance.words, near.words) and _within(distance.body, near.body):
-            return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
-    return None if rule.combined is None else _combined(rule.combined, entry, evidence, distance)
+    def __init__(self, rule: MatchRule) -> None:
+        self._rule = rule
+        self._worth_a_look = min((WORTH_A_LOOK, *(row.jaccard for row in rule.verified)))
+
+    def compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Holding | None:
+        """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none.
+
+        A rule with a table also tells where one of the two holds the other whole.
+        """
+        if self._rule.verified:
+            if evidence.rough_jaccard(entry.evidence) < self._worth_a_look:
+                return None
+            return _verified(self._rule, entry, prepared, evidence)
+        distance = entry.distance_to(prepared.fingerprint)
+        for near in self._rule.conditions:
+            if _within(distance.words, near.words) and _within(distance.body, near.body):
+                return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
+        combined = self._rule.combined
+        return None if combined is None else _combined(combined, entry, evidence, distance)
 
 
 def score_of(distance: Distance) -> float | None:

@@ -18,6 +18,8 @@ import numpy.typing as npt
 import opencc
 import xxhash
 
+from dedup_service.core.kernels import kernel
+
 __all__ = ["body_hash", "fold", "fold_slowly", "letters", "without_headline"]
 
 PLANE = 0x10000
@@ -32,12 +34,10 @@ def fold(text: str) -> str:
     code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(code_points) == 0:
         return ""
-    if code_points.max() >= PLANE:
+    folded = folded_by(_fold_table(), code_points)
+    if len(folded) < len(code_points):
         return fold_slowly(text)
-    folded = _fold_table()[code_points]
-    if (folded == SLOW).any():
-        return fold_slowly(text)
-    return _finish(folded.astype(np.uint32).tobytes().decode("utf-32-le"))
+    return _finish(folded.tobytes().decode("utf-32-le"))
 
 
 def fold_slowly(text: str) -> str:
@@ -79,6 +79,18 @@ def _finish(text: str) -> str:
     simplified: str = _simplifier().convert(text)
     lines = (" ".join(line.split()) for line in simplified.split("\n"))
     return "\n".join(line for line in lines if line)
+
+
+@kernel
+def folded_by(table: npt.NDArray[np.uint16], code_points: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return what the table makes of the code points uint32[n], only as far as it can fold them."""
+    folded = np.empty(len(code_points), dtype=np.uint32)
+    for i in range(len(code_points)):
+        code = code_points[i]
+        folded[i] = table[code] if code < np.uint32(PLANE) else np.uint16(SLOW)
+        if folded[i] == np.uint32(SLOW):
+            return folded[:i]
+    return folded
 
 
 @cache

@@ -106,11 +106,6 @@ class MatchRule:
         if self.verified and self.combined is not None:
             raise ConfigurationError("μ states a rule of its own: a table cannot stand beside it")
 
-    @property
-    def least_jaccard(self) -> float:
-        """The Jaccard similarity below which no row of the table holds."""
-        return min((row.jaccard for row in self.verified), default=0.0)
-
     def radius(self, channel: str) -> int | None:
         """How far the index of `channel` must reach, or None where it is not needed."""
         bounds = [getattr(condition, channel) for condition in self.conditions if condition.probes == channel]

@@ -7,7 +7,7 @@ the order of features cannot matter. A tie gives 0. No features, no fingerprint,
 Source: Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007, section 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,16 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.kernels import kernel
 
-__all__ = ["FIXED_POINT", "bit_sums", "fixed_point", "hamming", "reduce_sums", "simhash", "simhash_of_lanes"]
+__all__ = [
+    "FIXED_POINT",
+    "bit_sums",
+    "fixed_point",
+    "hamming",
+    "reduce_sums",
+    "simhash",
+    "simhash_of_lanes",
+    "simhash_unweighted",
+]
 
 FIXED_POINT = 1 << 20
 LANE = 64
@@ -45,6 +54,15 @@ def simhash_of_lanes(
     if not len(weights) and not zero_is_one:
         return None
     parts = (reduce_sums(bit_sums(lane, weights), zero_is_one=zero_is_one) for lane in lanes)
+    return _joined(parts)
+
+
+def simhash_unweighted(lanes: Sequence[npt.NDArray[np.uint64]]) -> int | None:
+    """Return the fingerprint of features that weigh 1 each, their hashes given in lanes; None where there are none."""
+    return _joined(int(majority(lane)) for lane in lanes) if len(lanes[0]) else None
+
+
+def _joined(parts: Iterable[int]) -> int:
     return sum(part << LANE * number for number, part in enumerate(parts))
 
 
@@ -80,3 +98,28 @@ def bit_sums(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]) -> 
         for bit in range(64):
             ones[bit] += weight * np.int64((value >> np.uint64(bit)) & np.uint64(1))
     return 2 * ones - total
+
+
+@kernel
+def majority(hashes: npt.NDArray[np.uint64]) -> np.uint64:
+    """Return the integer whose bits are 1 where more than half of the hashes uint64[n] have them, n below 2**31.
+
+    The 64 counters are kept as planes, bit j of every counter in plane j, so that one addition takes a few operations.
+    """
+    used = 0
+    while len(hashes) >> used:
+        used += 1
+    planes = np.zeros(used, dtype=np.uint64)
+    for i in range(len(hashes)):
+        carry, plane = hashes[i], 0
+        while carry != np.uint64(0):
+            planes[plane], carry = planes[plane] ^ carry, planes[plane] & carry
+            plane += 1
+    result = np.uint64(0)
+    for bit in range(64):
+        ones = np.int64(0)
+        for plane in range(used):
+            ones += np.int64((planes[plane] >> np.uint64(bit)) & np.uint64(1)) << np.int64(plane)
+        if 2 * ones > len(hashes):
+            result |= np.uint64(1) << np.uint64(bit)
+    return result

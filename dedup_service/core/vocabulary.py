@@ -17,13 +17,15 @@ import numpy.typing as npt
 from dedup_service.core.kernels import kernel
 from dedup_service.core.ngrams import ngram_hash
 
-__all__ = ["FEATURE", "MARKED", "MARKER", "SENTENCE_END", "Distinct", "Facts", "Vocabulary"]
+__all__ = ["FEATURE", "MARKED", "MARKER", "SENTENCE_END", "Distinct", "Facts", "Vocabulary", "in_sentences_of"]
 
 FEATURE, MARKER, SENTENCE_END, MARKED = 1, 2, 4, 8
 """Kinds of a word: it is a feature; a marker begins with it; a sentence ends with it; it holds a marker itself."""
 
 MOST_KNOWN = 300_000  # words remembered before all are forgotten: some 40 MB
 _FIRST_SIZE = 1 << 14
+_BETWEEN = 0
+_SEPARATOR = chr(_BETWEEN)  # joins segments, which are not expected to hold it
 _LANE = (1 << 64) - 1
 
 Slots = npt.NDArray[np.int64]
@@ -64,14 +66,17 @@ class Vocabulary:
         """Return where each segment's facts are: int64[n], good until the next call. New words are looked up."""
         if self._table.count > MOST_KNOWN:
             self._table = _Table(_FIRST_SIZE)
-        letters = np.frombuffer("".join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        ends = np.cumsum(np.fromiter(map(len, segments), dtype=np.int64, count=len(segments)))
-        hashes = segment_hashes(letters, ends)
-        found = find_slots(hashes, self._table.keys)
-        unknown = np.flatnonzero(found < 0)
-        if len(unknown):
-            new, at = np.unique(hashes[unknown], return_index=True)
-            self._learn(new, [segments[place] for place in unknown[at].tolist()])
+        letters = np.frombuffer(_SEPARATOR.join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        hashes, found, unknown = found_segments(letters, len(segments), self._table.keys)
+        if len(hashes) < len(segments):  # a segment holds what stands between them
+            letters = np.frombuffer("".join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+            hashes = segment_hashes(letters, np.cumsum([len(segment) for segment in segments]))
+            found = find_slots(hashes, self._table.keys)
+            unknown = int(np.count_nonzero(found < 0))
+        if unknown:
+            new, at = np.unique(hashes[found < 0], return_index=True)
+            places = np.flatnonzero(found < 0)[at]
+            self._learn(new, [segments[place] for place in places.tolist()])
             found = find_slots(hashes, self._table.keys)
         return found
 
@@ -131,13 +136,44 @@ class _Table:
 
 
 @kernel
+def found_segments(
+    letters: npt.NDArray[np.uint32], count: int, keys: npt.NDArray[np.uint64]
+) -> tuple[npt.NDArray[np.uint64], Slots, int]:
+    """Return `segment_hashes` and `find_slots` of segments joined by the separator, and how many are not found.
+
+    Empty arrays where there are not `count` segments.
+    """
+    hashes = np.empty(count, dtype=np.uint64)
+    start = found = 0
+    for i in range(len(letters) + 1):
+        if i < len(letters) and letters[i] != np.uint32(_BETWEEN):
+            continue
+        if found == count:
+            return hashes[:0], np.empty(0, dtype=np.int64), 0
+        hashes[found] = segment_hash(letters, start, i)
+        found += 1
+        start = i + 1
+    slots = find_slots(hashes[:found], keys)
+    unknown = 0
+    for i in range(found):
+        unknown += slots[i] < 0
+    return hashes[:found], slots, unknown
+
+
+@kernel
+def segment_hash(letters: npt.NDArray[np.uint32], start: int, end: int) -> np.uint64:
+    """Return the hash of letters[start : end], never 0."""
+    value = ngram_hash(letters, start, end - start)
+    return value if value != np.uint64(0) else np.uint64(1)
+
+
+@kernel
 def segment_hashes(letters: npt.NDArray[np.uint32], ends: Slots) -> npt.NDArray[np.uint64]:
     """Return the hash of each segment, never 0: uint64[n]; letters: all code points; ends: where segments end."""
     hashes = np.empty(len(ends), dtype=np.uint64)
     start = 0
     for i in range(len(ends)):
-        value = ngram_hash(letters, start, ends[i] - start)
-        hashes[i] = value if value != np.uint64(0) else np.uint64(1)
+        hashes[i] = segment_hash(letters, start, ends[i])
         start = ends[i]
     return hashes
 
@@ -167,6 +203,24 @@ def new_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> S
         keys[place] = hashes[i]
         slots[i] = np.int64(place)
     return slots
+
+
+@kernel
+def in_sentences_of(hits: Slots, kinds: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.bool_]:
+    """Return which of `size` segments stand in a sentence with one of `hits`, its end excepted: bool[size].
+
+    hits int64[h]: ascending. kinds: of the first segments, which sentences are made of.
+    """
+    inside = np.zeros(size, dtype=np.bool_)
+    for hit in hits:
+        start = hit
+        while start > 0 and not kinds[start - 1] & np.uint8(SENTENCE_END) and not inside[start - 1]:
+            start -= 1
+        for at in range(start, len(kinds)):
+            if kinds[at] & np.uint8(SENTENCE_END):
+                break
+            inside[at] = True
+    return inside
 
 
 @kernel

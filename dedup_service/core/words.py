@@ -14,7 +14,15 @@ import numpy.typing as npt
 from dedup_service.core.idf import IdfTable
 from dedup_service.core.lexicon import SENTENCE_ENDS, Lexicon, Markers
 from dedup_service.core.segmentation import Segmenter
-from dedup_service.core.vocabulary import FEATURE, MARKED, MARKER, SENTENCE_END, Facts, Vocabulary
+from dedup_service.core.vocabulary import (
+    FEATURE,
+    MARKED,
+    MARKER,
+    SENTENCE_END,
+    Facts,
+    Vocabulary,
+    in_sentences_of,
+)
 
 __all__ = ["WordCounter", "WordNeeds", "WordTable"]
 
@@ -111,17 +119,13 @@ class WordCounter:
 
     def _in_marked(self, segments: Sequence[str], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
         """Which segments stand in a sentence of the body that holds a marker; kinds uint8: of the body's segments."""
-        marked = np.zeros(len(segments), dtype=np.bool_)
-        if self._needs.marker_by != "sentence":
-            return marked
-        places = np.flatnonzero(kinds & MARKER).tolist()
-        hits = [at for at in places if self._markers.stands_at(segments, at)]
-        if hits:
-            ends = np.flatnonzero(kinds & SENTENCE_END)
-            bounds = np.concatenate([[-1], ends, [len(kinds)]])
-            for after in np.searchsorted(bounds, hits, side="right").tolist():
-                marked[bounds[after - 1] + 1 : bounds[after]] = True
-        return marked
+        hits = []
+        if self._needs.marker_by == "sentence":
+            places = np.flatnonzero(kinds & MARKER).tolist()
+            hits = [at for at in places if self._markers.stands_at(segments, at)]
+        if not hits:
+            return np.zeros(len(segments), dtype=np.bool_)
+        return in_sentences_of(np.array(hits), kinds, len(segments))
 
     def _look_up(self, words: Sequence[str]) -> Facts:
         kinds = [self._kind(word) for word in words]

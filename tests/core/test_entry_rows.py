@@ -80,6 +80,6 @@ def test_the_keys_of_all_rows_are_those_of_each(some: list[Entry]) -> None:
     """Read at once from the packed evidence, whatever stands between; a page without keys has no row."""
     some = numbered(some)
     sequences, keys = EntryRows.of(some).keyed()
-    each = {e.sequence: Evidence(e.evidence).keys for e in some}
+    each = {e.sequence: tuple(filter(None, Evidence(e.evidence).keys.tolist())) for e in some}
     found = dict(zip(sequences.tolist(), (tuple(filter(None, row)) for row in keys.tolist()), strict=True))
     assert found == {sequence: values for sequence, values in each.items() if values}

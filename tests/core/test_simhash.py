@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.simhash import bit_sums, fixed_point, hamming, reduce_sums, simhash
+from dedup_service.core.simhash import (
+    bit_sums,
+    fixed_point,
+    hamming,
+    reduce_sums,
+    simhash,
+    simhash_of_lanes,
+    simhash_unweighted,
+)
 
 FEATURES = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 10**9)), min_size=1, max_size=40)
 
@@ -54,6 +62,15 @@ def fingerprint(features: list[tuple[int, int]]) -> int | None:
     """SimHash of (hash, weight) pairs."""
     weights = np.array([weight for _, weight in features], dtype=np.int64)
     return simhash([value for value, _ in features], weights)
+
+
+@given(st.lists(st.integers(0, 2**64 - 1), max_size=70))
+def test_unweighted_features_weigh_1(hashes: list[int]) -> None:
+    """The fingerprint is that of the same hashes with a weight of 1 each, in both lanes."""
+    lane = np.array(hashes, dtype=np.uint64)
+    ones = np.ones(len(hashes), dtype=np.int64)
+    assert simhash_unweighted([lane]) == simhash(hashes, ones)
+    assert simhash_unweighted([lane, ~lane]) == simhash_of_lanes([lane, ~lane], ones)
 
 
 def test_a_tie_is_0_and_in_the_seed_program_1() -> None:

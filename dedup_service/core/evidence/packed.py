@@ -9,16 +9,15 @@ Of many numbers or sentences only those with the smallest hashes are kept, which
 
 import re
 import struct
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from dedup_service.core.evidence.scan import numbers_and_sentences, sampled
+from dedup_service.core.evidence.scan import KINDS, numbers_and_sentences, sampled
 from dedup_service.core.evidence.sketch import BINS, KEYS, SKETCH_BYTES, sketch
+from dedup_service.core.kernels import kernel
 from dedup_service.core.ngrams import distinct_ngrams
 
 __all__ = ["MOST_NUMBERS", "MOST_SENTENCES", "MOST_TERMS", "SHINGLE", "Evidence", "keys_of", "pack_evidence"]
@@ -32,6 +31,8 @@ _HEADER = struct.Struct("<IIIIBBBH")
 _KEYS_AT = _HEADER.size
 _SKETCH_AT = _KEYS_AT + 4 * KEYS
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
+_NOTHING = (0,) * 8
+_NO_KEYS = np.zeros(KEYS, np.uint32)
 _TERM = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
 
 
@@ -42,23 +43,30 @@ def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], meta
     """
     if not len(letters) and not metadata:
         return b""
+    code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
+    counts, keys, bits, numbers, sentences = _of_body(letters, code_points, KINDS)
+    terms = title_terms(title)
+    header = _HEADER.pack(len(letters), *counts, len(numbers), len(sentences), len(terms), len(metadata))
+    parts = (header, *(part.tobytes() for part in (keys, bits, numbers, sentences, terms)), metadata)
+    return b"".join(parts)
+
+
+@kernel
+def _of_body(
+    letters: npt.NDArray[np.uint32], code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
+) -> tuple[
+    tuple[int, int, int],
+    npt.NDArray[np.uint32],
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.uint16],
+    npt.NDArray[np.uint16],
+]:
+    """Return how many shingles, numbers and sentences a body has, then keys, bits, numbers and sentences to keep."""
     shingles = distinct_ngrams(letters, SHINGLE)
     bits, keys = sketch(shingles)
-    numbers, sentences = numbers_and_sentences(folded)
-    some_numbers, some_sentences = sampled(numbers, MOST_NUMBERS), sampled(sentences, MOST_SENTENCES)
-    terms = title_terms(title)
-    header = _HEADER.pack(
-        len(letters),
-        len(shingles),
-        len(numbers),
-        len(sentences),
-        len(some_numbers),
-        len(some_sentences),
-        len(terms),
-        len(metadata),
-    )
-    values = np.concatenate([some_numbers, some_sentences, terms])
-    return b"".join((header, keys.tobytes(), bits.tobytes(), values.tobytes(), metadata))
+    numbers, sentences = numbers_and_sentences(code_points, kinds)
+    counts = (len(shingles), len(numbers), len(sentences))
+    return counts, keys, bits, sampled(numbers, MOST_NUMBERS), sampled(sentences, MOST_SENTENCES)
 
 
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
@@ -87,19 +95,19 @@ def keys_of(
     return found, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
 
 
-@dataclass(frozen=True)
 class Evidence:
     """Packed evidence, read as it is asked for; none (b""), or bytes that are none, read as a page without anything."""
 
-    packed: bytes
+    __slots__ = ("_bits", "_header", "packed")
 
-    @cached_property
-    def _header(self) -> tuple[int, ...]:
-        if len(self.packed) >= _REST_AT:
-            header = _HEADER.unpack_from(self.packed)
-            if len(self.packed) == _REST_AT + 2 * sum(header[4:7]) + header[7]:
-                return header
-        return (0,) * 8
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+        self._bits: int | None = None
+        self._header: tuple[int, ...] = _NOTHING
+        if len(packed) >= _REST_AT:
+            header = _HEADER.unpack_from(packed)
+            if len(packed) == _REST_AT + 2 * (header[4] + header[5] + header[6]) + header[7]:
+                self._header = header
 
     @property
     def letters(self) -> int:
@@ -122,11 +130,11 @@ class Evidence:
         return self._header[3]
 
     @property
-    def keys(self) -> tuple[int, ...]:
-        """The keys that a candidate shares at least one of; none of them is 0."""
+    def keys(self) -> npt.NDArray[np.uint32]:
+        """The keys that a candidate shares at least one of: uint32[KEYS], 0 for one that is missing."""
         if not self.shingles:
-            return ()
-        return tuple(key for key in struct.unpack_from(f"<{KEYS}I", self.packed, _KEYS_AT) if key)
+            return _NO_KEYS
+        return np.frombuffer(self.packed, np.dtype("<u4"), KEYS, _KEYS_AT)
 
     @property
     def sketch(self) -> bytes:
@@ -135,12 +143,10 @@ class Evidence:
 
     def rough_jaccard(self, packed: bytes) -> float:
         """Return the estimate for another page's packed evidence at a tenth of the price: of what may be none, any."""
+        if self._bits is None:
+            self._bits = int.from_bytes(self.sketch, "little")
         differing = (self._bits ^ int.from_bytes(packed[_SKETCH_AT:_REST_AT], "little")).bit_count()
         return 1.0 - 2.0 * differing / BINS
-
-    @cached_property
-    def _bits(self) -> int:
-        return int.from_bytes(self.sketch, "little")
 
     @property
     def numbers(self) -> tuple[int, ...]:

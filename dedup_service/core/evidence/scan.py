@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
 
-__all__ = ["LEAST_SENTENCE", "numbers_and_sentences", "sampled"]
+__all__ = ["KINDS", "LEAST_SENTENCE", "distinct", "numbers_and_sentences", "sampled"]
 
 LEAST_SENTENCE = 6
 """Letters; shorter ones are interjections and labels."""
@@ -36,26 +36,45 @@ def _kinds() -> npt.NDArray[np.uint8]:
     return kinds
 
 
-_KINDS = _kinds()
+KINDS = _kinds()
+"""What each character is, for `numbers_and_sentences`."""
 
 
-def numbers_and_sentences(folded: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the hashes of the numbers, uint64[n], and of the distinct sentences, uint64[m], of a folded text."""
-    code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    numbers, sentences = scan(code_points, _KINDS)
-    return told_apart(numbers), np.unique(sentences)
+@kernel
+def numbers_and_sentences(
+    code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """Return the hashes of the numbers, uint64[n], and of the distinct sentences, uint64[m], of a folded text.
+
+    code_points: uint32[k]. kinds: KINDS.
+    """
+    numbers, sentences = scan(code_points, kinds)
+    return told_apart(numbers), distinct(sentences)
 
 
+@kernel
 def sampled(hashes: npt.NDArray[np.uint64], most: int) -> npt.NDArray[np.uint16]:
     """Return the `most` smallest of the hashes by their upper 16 bits, ascending and distinct."""
-    return np.unique((hashes >> _S48).astype(np.uint16))[:most]
+    return distinct(hashes >> _S48)[:most].astype(np.uint16)
+
+
+@kernel
+def distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the distinct values, ascending."""
+    ordered = np.sort(values)
+    found = 0
+    for i in range(len(ordered)):
+        if i == 0 or ordered[i] != ordered[found - 1]:
+            ordered[found] = ordered[i]
+            found += 1
+    return ordered[:found]
 
 
 @kernel
 def scan(
     code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return hashes of numbers and of sentences in order; kinds: see `_kinds`."""
+    """Return hashes of numbers and of sentences in order; kinds: KINDS."""
     count = len(code_points)
     numbers, sentences = np.empty(count + 1, dtype=np.uint64), np.empty(count + 1, dtype=np.uint64)
     found_numbers = found_sentences = 0

@@ -29,6 +29,7 @@ _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S53 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(53)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _BIT = np.uint64(1)
+_MANY = 160  # values and empty bins, from which to do without branches costs less than to guess them wrong
 
 
 @kernel
@@ -40,31 +41,83 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
     bits, keys = np.zeros(BINS // 8, dtype=np.uint8), np.zeros(KEYS, dtype=np.uint32)
     if len(shingles) == 0:
         return bits, keys
+    # What a value has to be below: EMPTY for an empty bin, 0 for one that an earlier turn settled.
+    bound = np.full(BINS, _EMPTY, dtype=np.uint64)
     least = np.full(BINS, _EMPTY, dtype=np.uint64)
-    settled = np.zeros(BINS, dtype=np.bool_)
+    values = np.empty(len(shingles), dtype=np.uint64)
     empty = BINS
     seed = np.uint64(0)
     for turn in range(2 * BINS):
         seed += _STEP
-        for i in range(len(shingles)):
-            value = shingles[i] + seed
-            value = (value ^ (value >> _S30)) * _MIX1
-            value = (value ^ (value >> _S27)) * _MIX2
-            value ^= value >> _S31
-            place = np.int64(value >> _S53) if turn < BINS else turn - BINS
-            if not settled[place] and value < least[place]:
-                if least[place] == _EMPTY:
-                    empty -= 1
-                least[place] = value
+        _hash_all(shingles, seed, values)
+        if turn >= BINS:
+            empty -= _settle(turn - BINS, values.min(), bound, least)
+        elif len(values) >= _MANY and empty >= _MANY:
+            empty = _throw_many(values, bound, least)
+        else:
+            empty -= _throw_few(values, bound, least)
         if turn == 0:
             _take_keys(least, keys)
         if empty == 0:
             break
-        for place in range(BINS):
-            settled[place] = least[place] != _EMPTY
-    for place in range(BINS):
-        bits[place >> 3] |= np.uint8((least[place] & _BIT) << np.uint64(place & 7))
+    for place in range(0, BINS, 8):
+        byte = np.uint64(0)
+        for bit in range(8):
+            byte |= (least[place + bit] & _BIT) << np.uint64(bit)
+        bits[place >> 3] = np.uint8(byte)
     return bits, keys
+
+
+@kernel
+def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDArray[np.uint64]) -> None:
+    """Set values uint64[n] to the hashes of one turn: a loop of its own, which the compiler turns into vectors."""
+    for i in range(len(shingles)):
+        value = shingles[i] + seed
+        value = (value ^ (value >> _S30)) * _MIX1
+        value = (value ^ (value >> _S27)) * _MIX2
+        values[i] = value ^ (value >> _S31)
+
+
+@kernel
+def _throw_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], least: npt.NDArray[np.uint64]) -> int:
+    """Throw the values at the bins and return how many are empty: no branches, whose outcome nothing could predict."""
+    for i in range(len(values)):
+        place = np.int64(values[i] >> _S53)
+        bound[place] = min(bound[place], values[i])
+    empty = 0
+    for at in range(BINS):
+        filled = bound[at] != _EMPTY
+        least[at] = bound[at] if filled and bound[at] != np.uint64(0) else least[at]
+        bound[at] = np.uint64(0) if filled else _EMPTY
+        empty += not filled
+    return empty
+
+
+@kernel
+def _throw_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], least: npt.NDArray[np.uint64]) -> int:
+    """Throw the values at the bins and return how many were filled: few are, so nothing is done for the others."""
+    filled = np.empty(min(len(values), BINS), dtype=np.int64)
+    new = 0
+    for i in range(len(values)):
+        place = np.int64(values[i] >> _S53)
+        if values[i] < bound[place]:
+            if bound[place] == _EMPTY:
+                filled[new] = place
+                new += 1
+            bound[place] = values[i]
+    for at in range(new):
+        least[filled[at]] = bound[filled[at]]
+        bound[filled[at]] = np.uint64(0)
+    return new
+
+
+@kernel
+def _settle(place: int, value: np.uint64, bound: npt.NDArray[np.uint64], least: npt.NDArray[np.uint64]) -> int:
+    """Fill one bin, if it is empty, and return how many were filled."""
+    if bound[place] != _EMPTY:
+        return 0
+    least[place], bound[place] = value, np.uint64(0)
+    return 1
 
 
 @kernel

@@ -60,7 +60,7 @@ def test_both_orders_give_the_same(one: str, other: str, title: str) -> None:
 def test_a_page_with_nothing_is_like_no_other() -> None:
     """No evidence at all reads as a page without text."""
     nothing = Evidence(b"")
-    assert (nothing.letters, nothing.keys, nothing.metadata, nothing.numbers) == (0, (), b"", ())
+    assert (nothing.letters, nothing.keys.any(), nothing.metadata, nothing.numbers) == (0, False, b"", ())
     alike = Likeness(nothing, evidence("".join(STORY), "a title"))
     assert (alike.jaccard, alike.containment, alike.sentences, alike.title) == (0.0, 0.0, 0.0, 0.0)
     assert alike.length_ratio == float("inf")
@@ -69,7 +69,7 @@ def test_a_page_with_nothing_is_like_no_other() -> None:
 @pytest.mark.parametrize("packed", [b"S12345678", b"x" * 400, b"\xff" * 309])
 def test_bytes_that_are_no_evidence_read_as_none(packed: bytes) -> None:
     """A log may hold what another program wrote: such a page is kept, and stops nobody."""
-    assert (Evidence(packed).keys, Evidence(packed).metadata, Evidence(packed).shingles) == ((), b"", 0)
+    assert (Evidence(packed).keys.any(), Evidence(packed).metadata, Evidence(packed).shingles) == (False, b"", 0)
     assert Likeness(Evidence(packed), evidence("".join(STORY))).jaccard == 0.0
 
 
