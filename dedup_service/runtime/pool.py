@@ -23,12 +23,27 @@ from typing import Generic, TypeVar
 from dedup_service.runtime.pool_line import Line
 from dedup_service.runtime.pool_worker import ENOUGH_STRIKES, Died, Job, WorkerProcess, WorkersError
 
-__all__ = ["Pool", "WorkersError"]
+__all__ = ["Pool", "PoolState", "WorkersError"]
 
 I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
 
 TICK_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class PoolState:
+    """A pool at one moment.
+
+    processes: that there should be. ready, busy: that could take an item, that have one. waiting: items that no
+    process has. deaths: processes that ended over an item, or were killed, so far.
+    """
+
+    processes: int
+    ready: int
+    busy: int
+    waiting: int
+    deaths: int
 
 
 @dataclass(slots=True)
@@ -99,6 +114,7 @@ class Pool(Generic[I, A]):
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._workers: set[WorkerProcess[I, A]] = set()
+        self._deaths = 0
         self._at_exit = Finalize(self, _kill_all, args=(self._workers,), exitpriority=10)
         self._threads = [
             threading.Thread(target=self._feed, name=f"twinsieve-feeder-{number}", daemon=True)
@@ -122,6 +138,14 @@ class Pool(Generic[I, A]):
             self._queue.extend(_Task(batch, start, items[start : start + self._chunk]) for start in starts)
             self._changed.notify(len(starts))
         return batch.future
+
+    def state(self) -> PoolState:
+        """Return how it stands; may be asked from any thread."""
+        with self._changed:
+            waiting = sum(len(task.items) for task in self._queue)
+        workers = tuple(self._workers)
+        ready, busy = sum(worker.started for worker in workers), sum(worker.busy for worker in workers)
+        return PoolState(len(self._threads), ready, busy, waiting, self._deaths)
 
     def close(self) -> None:
         """End the workers after what they hold; items that still wait end with WorkersError. May be called twice."""
@@ -173,6 +197,8 @@ class Pool(Generic[I, A]):
             try:
                 answers = iter(line.run([item for task in tasks for item in task.items]))
             except Died as death:
+                with self._changed:
+                    self._deaths += 1
                 self._again([part for task, at in _places(tasks, death.at) for part in self._parts(task, at, death)])
             except Exception as error:  # of get_ready, or of an item that cannot be pickled: the caller's to see
                 self._fail(tasks, error)

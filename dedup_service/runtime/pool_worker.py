@@ -95,6 +95,16 @@ class WorkerProcess(Generic[I, A]):
                 return self._pipe.poll()
         return True
 
+    @property
+    def started(self) -> bool:
+        """Whether it has got ready once; asks nobody."""
+        return self._is_ready
+
+    @property
+    def busy(self) -> bool:
+        """Whether it has items in hand."""
+        return self._is_ready and self._busy
+
     def wait_ready(self) -> None:
         """Return once the worker takes items; Died, or the error that `get_ready` raised."""
         if self._is_ready:

@@ -18,7 +18,7 @@ from dedup_service.core.extraction import Extraction, warm_up
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.runtime.extraction_cache import ExtractionCache
-from dedup_service.runtime.pool import Pool
+from dedup_service.runtime.pool import Pool, PoolState
 from dedup_service.runtime.pool_worker import Job
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -82,6 +82,10 @@ class Preparer:
         """End the workers after what they hold; batches that still wait end with WorkersError."""
         if self._pool is not None:
             self._pool.close()
+
+    def pool_state(self) -> PoolState | None:
+        """Return how the processes stand, None where this one does the work."""
+        return None if self._pool is None else self._pool.state()
 
     def submit(self, records: Sequence[Record]) -> Future[list[Answer]]:
         """Start on `records`; the future gives their answers in order, or the error that no record is to blame for."""

@@ -15,7 +15,7 @@ from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.runtime.extraction_cache import ExtractionCache
-from dedup_service.runtime.pool import Pool
+from dedup_service.runtime.pool import Pool, PoolState
 from dedup_service.runtime.pool_worker import Job
 from dedup_service.runtime.preparation import get_ready
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -84,6 +84,10 @@ class HtmlWorkers:
     def close(self) -> None:
         """End the workers after the pages they hold; pages that still wait end with WorkersError."""
         self._pool.close()
+
+    def pool_state(self) -> PoolState:
+        """Return how the processes stand."""
+        return self._pool.state()
 
     def submit(self, page: Html) -> Future[PreparedPage]:
         """Start on a page; the future gives it prepared, or RecordError where its `url` is no Web address."""

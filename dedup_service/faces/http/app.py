@@ -14,18 +14,27 @@ from starlette.routing import BaseRoute, Route
 
 from dedup_service.faces.http.health import Answer, Health
 
-__all__ = ["app_of"]
+__all__ = ["app_of", "metrics_route", "probes"]
 
 
 def app_of(health: Health, registry: CollectorRegistry, more: Sequence[BaseRoute] = ()) -> Starlette:
     """Return the application. `more`: routes beside those of this module."""
+    return Starlette(routes=[*probes(health), metrics_route(registry), *more])
+
+
+def probes(health: Health) -> list[BaseRoute]:
+    """Return `/livez` and `/readyz`."""
+    return [Route("/livez", _probe(health.live)), Route("/readyz", _probe(health.ready))]
+
+
+def metrics_route(registry: CollectorRegistry) -> BaseRoute:
+    """Return `/metrics`."""
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), headers={"content-type": content_type})
 
-    probes = [Route("/livez", _probe(health.live)), Route("/readyz", _probe(health.ready))]
-    return Starlette(routes=[*probes, Route("/metrics", metrics), *more])
+    return Route("/metrics", metrics)
 
 
 def _probe(ask: Callable[[], Answer]) -> Callable[[Request], Response]:

@@ -14,6 +14,9 @@ __all__ = ["HttpServer"]
 
 LAST_ANSWERS_S = 1
 
+SEND_BUFFER = 256 << 10
+"""Bytes that the system holds for a client that does not read; its own choice grows to 4 MB a connection."""
+
 
 class HttpServer:
     """Serves `app` on `address` while entered. ConfigurationError where nothing can listen there."""
@@ -21,6 +24,7 @@ class HttpServer:
     def __init__(self, app: ASGIApp, address: Address) -> None:
         self._listening: socket.socket = listen(address)
         self.address = Address(address.host, self._listening.getsockname()[1])
+        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         config = uvicorn.Config(
             app,
             access_log=False,
@@ -43,6 +47,13 @@ class HttpServer:
         self._server.should_exit = True
         self._thread.join()
         self._listening.close()
+
+    def cut_off(self, client: tuple[str, int]) -> None:
+        """Close the connection of `client` at once, what waits to be sent to it included; on the server's own loop."""
+        for connection in tuple(self._server.server_state.connections):
+            transport = getattr(connection, "transport", None)
+            if transport is not None and getattr(connection, "client", None) == client:
+                transport.abort()
 
     def _run(self) -> None:
         self._server.run(sockets=[self._listening])

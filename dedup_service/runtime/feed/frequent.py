@@ -1,0 +1,80 @@
+"""The most frequent of many things, in bounded memory.
+
+Space-saving: so many things are counted at a time; one that is not takes the place of one with the least count, and
+its count, plus one. So a count is at most that much too high, never too low, and what is not counted came at most as
+often as the least that is.
+Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams", ICDT 2005.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+__all__ = ["Frequent", "Top"]
+
+T = TypeVar("T", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Top(Generic[T]):
+    """A thing and how often it came: between count − at_most_over and count."""
+
+    thing: T
+    count: int
+    at_most_over: int
+
+
+class Frequent(Generic[T]):
+    """Counts at most `capacity` things. Adding takes the same time however many they are."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._counts: dict[T, int] = {}
+        self._things: dict[int, dict[T, int]] = {}  # count → thing → how much of the count may be another's
+        self._least = 0
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    @property
+    def over(self) -> int:
+        """How often, at most, a thing came that is not counted."""
+        return self._least if len(self._counts) == self._capacity else 0
+
+    def add(self, thing: T) -> None:
+        """Count `thing` once."""
+        count = self._counts.get(thing)
+        if count is not None:
+            self._put(thing, count + 1, self._take(thing, count))
+        elif len(self._counts) < self._capacity:
+            self._put(thing, 1, 0)
+            self._least = 1
+        else:
+            least = self._least
+            loser = next(iter(self._things[least]))
+            self._take(loser, least)
+            del self._counts[loser]
+            self._put(thing, least + 1, least)
+        while self._least not in self._things:
+            self._least += 1
+
+    def top(self, most: int) -> list[Top[T]]:
+        """Return the most frequent, most frequent first."""
+        found: list[Top[T]] = []
+        for count in sorted(self._things, reverse=True):
+            found += [Top(thing, count, over) for thing, over in self._things[count].items()]
+            if len(found) >= most:
+                break
+        return found[:most]
+
+    def _put(self, thing: T, count: int, over: int) -> None:
+        self._counts[thing] = count
+        self._things.setdefault(count, {})[thing] = over
+
+    def _take(self, thing: T, count: int) -> int:
+        """Take a thing out of its count, and return by how much that may be too high."""
+        things = self._things[count]
+        over = things.pop(thing)
+        if not things:
+            del self._things[count]
+        return over
