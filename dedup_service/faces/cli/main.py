@@ -28,6 +28,7 @@ COMMANDS = {
     "filter": ("dedup_service.faces.cli.filter:filter_command", "Give every page of files a verdict."),
     "fingerprint": ("dedup_service.faces.cli.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
     "idf": ("dedup_service.faces.cli.idf:idf_group", "Make a table of how rare words are."),
+    "label": ("dedup_service.faces.cli.label:label_command", "Ask a person about the pairs that teach most."),
     "pairs": ("dedup_service.faces.cli.pairs:pairs_command", "Compare the pages of given pairs."),
     "policy": ("dedup_service.faces.cli.policy:policy_group", "Show or change what decides."),
     "replay": ("dedup_service.faces.cli.replay:replay_command", "Decide a service's log anew, otherwise."),
