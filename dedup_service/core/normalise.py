@@ -1,13 +1,16 @@
 """One form for texts that a reader would call the same.
 
 `fold`: Unicode NFKC, case folding, traditional to simplified Chinese (OpenCC t2s), runs of white space to
-one. White space keeps its line breaks, since a line ends a sentence.
+one. White space keeps its line breaks, since a line ends a sentence. Invisible characters go, decimal digits of all
+scripts become ASCII, and Arabic loses what typesetters and hurried writers vary: stretching, vowel marks, the forms
+of alef, yeh and teh marbuta.
 `letters`: what the `body` channel sees of a folded text: its letters and digits only, as code points.
 
 How: nearly every character of real text is folded on its own, so a table does it; a text with a character
 that may combine with its neighbour (marks, Hangul jamo) or that has no one-character form takes the slow,
 defining way through `unicodedata`. Both give the same string, which the tests hold against each other.
-Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding).
+Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code points);
+the Arabic forms are those of Lucene's ArabicNormalizer.
 """
 
 import unicodedata
@@ -27,6 +30,14 @@ SLOW = 0xFFFF  # a noncharacter: marks what the table cannot fold
 _JAMO = range(0x1100, 0x1200)
 # Han, Hangul syllables, private use: two thirds of the plane, which folding leaves as it is (the tests ask each).
 _UNCHANGED = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xAC00, 0xD7A4), range(0xE000, 0xF900))
+# Characters that nobody sees: soft hyphens, zero-width spaces and joiners, directions, variation selectors.
+_IGNORABLE = (
+    (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
+    (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+_ARABIC = {"آ": "ا", "أ": "ا", "إ": "ا", "ى": "ي", "ة": "ه", "ـ": None}
+_ARABIC_MARKS = range(0x064B, 0x0656)
 
 
 def fold(text: str) -> str:
@@ -43,7 +54,7 @@ def fold(text: str) -> str:
 def fold_slowly(text: str) -> str:
     """The definition of `fold`, for any text; lone surrogates become U+FFFD."""
     clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return _finish(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", clean).casefold()))
+    return _finish(_normal(clean))
 
 
 def letters(folded: str) -> npt.NDArray[np.uint32]:
@@ -75,6 +86,11 @@ def _bare(line: str) -> str:
     return "".join(filter(str.isalnum, line))
 
 
+def _normal(text: str) -> str:
+    seen = unicodedata.normalize("NFKC", text).translate(_variants())
+    return unicodedata.normalize("NFKC", seen.casefold())
+
+
 def _finish(text: str) -> str:
     simplified: str = _simplifier().convert(text)
     lines = (" ".join(line.split()) for line in simplified.split("\n"))
@@ -99,6 +115,18 @@ def _simplifier() -> opencc.OpenCC:
 
 
 @cache
+def _variants() -> dict[int, str | None]:
+    """Return what each character that is only a variant stands for; None: nothing."""
+    variants: dict[int, str | None] = {ord(written): plain for written, plain in _ARABIC.items()}
+    variants.update(dict.fromkeys(_ARABIC_MARKS))
+    for first, last in _IGNORABLE:
+        variants.update(dict.fromkeys(range(first, last + 1)))
+    digits = (code for code in range(0x80, 2 * PLANE) if unicodedata.decimal(chr(code), None) is not None)
+    variants.update((code, str(unicodedata.decimal(chr(code)))) for code in digits)
+    return variants
+
+
+@cache
 def _fold_table() -> npt.NDArray[np.uint16]:
     """Return uint16[65536]: the folded form of each code point, SLOW where it has none of one character."""
     table = np.arange(PLANE).astype(np.uint16)
@@ -112,7 +140,7 @@ def _fold_table() -> npt.NDArray[np.uint16]:
 
 
 def _folded_alone(character: str) -> int:
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", character).casefold())
+    folded = _normal(character)
     alone = len(folded) == 1 and ord(folded) < PLANE and ord(folded) not in _JAMO
     return ord(folded) if alone and unicodedata.category(folded)[0] != "M" else SLOW
 
