@@ -1,0 +1,147 @@
+"""Precision and recall by language: a profile, and each channel of SimHash alone.
+
+    python -m benchmarks.languages [--language NAME] [--seed N] [--samples] [--segmenters] [--short]
+
+The pages are our own (`benchmarks.language_pages`), made from the seed: 400 articles a language, a copy of each after
+one edit, 300 look-alikes. `body` is character shingles alone, which no language is to fall behind, and so is *exact
+Jaccard*, every pair of pages compared by their exact sets of 5 letters. k and the bound of Jaccard are those that are
+best on half 0; figures are of half 1. --segmenters compares ways to cut one language; a way whose library is not
+installed is left out. Docs: docs/languages.md.
+"""
+
+import argparse
+import time
+from collections.abc import Iterable
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.language_pages import LANGUAGES, Stream, stream_of
+from benchmarks.scoring import Score, score
+from dedup_service.core.decision import Decider
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.fingerprinter import Fingerprinter
+from dedup_service.core.ngrams import distinct_ngrams
+from dedup_service.core.normalise import fold, letters
+from dedup_service.core.profiles import PROFILES, rule_for
+from dedup_service.core.rule import MatchRule
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.resources import build_fingerprinter
+
+RADII = range(8)
+SHINGLE = 5
+KINDS = ("original", "hardneg_topic", "hardneg_series", "hardneg_boilerplate")
+EDITS = ("S1", "S2", "S3")
+
+
+class _Names:
+    """Ids of the pages by sequence: all that a decision asks of a journal."""
+
+    def __init__(self, pages: list[PreparedPage]) -> None:
+        self._pages = pages
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        page = self._pages[sequence - 1].page
+        return page.id, page.url
+
+
+def decide(prepared: list[PreparedPage], rule: MatchRule) -> dict[str, str]:
+    """Return page id → id of the page that it was called a duplicate of."""
+    decider = Decider(rule, "benchmark", _Names(prepared))
+    flags = {}
+    for sequence, item in enumerate(prepared, 1):
+        verdict = decider.decide(sequence, item).verdict
+        if verdict.kind is VerdictKind.DUPLICATE and verdict.duplicate_of is not None:
+            flags[verdict.id] = verdict.duplicate_of
+    return flags
+
+
+def prepared_by(fingerprinter: Fingerprinter, stream: Stream) -> tuple[list[PreparedPage], float]:
+    """Return the pages, fingerprinted, and how many a second of processor time; the words are known by then."""
+    for page in stream.pages[::4]:
+        fingerprinter.prepare(page)
+    began = time.process_time()
+    prepared = [fingerprinter.prepare(page) for page in stream.pages]
+    return prepared, len(prepared) / (time.process_time() - began)
+
+
+def by_channel(stream: Stream, prepared: list[PreparedPage], channel: str) -> Iterable[tuple[str, Score]]:
+    """Yield the channel alone at k = 3 and at the k that is best on half 0."""
+    flags = {k: decide(prepared, rule_for(channel, k=k)) for k in RADII}
+    best = max(RADII, key=lambda k: score(stream.truth, flags[k], 0).f1)
+    for k in dict.fromkeys((3, best)):
+        yield f"{channel} k={k}", score(stream.truth, flags[k], 1)
+
+
+def by_jaccard(stream: Stream) -> tuple[str, Score]:
+    """Compare every pair by exact Jaccard similarity of letter shingles, at the bound that is best on half 0."""
+    shingles = [distinct_ngrams(letters(fold(page.text)), SHINGLE) for page in stream.pages]
+    nearest: list[tuple[float, int]] = []
+    holders: dict[int, list[int]] = {}
+    for at, values in enumerate(shingles):
+        common = np.zeros(at + 1, dtype=np.int64)
+        for value in values.tolist():
+            held = holders.setdefault(value, [])
+            common[held] += 1
+            held.append(at)
+        sizes = np.array([len(shingles[i]) for i in range(at)], dtype=np.int64)
+        shares = common[:at] / (sizes + len(values) - common[:at]) if at else np.zeros(1)
+        nearest.append((float(shares.max()), int(shares.argmax())))
+    bounds = [round(0.30 + 0.05 * step, 2) for step in range(12)]
+
+    def flagged(bound: float) -> dict[str, str]:
+        return {stream.pages[i].id: stream.pages[j].id for i, (share, j) in enumerate(nearest) if share >= bound}
+
+    best = max(bounds, key=lambda bound: score(stream.truth, flagged(bound), 0).f1)
+    return f"exact Jaccard ≥ {best:.2f}", score(stream.truth, flagged(best), 1)
+
+
+def table_of(title: str) -> Table:
+    """Return an empty table with a column for each figure."""
+    table = Table(title=title)
+    for heading in ("way", "P", "R", "F1", "S1 / S2 / S3", "false drops: " + " / ".join(KINDS)):
+        table.add_column(heading, no_wrap=True)
+    return table
+
+
+def add(table: Table, way: str, result: Score) -> None:
+    """Add a row."""
+    strengths = " / ".join(f"{result.recall_by.get(name, 0):.2f}" for name in EDITS)
+    drops = " / ".join(f"{result.false_drops.get(kind, 0) / 100:.1f}%" for kind in KINDS)
+    table.add_row(way, f"{result.precision:.3f}", f"{result.recall:.3f}", f"{result.f1:.3f}", strengths, drops)
+
+
+def by_language(language: str, seed: int, console: Console) -> None:
+    """Print the table of one language."""
+    stream = stream_of(language, seed)
+    prepared, speed = prepared_by(build_fingerprinter(), stream)
+    size = sum(len(page.text) for page in stream.pages) // len(stream.pages)
+    table = table_of(f"{language}: {len(stream.pages)} pages of {size} characters, {speed:,.0f} pages/s")
+    for name in PROFILES:
+        add(table, name, score(stream.truth, decide(prepared, rule_for(profile=PROFILES[name])), 1))
+    for channel in ("words", "body"):
+        for way, result in by_channel(stream, prepared, channel):
+            add(table, way, result)
+    add(table, *by_jaccard(stream))
+    console.print(table)
+
+
+def main() -> None:
+    """Print a table for each language."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--language", choices=LANGUAGES, action="append")
+    parser.add_argument("--seed", type=int, default=6)
+    parser.add_argument("--samples", action="store_true", help="print the first page of each language and stop")
+    arguments = parser.parse_args()
+    console = Console(width=160)
+    for language in arguments.language or LANGUAGES:
+        if arguments.samples:
+            page = stream_of(language, arguments.seed).pages[0]
+            console.print(page.title, page.text, sep="\n", end="\n\n")
+        else:
+            by_language(language, arguments.seed, console)
+
+
+if __name__ == "__main__":
+    main()
