@@ -20,6 +20,7 @@ from dedup_service.core.metadata import pack
 from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import body_hash, fold, letters, without_headline
 from dedup_service.core.page import Page
+from dedup_service.core.reposts import without_repost_marks
 from dedup_service.core.segmentation import Segmenter
 from dedup_service.core.simhash import FIXED_POINT, LANE, simhash_of_lanes, simhash_unweighted
 from dedup_service.core.space import Space
@@ -118,11 +119,11 @@ class Fingerprinter:
 
 
 def _folded(page: Page) -> tuple[str, str]:
-    """Return title and body of `page` folded, at once, since each call has its price; the body without its headline."""
+    """Return title and body of `page` folded, at once, since each call has its price; the body itself alone."""
     if _BETWEEN in page.title or _BETWEEN in page.text:
         title, body = fold(page.title), fold(page.text)
     else:
         title, _, body = (
             part.strip("\n") for part in fold(f"{page.title}\n{_BETWEEN}\n{page.text}").partition(_BETWEEN)
         )
-    return title, without_headline(body, title)
+    return title, without_repost_marks(without_headline(body, title))

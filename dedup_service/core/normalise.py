@@ -23,7 +23,7 @@ import xxhash
 
 from dedup_service.core.kernels import kernel
 
-__all__ = ["body_hash", "fold", "fold_slowly", "letters", "without_headline"]
+__all__ = ["body_hash", "fold", "fold_slowly", "is_letter_above", "letters", "without_headline"]
 
 PLANE = 0x10000
 SLOW = 0xFFFF  # a noncharacter: marks what the table cannot fold
@@ -58,9 +58,30 @@ def fold_slowly(text: str) -> str:
 
 
 def letters(folded: str) -> npt.NDArray[np.uint32]:
-    """Return the letters and digits of a folded text as code points uint32[n]; all supplementary characters count."""
+    """Return the letters and digits of a folded text as code points uint32[n].
+
+    Of the planes above the first one all but emoji and tags count.
+    """
     code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    return code_points[_letter_table()[np.minimum(code_points, PLANE - 1)]]
+    return letters_among(code_points, _letter_table())
+
+
+@kernel
+def letters_among(code_points: npt.NDArray[np.uint32], table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
+    """Return the code points that are letters or digits: uint32[n]; table bool[PLANE]: of the first plane."""
+    found = np.empty(len(code_points), dtype=np.uint32)
+    count = 0
+    for code in code_points:
+        if table[code] if code < np.uint32(PLANE) else is_letter_above(code):
+            found[count] = code
+            count += 1
+    return found[:count]
+
+
+@kernel
+def is_letter_above(code: np.uint32) -> bool:
+    """Whether a code point above the first plane counts as a letter: it is no emoji, symbol or tag."""
+    return not (np.uint32(0x1F000) <= code < np.uint32(0x20000) or code >= np.uint32(0xE0000))
 
 
 def body_hash(folded: str) -> int | None:
@@ -147,7 +168,5 @@ def _folded_alone(character: str) -> int:
 
 @cache
 def _letter_table() -> npt.NDArray[np.bool_]:
-    """Return bool[65536]: which code points are letters or digits; the last one stands for all planes above."""
-    table = np.fromiter((chr(code).isalnum() for code in range(PLANE)), dtype=np.bool_, count=PLANE)
-    table[PLANE - 1] = True
-    return table
+    """Return bool[65536]: which code points are letters or digits."""
+    return np.fromiter((chr(code).isalnum() for code in range(PLANE)), dtype=np.bool_, count=PLANE)

@@ -15,7 +15,7 @@ from dedup_service.core.weighting.schemes import Scheme
 __all__ = ["SHINGLE", "Space", "digest"]
 
 SHINGLE = 3
-ALGORITHM = 2
+ALGORITHM = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,8 +35,9 @@ def test_lone_surrogates_are_survived() -> None:
 
 
 def test_letters_are_letters_and_digits_only() -> None:
-    """Punctuation and spaces are no letters; supplementary characters are."""
-    assert letters("a, 中。3 𠮷").tolist() == [ord("a"), ord("中"), ord("3"), ord("𠮷")]
+    """Punctuation, spaces and emoji are no letters; rare characters of the upper planes are."""
+    family, flag = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e8\U0001f1f3"
+    assert letters(f"a, 中。3 {family}{flag}✅𠮷").tolist() == [ord("a"), ord("中"), ord("3"), ord("𠮷")]
     assert letters("").dtype == np.uint32
 
 

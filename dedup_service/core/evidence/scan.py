@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
+from dedup_service.core.normalise import is_letter_above
 
 __all__ = ["KINDS", "LEAST_SENTENCE", "distinct", "numbers_and_sentences", "sampled"]
 
@@ -27,9 +28,8 @@ _S27, _S30, _S31, _S48 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """Return uint8[65536]: what each character is; the last place stands for all planes above."""
+    """Return uint8[65536]: what each character of the first plane is."""
     kinds = np.fromiter((_LETTER * chr(code).isalnum() for code in range(_PLANE)), dtype=np.uint8, count=_PLANE)
-    kinds[_PLANE - 1] = _LETTER
     for text, kind in (("0123456789", _DIGIT), (_NUMERALS, _NUMERAL), (_ENDS, _END), (".,", _INSIDE), (".", _STOP)):
         for character in text:
             kinds[ord(character)] |= kind
@@ -83,7 +83,7 @@ def scan(
     numeral = False
     for i in range(count + 1):
         code = code_points[i] if i < count else np.uint32(10)
-        kind = kinds[min(code, np.uint32(_PLANE - 1))]
+        kind = kinds[code] if code < np.uint32(_PLANE) else np.uint8(_LETTER * is_letter_above(code))
         # A number goes on: a digit after digits, a point or comma between digits, a numeral after numerals.
         is_digit, is_numeral = (kind & _DIGIT) != 0, (kind & _NUMERAL) != 0
         inside = False

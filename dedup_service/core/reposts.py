@@ -1,0 +1,40 @@
+"""What people and portals write around a text that they pass on: not part of it.
+
+At the beginning `转发:`, `RT @name:`, `//@name:`, `(转载)`, `【快讯】` and their like, also several; at the end
+emoticons in brackets, `[赞][doge]`. In a short text they are a quarter of the letters, and two posts of one sentence
+would not be the same. Inside a text nothing is touched: `[广州]` before a headline is a place.
+"""
+
+import re
+
+__all__ = ["without_repost_marks"]
+
+_LABELS = "转发|转载|转帖|转自|转|转发微博|快讯|最新|最新消息|头条|推荐|热点|分享|repost|rt"
+_NAME = r"@[^:\n@]{1,30}"
+_MARK = re.compile(
+    rf"""\s*(?:
+        [(\[【]\s*(?:{_LABELS})\s*[)\]】]:?             # (转), [转], 【快讯】
+      | (?://|回复|via\b|转自|转发自?|rt\b)\s*{_NAME}:   # //@name:, rt @name:
+      | {_NAME}:
+      | (?:转发微博|转发|转载|转帖|转自|转|repost|rt)(?::|\s+)
+    )\s*""",
+    re.VERBOSE,
+)
+_EMOTICONS = re.compile(r"(?:\[[^\[\]\s]{1,6}\]\s*)+$")
+_LONGEST = 200
+"""Characters at the end in which emoticons are looked for."""
+
+
+def without_repost_marks(folded: str) -> str:
+    """Return a folded text without them; a text of nothing else stays as it is.
+
+    >>> without_repost_marks("转发微博: rt @晨读笔记: 大桥今天通车[赞][赞]")
+    '大桥今天通车'
+    """
+    start = 0
+    while mark := _MARK.match(folded, start):
+        start = mark.end()
+    end = len(folded)
+    if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _LONGEST))):
+        end = emoticons.start()
+    return folded[start:end] or folded
