@@ -21,6 +21,7 @@ from dedup_service.core.page import Page
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.facts import Observer
 from dedup_service.runtime.folder import FolderKind, made_folder, refuse_other_kind
 from dedup_service.runtime.lock import StateLock
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -53,26 +54,27 @@ class NearDuplicateFilter:
         shards: int = 1,
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
         snapshot_every: int = SNAPSHOT_EVERY,
+        observers: Iterable[Observer] = (),
     ) -> Self:
         """Open the state folder `path`, made where it is missing; None keeps the state in memory.
 
         space: None is the default space. rule: None keeps the state's own, or starts with the default;
         another one is recorded and in force for the pages from here on. shards: parts of each index, the same
         answers for any number. text_budget_bytes: compressed texts kept for explanations, oldest out first.
-        snapshot_every: records between two snapshots, at least.
+        snapshot_every: records between two snapshots, at least. observers: are told what was done, once it is durable.
         Raises StateInUseError while another process has the folder; ForeignStateError where it is of another
         space or a newer version, or the Kafka service's; StateFullError where it cannot be written.
         """
         made = build_fingerprinter(space).space
         settings = StateSettings(shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every)
         if path is None:
-            return cls(space, _state(None, made, rule, settings), None, None)
+            return cls(space, _state(None, made, rule, settings, observers), None, None)
         folder = made_folder(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
             refuse_other_kind(folder, FolderKind.EMBEDDED)
-            return cls(space, _state(folder, made, rule, settings), folder, lock)
+            return cls(space, _state(folder, made, rule, settings, observers), folder, lock)
         except BaseException:
             lock.release()
             raise
@@ -137,8 +139,12 @@ class NearDuplicateFilter:
 
     def text_of(self, verdict: Verdict) -> str | None:
         """Return the main text of a page, None where the text budget has let it go."""
+        return self.text_at(verdict.sequence)
+
+    def text_at(self, sequence: int) -> str | None:
+        """Return the main text of the page at `sequence`, None where the text budget has let it go."""
         with self._turn:
-            return self._state.text_at(verdict.sequence)
+            return self._state.text_at(sequence)
 
     def info(self) -> StateInfo:
         """Return what the state holds now."""
@@ -163,13 +169,19 @@ class NearDuplicateFilter:
         self.close()
 
 
-def _state(folder: Path | None, space: Space, rule: MatchRule | None, settings: StateSettings) -> State:
+def _state(
+    folder: Path | None,
+    space: Space,
+    rule: MatchRule | None,
+    settings: StateSettings,
+    observers: Iterable[Observer],
+) -> State:
     if space.bits != INDEXED_BITS:
         raise ConfigurationError(
             f"space {space.space_id} has fingerprints of {space.bits} bits, the index takes {INDEXED_BITS}: "
             "choose 64 bits to compare pages"
         )
-    return State(folder, space.space_id, space.to_dict(), rule, settings)
+    return State(folder, space.space_id, space.to_dict(), rule, settings, observers)
 
 
 def _digest_of(record: bytes) -> bytes:

@@ -2,21 +2,26 @@
 
 The decider is a deterministic function of the log, so a restore gives the state that the last durable batch
 left. Where a batch cannot be made durable, memory is ahead of the disk: the state stops, gives no more
-verdicts, and is right again once opened anew. Not thread-safe; its owner holds a lock.
+verdicts, and is right again once opened anew. Observers are told of a batch once it is durable. Not thread-safe; its
+owner holds a lock.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dedup_service.core.candidates import LocalCandidates
 from dedup_service.core.decision import Decider
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.facts import BatchFact, IndexFact, Judged, Observer, Observers, Removal
 from dedup_service.runtime.folder import FolderKind
 from dedup_service.runtime.journal import Journal
 from dedup_service.runtime.page_row import DecidedPage
@@ -33,6 +38,9 @@ TEXT_BUDGET_BYTES = 256 << 20
 
 SNAPSHOT_EVERY = 100_000
 """Records; reading that many entries from the log takes 0.3 to 0.6 s (docs/adr/0004)."""
+
+INDEX_S = 5.0
+"""Between two facts about the indexes; making one takes about 1 ms."""
 
 Delivery = tuple[PreparedPage, bytes | None]
 
@@ -51,7 +59,10 @@ class StateSettings:
 
 
 class State:
-    """The state in `folder`, or in memory where that is None. rule: None keeps the one in force."""
+    """The state in `folder`, or in memory where that is None.
+
+    rule: None keeps the one in force. observers: are told what was done.
+    """
 
     def __init__(
         self,
@@ -60,6 +71,7 @@ class State:
         space: Mapping[str, Any],
         rule: MatchRule | None = None,
         settings: StateSettings | None = None,
+        observers: Iterable[Observer] = (),
     ) -> None:
         settings = settings or StateSettings()
         path = None if folder is None else folder / JOURNAL_FILE
@@ -68,13 +80,15 @@ class State:
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
+        self._observers = Observers(observers)
+        self._index_at = 0.0
         try:
             self._apply_policy(rule)
             snapshot = None if folder is None else folder / SNAPSHOT_FILE
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
-            self._decider = Decider(
-                self.rule, space_id, self, shards=settings.shards, restored=self._snapshots.restore()
-            )
+            restored = self._snapshots.restore()
+            self._candidates = LocalCandidates(self.rule, restored, shards=settings.shards)
+            self._decider = Decider(self.rule, space_id, self, restored=restored, candidates=self._candidates)
         except BaseException:
             self.journal.close()
             raise
@@ -85,14 +99,19 @@ class State:
         deliveries: pages with the digest of the delivery, or None; a digest seen before gets its verdict.
         Raises StateFullError, and stops, where the disk refuses the batch: nothing of it is stored then.
         """
+        times = [time.perf_counter()]
         with self._all_or_stop():
             given = self.journal.log.verdicts_of_records([record for _, record in deliveries if record is not None])
             batch: list[DecidedPage] = []
             verdicts = [self._verdict(prepared, record, given, batch) for prepared, record in deliveries]
+            times.append(time.perf_counter())
             if batch:
                 self.journal.append(batch)
+            times.append(time.perf_counter())
             self._fresh.clear()
         self._snapshots.take_if_due()
+        if self._observers and deliveries:
+            self._tell(batch, len(deliveries), times)
         return verdicts
 
     def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
@@ -108,6 +127,7 @@ class State:
         with self._all_or_stop():
             self._decider.retract(sequence)
             self.journal.retract(sequence, reason)
+        self._observers.removed(Removal("retraction", verdict.url))
         return verdict
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -152,6 +172,26 @@ class State:
         if record is not None:
             given[record] = decision.verdict
         return decision.verdict
+
+    def _tell(self, batch: Sequence[DecidedPage], records: int, times: Sequence[float]) -> None:
+        """Tell observers of a batch that is durable. times: when it began, was decided and was stored."""
+        started, decided, stored = times
+        self._observers.judged([Judged(at.decision.verdict, at.prepared.page.title, at.decision.of) for at in batch])
+        self._observers.batch(
+            BatchFact(
+                step="decide",
+                records=records,
+                seconds={"decide": decided - started, "commit": stored - decided},
+                verdicts=Counter(at.decision.verdict.kind.value for at in batch),
+                repeated=records - len(batch),
+                sequence=self.journal.sequence,
+                entries=self.journal.entries,
+            )
+        )
+        if stored >= self._index_at:
+            self._index_at = stored + INDEX_S
+            sizes = self._candidates.sizes()
+            self._observers.index(IndexFact(entries=self.journal.entries, channels=sizes.channels, keys=sizes.keys))
 
     def _apply_policy(self, rule: MatchRule | None) -> None:
         in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])

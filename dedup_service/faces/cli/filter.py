@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
+from dedup_service.faces.cli.dashboard_options import DASHBOARD, embedded_dashboard, tell_where
 from dedup_service.faces.cli.errors_file import BadRecords
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.interrupt import Interrupt
@@ -18,6 +19,7 @@ from dedup_service.faces.cli.progress import Advance, progress
 from dedup_service.faces.cli.stream import run
 from dedup_service.faces.cli.summary import Summary
 from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.facts import Observers
 from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
@@ -68,6 +70,7 @@ class Outputs:
 @click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
 @click.option("--shards", type=click.IntRange(1), default=1, show_default=True, help="Parts of the index.")
 @click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Goes before the paths of a folder.")
+@with_options(*DASHBOARD)
 @click.option("--json", "as_json", is_flag=True, help="Summary as one line of JSON on stderr.")
 @click.option("--quiet", "-q", is_flag=True, help="No summary.")
 def filter_command(source: str, **options: Any) -> int:
@@ -94,11 +97,17 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
     """Run the stream and return the `space_id` in which it was decided."""
     choice = space_of(options)
     rule = rule_of(options)
+    watching = embedded_dashboard(options, "filter")
+    observers = () if watching is None else watching.observers
     with ExitStack() as stack:
         source = stack.enter_context(open_source(name, wait=interrupt.wait, url_prefix=options["url_prefix"]))
-        state = NearDuplicateFilter.open(options["state"], space=choice, rule=rule, shards=options["shards"])
+        state = NearDuplicateFilter.open(
+            options["state"], space=choice, rule=rule, shards=options["shards"], observers=observers
+        )
         stack.enter_context(state)
         preparer = stack.enter_context(Preparer(choice, options["processes"]))
+        if watching is not None:
+            tell_where(stack.enter_context(watching.serving(state, preparer.pool_state)).address)
         verdict_file = stack.enter_context(OutputFile(options["output"]))
         kept = open_kept(options["kept"], source.kind, name) if options["kept"] else None
         if kept is not None:
@@ -107,7 +116,7 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         stack.callback(bad_records.close)
         advance = stack.enter_context(progress(source.name, source.size_bytes))
         outputs = Outputs(verdict_file, kept, bad_records, summary, advance)
-        run(source.records, preparer, state, outputs, lambda: interrupt.code is not None)
+        run(source.records, preparer, state, outputs, lambda: interrupt.code is not None, Observers(observers))
         return state.space_id
 
 

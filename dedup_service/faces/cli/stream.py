@@ -4,6 +4,7 @@ A batch is prepared, decided in one durable step, and then written; so every lin
 backed by the state. A batch ends when it is full or when no more input is waiting.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -12,6 +13,7 @@ from typing import Protocol
 
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.facts import BatchFact, Observers
 from dedup_service.runtime.preparation import Answer, BadRecord, Preparer
 from dedup_service.runtime.readers import Record
 
@@ -27,6 +29,22 @@ class Batch:
 
     records: tuple[Record, ...]
     last_for_now: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """A batch whose pages are being prepared. times: when that began and, once it has, ended."""
+
+    batch: Batch
+    answers: Future[list[Answer]]
+    times: list[float]
+
+    @classmethod
+    def begun(cls, batch: Batch, preparer: Preparer) -> "_UnderWay":
+        times = [time.perf_counter()]
+        answers = preparer.submit(batch.records)
+        answers.add_done_callback(lambda _: times.append(time.perf_counter()))
+        return cls(batch, answers, times)
 
 
 class Sink(Protocol):
@@ -62,27 +80,36 @@ def run(
     decider: NearDuplicateFilter,
     sink: Sink,
     stopped: Callable[[], bool],
+    observers: Observers | None = None,
 ) -> None:
-    """Give every record its verdict; once `stopped()`, finish what is in hand and return."""
-    under_way: deque[tuple[Batch, Future[list[Answer]]]] = deque()
+    """Give every record its verdict; once `stopped()`, finish what is in hand and return.
+
+    observers: are told how long pages took to prepare, and of records that are none.
+    """
+    observers = observers or Observers()
+    under_way: deque[_UnderWay] = deque()
     for batch in batches(records):
         if batch.records:
-            under_way.append((batch, preparer.submit(batch.records)))
+            under_way.append(_UnderWay.begun(batch, preparer))
         while under_way and (batch.last_for_now or stopped() or len(under_way) > preparer.depth):
-            _finish(*under_way.popleft(), decider, sink)
+            _finish(under_way.popleft(), decider, sink, observers)
         if stopped():
             return
     while under_way:
-        _finish(*under_way.popleft(), decider, sink)
+        _finish(under_way.popleft(), decider, sink, observers)
 
 
-def _finish(batch: Batch, answers: Future[list[Answer]], decider: NearDuplicateFilter, sink: Sink) -> None:
+def _finish(done: _UnderWay, decider: NearDuplicateFilter, sink: Sink, observers: Observers) -> None:
     good, bad = [], []
-    for record, answer in zip(batch.records, answers.result(), strict=True):
+    records = done.batch.records
+    for record, answer in zip(records, done.answers.result(), strict=True):
         if isinstance(answer, BadRecord):
             bad.append((record, answer.problem))
         else:
             good.append((record, answer))
+    prepare_s = (done.times[1] if len(done.times) > 1 else time.perf_counter()) - done.times[0]
+    seconds = {"prepare": prepare_s}
+    observers.batch(BatchFact(step="fingerprint", records=len(records), seconds=seconds, rejected=len(bad)))
     verdicts = decider.decide_many([page for _, page in good], [record.identity for record, _ in good])
     if bad:
         sink.bad(bad)

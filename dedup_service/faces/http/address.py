@@ -37,11 +37,11 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
-def listen(address: Address) -> socket.socket:
-    """Return a socket that listens on `address`; ConfigurationError where that cannot be."""
+def listen(address: Address, option: str = "--http") -> socket.socket:
+    """Return a socket that listens on `address`; ConfigurationError where that cannot be: give another `option`."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigurationError(f"cannot listen on {address}: {reason}; give another --http [HOST:]PORT") from None
+        raise ConfigurationError(f"cannot listen on {address}: {reason}; give another {option} [HOST:]PORT") from None

@@ -62,15 +62,16 @@ def dashboard(
     *,
     more: Sequence[BaseRoute] = (),
     hub: EventHub | None = None,
+    option: str = "--dashboard",
 ) -> Iterator[HttpServer]:
     """Serve the dashboard on `address` while entered; ConfigurationError where nothing can listen there.
 
-    more: routes beside it, such as probes. hub: who spreads events; for tests.
+    more: routes beside it, such as probes. hub: who spreads events; for tests. option: named where a port is taken.
     """
     hub = hub or EventHub(watched.feed)
     app = _app(watched, registry, hub, more)
     guarded = Guard(app, token=token, local=is_loopback(address.host), unguarded=PROBES)
-    with HttpServer(guarded, address) as server:
+    with HttpServer(guarded, address, option=option) as server:
         hub.cut_off = server.cut_off
         try:
             yield server

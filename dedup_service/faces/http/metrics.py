@@ -1,4 +1,4 @@
-"""Facts of the service as Prometheus metrics.
+"""Facts as Prometheus metrics: of the service, a crawl, the filter.
 
 How: an observer counts in a registry of its own; what is a state rather than an event is asked for when somebody
 scrapes. Names, units and labels: docs/metrics.md, which a test holds against this module.
@@ -22,8 +22,10 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from dedup_service.core.verdict import VerdictKind
+from dedup_service.faces.http.feed_metrics import FeedCollector
 from dedup_service.faces.http.health import Health
 from dedup_service.runtime.facts import BatchFact, Bystander, Problem
+from dedup_service.runtime.feed import Feed
 from dedup_service.runtime.kafka.facts import ServiceStatus
 
 __all__ = ["Metrics"]
@@ -33,13 +35,22 @@ BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 
 
 class Metrics(Bystander):
-    """An observer, and the registry that it fills."""
+    """An observer, and the registry that it fills. status, health: of a service. feed: of a dashboard."""
 
-    def __init__(self, status: Callable[[], ServiceStatus], health: Health) -> None:
+    def __init__(
+        self,
+        status: Callable[[], ServiceStatus] | None = None,
+        health: Health | None = None,
+        feed: Feed | None = None,
+    ) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each counter, asked for by nobody
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
-        registry.register(_Now(status, health))
+        registry.register(_Build())
+        if status is not None and health is not None:
+            registry.register(_Now(status, health))
+        if feed is not None:
+            registry.register(FeedCollector(feed))
         self._lag_shown: dict[str, set[str]] = {}
         self._pages = Counter("pages", "Pages by verdict.", ["verdict"], PREFIX, registry=registry)
         self._records = Counter("records", "Input records done, by step.", ["step"], PREFIX, registry=registry)
@@ -97,6 +108,14 @@ class Metrics(Bystander):
         self._lag_shown[fact.step] = set(fact.lag)
 
 
+class _Build(Collector):
+    """Which program it is."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Say it."""
+        yield InfoMetricFamily(f"{PREFIX}_build", "The program.", {"version": version("twinsieve")})
+
+
 class _Now(Collector):
     """What holds at the time of the scrape."""
 
@@ -122,7 +141,6 @@ class _Now(Collector):
             to_restore.add_metric([], status.restore.total)
             seconds.add_metric([], status.restore.seconds)
         yield from gauges
-        yield InfoMetricFamily(f"{PREFIX}_build", "The program.", {"version": version("twinsieve")})
 
     def _gauges(self) -> list[GaugeMetricFamily]:
         return [

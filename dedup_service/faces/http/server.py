@@ -19,10 +19,10 @@ SEND_BUFFER = 256 << 10
 
 
 class HttpServer:
-    """Serves `app` on `address` while entered. ConfigurationError where nothing can listen there."""
+    """Serves `app` on `address` while entered; ConfigurationError where nothing can listen: give another `option`."""
 
-    def __init__(self, app: ASGIApp, address: Address) -> None:
-        self._listening: socket.socket = listen(address)
+    def __init__(self, app: ASGIApp, address: Address, *, option: str = "--http") -> None:
+        self._listening: socket.socket = listen(address, option)
         self.address = Address(address.host, self._listening.getsockname()[1])
         self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         config = uvicorn.Config(
@@ -32,6 +32,7 @@ class HttpServer:
             loop="asyncio",
             http="h11",
             ws="none",
+            server_header=False,
             timeout_graceful_shutdown=LAST_ANSWERS_S,
         )
         self._server = uvicorn.Server(config)

@@ -13,6 +13,8 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from dedup_service.core.evidence.packed import SHINGLE
 from dedup_service.core.index.sharding import mix64
@@ -96,12 +98,13 @@ class Checker:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="twinsieve-checker", daemon=True)
 
-    def start(self) -> None:
-        """Begin."""
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
-        """End after the pair in hand."""
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stop.set()
         self._thread.join()
 
