@@ -13,10 +13,11 @@ from typing import Any
 import msgspec
 from scrapy import signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import DontCloseSpider
 
 from dedup_service.scrapy import page_judged
 
-__all__ = ["Connect", "progress", "verdict_lines"]
+__all__ = ["Connect", "Stay", "progress", "verdict_lines"]
 
 Connect = Callable[[Crawler], None]
 
@@ -29,6 +30,24 @@ def verdict_lines(target: BufferedWriter) -> Connect:
         target.write(encode(verdict) + b"\n")
 
     return lambda crawler: crawler.signals.connect(write, signal=page_judged, weak=False)
+
+
+class Stay:
+    """Keeps a crawl open when there is nothing left to fetch, until a signal ends it. tell: is called once, then."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+        self.stayed = False
+
+    def __call__(self, crawler: Crawler) -> None:
+        """Connect to a crawler."""
+        crawler.signals.connect(self._idle, signal=signals.spider_idle, weak=False)
+
+    def _idle(self) -> None:
+        if not self.stayed:
+            self.stayed = True
+            self._tell()
+        raise DontCloseSpider
 
 
 @contextmanager

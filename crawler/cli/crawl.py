@@ -14,6 +14,7 @@ from crawler.cli.feeds import feeds
 from crawler.cli.report import print_report, published_of, summary_of
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.broker_options import BROKER, connection_of, topics_of
+from dedup_service.faces.cli.dashboard_options import DASHBOARD, dashboard_of
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.options import with_options
 
@@ -77,7 +78,7 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
 )
 @click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
-@with_options(*PUBLISHING)
+@with_options(*DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,
@@ -90,6 +91,8 @@ def crawl_command(
     processes: int | None,
     overrides: dict[str, str],
     as_json: bool,
+    dashboard: str | None,
+    dashboard_token: str | None,
     **broker: Any,
 ) -> int:
     """Crawl the sites at URL… and keep each article once.
@@ -103,11 +106,14 @@ def crawl_command(
 
     publishes = names_a_broker(broker)
     if publishes:
-        _refuse_verdicts({"--verdicts": verdicts, "--state": state, "--action": action})
+        _refuse_verdicts({"--verdicts": verdicts, "--state": state, "--action": action, "--dashboard": dashboard})
+    dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     chosen = {
         "NEARDUP_STATE": state,
         "NEARDUP_ACTION": action,
         "NEARDUP_PROCESSES": processes,
+        "NEARDUP_DASHBOARD": dashboard,
+        "NEARDUP_DASHBOARD_TOKEN": dashboard_token,
         "LOG_LEVEL": "WARNING",
         "FEEDS": feeds(output or "-", resume="JOBDIR" in overrides) if output or not publishes else None,
         **(publishing(broker) if publishes else {}),

@@ -18,6 +18,7 @@ from crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
 from crawler.cli.demo_kafka import Answers, ask_the_service
 from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.faces.cli.dashboard_options import DASHBOARD, dashboard_of
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.options import with_options
 
@@ -38,24 +39,29 @@ IN_A_HURRY = {
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the site. [default: any free one]")
 @click.option("--processes", type=click.IntRange(1), help="Worker processes that extract.")
 @click.option("--serve-only", is_flag=True, help="Serve the site until Ctrl-C, for crawlers of your own.")
-@with_options(*PUBLISHING)
+@with_options(*DASHBOARD, *PUBLISHING)
 def demo_command(
     as_json: bool,
     keep: str | None,
     port: int,
     processes: int | None,
     serve_only: bool,
+    dashboard: str | None,
+    dashboard_token: str | None,
     **broker: Any,
 ) -> int:
     """Serve a small news site on localhost, crawl it, and compare every verdict with the truth.
 
     With --bootstrap the pages are published there, to topics of their own, and a service that is started for the
-    purpose decides.
+    purpose decides. With --dashboard the crawl stays open once all is fetched, until Ctrl-C.
     """
     from crawler.demo.server import serve
     from crawler.demo.site import build_site
 
     publishes = names_a_broker(broker)
+    if publishes and dashboard is not None:
+        raise click.UsageError("with --bootstrap a service gives the verdicts: start `twinsieve serve --dashboard`")
+    dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
     pages = build_site()
@@ -67,7 +73,12 @@ def demo_command(
         folder = Path(keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-demo-")))
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
         folder.mkdir(parents=True, exist_ok=True)
-        settings = IN_A_HURRY | ({"NEARDUP_PROCESSES": processes} if processes else {})
+        chosen = {
+            "NEARDUP_PROCESSES": processes,
+            "NEARDUP_DASHBOARD": dashboard,
+            "NEARDUP_DASHBOARD_TOKEN": dashboard_token,
+        }
+        settings = IN_A_HURRY | {name: value for name, value in chosen.items() if value is not None}
         starts = f"{server.url},{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
         crawl = ask_the_service if publishes else _crawl
         answers = crawl(starts, folder, settings, broker)
@@ -80,15 +91,20 @@ def demo_command(
 def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapping[str, Any]) -> Answers:
     """Crawl from `starts` and decide in this process."""
     from crawler.running import project_settings, run_site
-    from crawler.watching import progress, verdict_lines
+    from crawler.watching import Stay, progress, verdict_lines
 
     feed = feeds(str(folder / "pages.jsonl"), resume=False)
     chosen = project_settings({**settings, "NEARDUP_STATE": str(folder / "state"), "FEEDS": feed})
     log = folder / "verdicts.jsonl"
+    stay = Stay(lambda: click.echo("All is fetched; the dashboard stays until Ctrl-C", err=True))
     with progress() as show, log.open("wb") as target:
-        outcome = run_site(chosen, {"urls": starts}, (show, verdict_lines(target)))
+        observers = [show, verdict_lines(target)]
+        if "NEARDUP_DASHBOARD" in settings:
+            observers.append(stay)
+        outcome = run_site(chosen, {"urls": starts}, observers)
     verdicts = [msgspec.json.decode(line) for line in log.read_bytes().splitlines()]
-    return Answers(exit_code(outcome), verdicts, outcome.seconds)
+    code = ExitCode.DONE if stay.stayed else exit_code(outcome)
+    return Answers(code, verdicts, outcome.seconds)
 
 
 def _report(answers: Answers, pages: Any, *, as_json: bool) -> bool:

@@ -14,8 +14,8 @@ first request, a state that cannot be written any more closes it: no crawl goes 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -34,6 +34,7 @@ from dedup_service.faces.scrapy.publisher import KafkaPublisher
 from dedup_service.faces.scrapy.settings import NearDuplicateSettings
 from dedup_service.faces.scrapy.signals import page_judged
 from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.facts import BatchFact, Observer, Observers, Problem
 from dedup_service.runtime.verdict_lines import verdict_dict
 from dedup_service.runtime.workers import Html, HtmlWorkers
 
@@ -42,12 +43,20 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from dedup_service.faces.http.embedded import EmbeddedDashboard
+
 __all__ = ["STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
 
 T = TypeVar("T")
 
 STATE_FAILED = "neardup_state_failed"
 """The reason with which a crawl is closed whose state cannot be written any more."""
+
+_PARTS = {"queue": "wait", "preparation": "prepare"}
+"""Timed steps of a page → what observers know them as; the decision tells of itself."""
+
+_STEPS = {"state": "decide", "page": "decide"}
+"""The step in which a failure of a kind happens; others happen before."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,10 +68,14 @@ class NearDuplicateDownloaderMiddleware:
         self._crawler = crawler
         self._settings = settings
         self._closing: asyncio.Task[None] | None = None
-        self._filter = _filter(settings) if settings.kafka is None else None
+        self._watching = _watching(settings)
+        observers = () if self._watching is None else self._watching.observers
+        self._observers = Observers(observers)
+        self._filter = _filter(settings, observers) if settings.kafka is None else None
         self._decisions = None if self._filter is None else DecisionThread(self._filter.decide_many)
         self._workers = _workers(settings) if settings.kafka is None or settings.keep_page else None
         self._places = asyncio.Semaphore(settings.concurrency)
+        self._dashboard = self._serving()
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
 
     @classmethod
@@ -114,8 +127,26 @@ class NearDuplicateDownloaderMiddleware:
         return response
 
     async def spider_closed(self) -> None:
-        """End the workers and the decision thread, close the state."""
-        await asyncio.get_running_loop().run_in_executor(None, self._close)
+        """End the dashboard, the workers and the decision thread, close the state."""
+        await asyncio.get_running_loop().run_in_executor(None, self._end)
+
+    def _end(self) -> None:
+        self._dashboard.close()
+        self._close()
+
+    def _serving(self) -> ExitStack:
+        """Serve the dashboard, where there is one; what is returned ends it."""
+        stack = ExitStack()
+        if self._watching is None or self._filter is None or self._workers is None:
+            return stack
+        try:
+            serving = self._watching.serving(self._filter, self._workers.pool_state, option="NEARDUP_DASHBOARD")
+            address = stack.enter_context(serving).address
+        except BaseException:
+            self._close()
+            raise
+        logger.warning("Dashboard: http://%s/", address)
+        return stack
 
     def _close(self) -> None:
         for part in (self._workers, self._decisions, self._filter):
@@ -167,6 +198,7 @@ class NearDuplicateDownloaderMiddleware:
 
     def _failed(self, kind: str, response: "Response", error: object) -> None:
         self._count(f"error_count/{kind}")
+        self._observers.problem(Problem(_STEPS.get(kind, "fingerprint"), kind, f"{response.url}: {error}"))
         trace = error if kind == "bug" and isinstance(error, Exception) else None
         logger.error("%s cannot be judged and is kept: %s", response, error, exc_info=trace)
 
@@ -185,11 +217,35 @@ class NearDuplicateDownloaderMiddleware:
         try:
             yield
         finally:
-            self._count(f"seconds/{step}", perf_counter() - started)
+            seconds = perf_counter() - started
+            self._count(f"seconds/{step}", seconds)
+            if step in _PARTS and self._observers:
+                done = step == "preparation"
+                fact = BatchFact(step="fingerprint", records=int(done), seconds={_PARTS[step]: seconds})
+                self._observers.batch(fact)
 
 
-def _filter(settings: NearDuplicateSettings) -> NearDuplicateFilter:
-    return NearDuplicateFilter.open(settings.state, space=settings.space, rule=settings.rule, shards=settings.shards)
+def _watching(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
+    """Return the dashboard that the settings ask for; its libraries are an extra."""
+    if settings.dashboard is None:
+        return None
+    try:
+        from dedup_service.faces.http.address import Address
+        from dedup_service.faces.http.embedded import EmbeddedDashboard
+        from dedup_service.faces.http.token import token_for
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"NEARDUP_DASHBOARD needs {error.name}, which is not installed: pip install 'twinsieve[dashboard]'"
+        ) from error
+    address = Address.parse(settings.dashboard)
+    token = token_for(address, settings.dashboard_token, name="NEARDUP_DASHBOARD_TOKEN")
+    return EmbeddedDashboard(address, token, "crawl")
+
+
+def _filter(settings: NearDuplicateSettings, observers: Iterable[Observer]) -> NearDuplicateFilter:
+    return NearDuplicateFilter.open(
+        settings.state, space=settings.space, rule=settings.rule, shards=settings.shards, observers=observers
+    )
 
 
 def _workers(settings: NearDuplicateSettings) -> HtmlWorkers:

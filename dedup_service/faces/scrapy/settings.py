@@ -48,6 +48,7 @@ class NearDuplicateSettings:
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
     timeout_s: how long a worker may take over a page. keep_page: leave the extracted page in `request.meta`.
     kafka: where to publish pages, whose verdicts are then a service's; None to decide in this process.
+    dashboard: where to show what is found, None nowhere; dashboard_token: what opens it.
     """
 
     action: Action = Action.FLAG
@@ -61,6 +62,8 @@ class NearDuplicateSettings:
     timeout_s: float = TIMEOUT_S
     keep_page: bool = False
     kafka: KafkaSettings | None = None
+    dashboard: str | None = None
+    dashboard_token: str | None = field(default=None, repr=False)
 
     @classmethod
     def from_settings(cls, settings: "BaseSettings") -> Self:
@@ -86,6 +89,8 @@ class NearDuplicateSettings:
             timeout_s=seconds(settings, "NEARDUP_TIMEOUT_S", TIMEOUT_S),
             keep_page=flag(settings, "NEARDUP_KEEP_PAGE"),
             kafka=kafka,
+            dashboard=_dashboard(settings, kafka),
+            dashboard_token=settings.get("NEARDUP_DASHBOARD_TOKEN") or None,
         )
 
 
@@ -93,7 +98,7 @@ NAMES = KAFKA_NAMES | frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE",
+        "CHANNELS", "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE", "DASHBOARD", "DASHBOARD_TOKEN",
     )
 )  # fmt: skip
 
@@ -118,6 +123,19 @@ def _state(settings: "BaseSettings") -> Path | None:
         return Path(state)
     job = job_dir(settings)
     return Path(job, "neardup") if job else None
+
+
+def _dashboard(settings: "BaseSettings", kafka: KafkaSettings | None) -> str | None:
+    """`NEARDUP_DASHBOARD`: [HOST:]PORT, or None."""
+    where = settings.get("NEARDUP_DASHBOARD")
+    if where is None or where == "":
+        return None
+    if kafka is not None:
+        raise ConfigurationError(
+            f"NEARDUP_DASHBOARD={where} shows verdicts, and with NEARDUP_KAFKA_BOOTSTRAP a service gives them: "
+            "leave it out, and start `twinsieve serve` with --dashboard"
+        )
+    return str(where)
 
 
 def _rule(settings: "BaseSettings") -> MatchRule | None:
