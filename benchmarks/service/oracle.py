@@ -27,7 +27,7 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.metadata import jaccard
 from dedup_service.core.rule import MatchRule
-from dedup_service.core.verdict import Action
+from dedup_service.core.verdict import Action, Distance
 
 __all__ = ["Answer", "Oracle", "answers"]
 
@@ -188,7 +188,7 @@ def _accepted(rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: Prepare
     """Score and reason where the rule accepts the pair."""
     ours, theirs = Evidence(kept.evidence), Evidence(prepared.evidence)
     if rule.verified:
-        likeness = Likeness(ours, theirs)
+        likeness = Likeness(ours, theirs, Distance(**bits))
         rows = (row.name for row in rule.verified if row.holds(likeness))
         return next(((round(likeness.jaccard, 4), name) for name in rows), None)
     for condition in rule.conditions:

@@ -7,18 +7,19 @@ from typing import Any, Self
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.likeness import Likeness
 
-__all__ = ["Alike"]
+__all__ = ["AT_MOST", "Alike"]
 
-_SHARES = ("jaccard", "containment", "title", "sentences", "numbers")
-_AT_MOST = ("missing_numbers", "length_ratio")
+_SHARES = ("jaccard", "containment", "title", "sentences", "numbers", "metadata", "combined")
+AT_MOST = ("missing_numbers", "length_ratio", "words_distance", "body_distance")
+"""Bounds that hold where the quantity is no larger; all others hold where it is no smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
     """Two pages for which every bound holds are near-duplicates; None: not asked. Quantities: see `Likeness`.
 
-    least_letters: both bodies have so many. jaccard, containment, title, sentences, numbers: at least, 0 to 1.
-    missing_numbers, length_ratio: at most.
+    least_letters: both bodies have so many. jaccard, containment, title, sentences, numbers, metadata, combined: at
+    least, 0 to 1. missing_numbers, length_ratio, words_distance, body_distance: at most.
     """
 
     name: str
@@ -30,6 +31,10 @@ class Alike:
     numbers: float | None = None
     missing_numbers: float | None = None
     length_ratio: float | None = None
+    metadata: float | None = None
+    combined: float | None = None
+    words_distance: int | None = None
+    body_distance: int | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -40,14 +45,14 @@ class Alike:
                 raise ConfigurationError(f"{bound} of {self.name!r} is a share from 0 to 1, got {value}")
         if self.jaccard <= 0.0:
             raise ConfigurationError(f"{self.name!r} needs a jaccard above 0: what shares nothing is not alike")
-        if self.least_letters < 0 or any((getattr(self, bound) or 0) < 0 for bound in _AT_MOST):
+        if self.least_letters < 0 or any((getattr(self, bound) or 0) < 0 for bound in AT_MOST):
             raise ConfigurationError(f"a bound of {self.name!r} is below 0")
 
     def holds(self, likeness: Likeness) -> bool:
         """Whether every bound holds; the cheapest are asked first."""
         if likeness.jaccard < self.jaccard or likeness.least_letters < self.least_letters:
             return False
-        for bound in _AT_MOST:
+        for bound in AT_MOST:
             most = getattr(self, bound)
             if most is not None and getattr(likeness, bound) > most:
                 return False

@@ -4,13 +4,14 @@ How: as a decision does, but every page stays in the index, whatever the rule sa
 only the first page counts: equal texts teach nothing. Visits of one address are not compared.
 
 Invariants: the same pages in the same order give the same pairs; a page is in a bounded number of pairs with earlier
-ones, the nearest to the border on each side.
+ones, KEPT on each side of the rule.
 """
 
 from heapq import nsmallest
 from urllib.parse import urlsplit
 
 from dedup_service.core.candidates import LocalCandidates
+from dedup_service.core.combined import MAX_RADIUS
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.evidence.likeness import Likeness
@@ -18,7 +19,7 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.informative import CandidatePair, Groups, margin
 from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.core.rule import MAX_RADIUS, MatchRule, Near
+from dedup_service.core.rule import MatchRule, Near
 from dedup_service.core.url import url_hash
 
 __all__ = ["CandidatePairs"]
@@ -36,13 +37,14 @@ KEPT = 4
 class CandidatePairs:
     """Pages in; out come pairs, by the places of the pages from 0, and the groups of what the rule joins."""
 
-    def __init__(self, rule: MatchRule) -> None:
+    def __init__(self, rule: MatchRule, *, nearest: bool = True) -> None:
+        """Nothing yet. nearest: keep of a page's pairs those nearest to the border of the rule; else the latest."""
         radii = (MAX_RADIUS, MAX_RADIUS) if not rule.verified else (rule.radius("body"), rule.radius("words"))
         near = tuple(
             Near(**{name: bits}) for name, bits in zip(("body", "words"), radii, strict=True) if bits is not None
         )
         wide = MatchRule(near, keys=True, verified=rule.verified or PROFILES[DEFAULT_PROFILE].verified)
-        self._rule = rule
+        self._rule, self._nearest = rule, nearest
         self._least = min((row.jaccard for row in rule.verified), default=-1.0) - NEAR
         self._candidates = LocalCandidates(wide, EntryRows.none())
         self._entries: dict[int, tuple[Entry, str]] = {}
@@ -69,12 +71,11 @@ class CandidatePairs:
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._least:
                 continue
-            likeness = Likeness(Evidence(earlier.evidence), evidence)
-            away = margin(self._rule, likeness, earlier.distance_to(prepared.fingerprint))
+            likeness = Likeness(Evidence(earlier.evidence), evidence, earlier.distance_to(prepared.fingerprint))
+            away = margin(self._rule, likeness)
             pairs.append(CandidatePair(place, entry.sequence, away, (min(host, other), max(host, other))))
             if away >= 0:
                 self.groups.join(place, entry.sequence)
         for side in (True, False):
-            self.pairs += nsmallest(
-                KEPT, (pair for pair in pairs if (pair.margin >= 0) is side), key=lambda pair: abs(pair.margin)
-            )
+            of_side = (pair for pair in pairs if (pair.margin >= 0) is side)
+            self.pairs += nsmallest(KEPT, of_side, key=lambda pair: abs(pair.margin) if self._nearest else -pair.a)

@@ -20,20 +20,25 @@ from itertools import islice
 
 import numpy as np
 
-from dedup_service.core.alike import Alike
+from dedup_service.core.alike import AT_MOST, Alike
 from dedup_service.core.evidence.likeness import Likeness
 from dedup_service.core.rule import BITS, MatchRule, Near
 from dedup_service.core.verdict import Distance
 
 __all__ = ["CandidatePair", "Groups", "informative", "margin"]
 
-SCALE = {"least_letters": 160.0, "missing_numbers": 8.0, "length_ratio": 2.0}
+SCALE = {
+    "least_letters": 160.0,
+    "missing_numbers": 8.0,
+    "length_ratio": 2.0,
+    "words_distance": 64.0,
+    "body_distance": 64.0,
+}
 """What weighs as much as a whole share; every other bound is a share."""
 
 Row = tuple["CandidatePair", tuple[int, int]]
 """A pair and the groups of its pages."""
 
-AT_MOST = frozenset({"missing_numbers", "length_ratio"})
 FAR = -1.0
 
 
@@ -50,14 +55,14 @@ class CandidatePair:
     hosts: tuple[str, str]
 
 
-def margin(rule: MatchRule, likeness: Likeness, distance: Distance) -> float:
+def margin(rule: MatchRule, likeness: Likeness) -> float:
     """Return how far a pair is inside (at least 0) or outside (below 0) of what `rule` calls a match.
 
     A rule without a table is asked by distance, in shares of 64 bits; -1 where it cannot be asked.
     """
     if rule.verified:
         return max(_row_margin(row, likeness) for row in rule.verified) + 0.0  # of -0.0 and 0.0 make one
-    return max((_near_margin(near, distance) for near in rule.conditions), default=FAR)
+    return max((_near_margin(near, likeness.distance) for near in rule.conditions), default=FAR)
 
 
 def _row_margin(row: Alike, likeness: Likeness) -> float:

@@ -6,12 +6,13 @@ The index has found the candidate; here its distances are taken, its evidence is
 import math
 from dataclasses import dataclass
 
+from dedup_service.core.combined import Combined
 from dedup_service.core.entries import Entry
 from dedup_service.core.evidence.likeness import Likeness
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.metadata import jaccard
-from dedup_service.core.rule import Combined, MatchRule
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Distance
 
 __all__ = ["Holding", "Match", "Matcher", "score_of"]
@@ -90,10 +91,10 @@ def score_of(distance: Distance) -> float | None:
 
 def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Holding | None:
     kept = Evidence(entry.evidence)
-    likeness = Likeness(kept, evidence)
+    distance = entry.distance_to(prepared.fingerprint)
+    likeness = Likeness(kept, evidence, distance)
     for row in rule.verified:
         if row.holds(likeness):
-            distance = entry.distance_to(prepared.fingerprint)
             return Match(entry.sequence, distance, round(likeness.jaccard, 4), row.name)
     if likeness.length_ratio <= MORE or likeness.containment < HELD:
         return None

@@ -22,8 +22,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dedup_service.core.alike import Alike
+from dedup_service.core.combined import Combined
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.rule import Combined, MatchRule, Near
+from dedup_service.core.rule import MatchRule, Near
 
 __all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "profile_in", "rule_for", "written"]
 

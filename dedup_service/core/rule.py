@@ -7,21 +7,19 @@ bound, which is only checked, may be wider. Any condition suffices.
 A candidate is a match where any row of the table `verified` holds, which looks at the evidence. A rule without a table
 is SimHash alone: every candidate is a match. Both were chosen on data (docs/quality.md).
 
-Wang & Wang's combined similarity is an option in the same place: μ/(H + 1) + (1 − μ)·J, similar from
-.25 (source: Wang & Wang 2019; the paper prints "smaller than", which its own figures contradict).
+Wang & Wang's combined similarity is an option in the same place: alone (`combined`), or as a bound of a row.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any, Self
 
 from dedup_service.core.alike import Alike
+from dedup_service.core.combined import MAX_RADIUS, Combined
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["MAX_RADIUS", "Combined", "MatchRule", "Near"]
+__all__ = ["MatchRule", "Near"]
 
-MAX_RADIUS = 7
 BITS = 64
 
 
@@ -50,39 +48,6 @@ class Near:
     def __str__(self) -> str:
         bounds = (("body", self.body), ("words", self.words))
         return " and ".join(f"{name} ≤ {bound}" for name, bound in bounds if bound is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class Combined:
-    """Wang & Wang's similarity of word distance H and metadata Jaccard J, compared exactly.
-
-    mu: share of the text, in thousandths, so that .9/6 + .1 is .25 and not a little less.
-    With μ = .8 the formula reaches H = 15; candidates end at H = 7.
-    """
-
-    mu_thousandths: int = 900
-
-    def __post_init__(self) -> None:
-        if not 0 < self.mu_thousandths <= 1000:
-            raise ConfigurationError(f"μ must be above 0 and at most 1, got {self.mu_thousandths / 1000}")
-
-    def similarity(self, words_distance: int, jaccard: Fraction | None) -> Fraction:
-        """Return the similarity, 0 to 1; `jaccard` is None where either page states no metadata."""
-        if jaccard is None:
-            return Fraction(1, words_distance + 1)
-        mu = Fraction(self.mu_thousandths, 1000)
-        return mu / (words_distance + 1) + (1 - mu) * jaccard
-
-    @property
-    def threshold(self) -> Fraction:
-        """Near-duplicates from here on."""
-        return Fraction(1, 4)
-
-    @property
-    def radius(self) -> int:
-        """The largest word distance that the formula can still call similar, cut at what the index finds."""
-        distances = range(MAX_RADIUS + 1)
-        return max(h for h in distances if self.similarity(h, Fraction(1)) >= self.threshold or h <= 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
+from dedup_service.core.combined import Combined
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.metadata import pack
@@ -24,7 +25,7 @@ from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import Replica
-from dedup_service.core.rule import Combined, MatchRule, Near
+from dedup_service.core.rule import MatchRule, Near
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.wire.verdict import verdict_value
 

@@ -5,10 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.alike import Alike
+from dedup_service.core.combined import Combined
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.likeness import Likeness
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.metadata import jaccard, pack
 from dedup_service.core.normalise import fold, letters
+from dedup_service.core.verdict import Distance
 
 SHARE = st.floats(0.01, 1.0)
 ALIKE = st.builds(
@@ -19,13 +22,46 @@ ALIKE = st.builds(
     containment=st.none() | SHARE,
     missing_numbers=st.none() | st.integers(0, 9),
     length_ratio=st.none() | st.floats(1.0, 9.0),
+    metadata=st.none() | SHARE,
+    combined=st.none() | SHARE,
+    words_distance=st.none() | st.integers(0, 64),
 )
+
+
+STORY = "The harbour authority opened the new grain terminal on Monday after 4 years of work. "
 
 
 def likeness(one: str, other: str) -> Likeness:
     """Of two texts."""
-    a, b = (Evidence(pack_evidence("", fold(text), letters(fold(text)), b"")) for text in (one, other))
-    return Likeness(a, b)
+    return Likeness(evidence(one), evidence(other))
+
+
+def evidence(text: str, *metadata: str) -> Evidence:
+    """Of a text with keywords."""
+    return Evidence(pack_evidence("", fold(text), letters(fold(text)), pack(metadata)))
+
+
+@given(
+    st.none() | st.integers(0, 64),
+    *[st.lists(st.sampled_from(["harbour", "grain", "trade", "ports"]), unique=True)] * 2,
+)
+def test_wang_and_wangs_rule_is_a_row(words: int | None, ours: list[str], theirs: list[str]) -> None:
+    """The bound of .25 holds exactly where the rule of its own does, within the radius that it can reach."""
+    alike = Likeness(evidence(STORY, *ours), evidence(STORY, *theirs), Distance(words=words))
+    row = Alike(name="a", jaccard=0.01, combined=0.25, words_distance=7)
+    similarity = 0 if words is None else Combined().similarity(words, jaccard(pack(ours), pack(theirs)))
+    assert row.holds(alike) == (words is not None and words <= 7 and similarity >= Combined().threshold)
+
+
+def test_metadata_and_distances_are_bounds_like_others() -> None:
+    """Keywords in common at least, differing bits at most; what is not stated does not hold."""
+    near, far, unknown = Distance(words=3, body=9), Distance(words=4, body=10), Distance()
+    row = Alike(name="a", jaccard=0.9, metadata=0.5, words_distance=3, body_distance=9)
+    one, half, none = evidence(STORY, "grain"), evidence(STORY, "grain", "trade"), evidence(STORY)
+    assert row.holds(Likeness(one, half, near))
+    assert not row.holds(Likeness(one, none, near))
+    assert not row.holds(Likeness(one, half, far))
+    assert not row.holds(Likeness(one, half, unknown))
 
 
 @given(ALIKE)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.combined import Combined
 from dedup_service.core.decision import Decider, Decision
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
@@ -18,7 +19,7 @@ from dedup_service.core.metadata import pack
 from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
 from dedup_service.core.profiles import rule_for
-from dedup_service.core.rule import Combined, MatchRule, Near
+from dedup_service.core.rule import MatchRule, Near
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
 RULE = MatchRule((Near(body=4), Near(words=2, body=9)))

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.combined import Combined
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.profiles import rule_for
-from dedup_service.core.rule import Combined, MatchRule, Near
+from dedup_service.core.rule import MatchRule, Near
 
 NEAR = st.builds(Near, words=st.integers(0, 7), body=st.integers(0, 64))
 

@@ -5,21 +5,30 @@ that has fewer, so a page that was cut or lengthened still shares all of what it
 Every quantity is the same in both orders, which is why a verdict on a pair does not depend on who came first.
 """
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
+from dedup_service.core.combined import Combined
 from dedup_service.core.evidence.packed import MOST_NUMBERS, MOST_SENTENCES, Evidence
 from dedup_service.core.evidence.sketch import estimated_jaccard
+from dedup_service.core.metadata import jaccard
+from dedup_service.core.verdict import Distance
 
 __all__ = ["Likeness"]
 
 
+_UNKNOWN = Distance()
+
+
 @dataclass(frozen=True)
 class Likeness:
-    """Of two pages; each quantity is worked out when it is asked for."""
+    """Of two pages; each quantity is worked out when it is asked for. distance: of their fingerprints."""
 
     one: Evidence
     other: Evidence
+    distance: Distance = _UNKNOWN
 
     @cached_property
     def jaccard(self) -> float:
@@ -46,7 +55,7 @@ class Likeness:
     def length_ratio(self) -> float:
         """Letters of the longer page for one of the shorter, 1 and more; infinite where one has none."""
         least, most = sorted((self.one.letters, self.other.letters))
-        return most / least if least else float("inf")
+        return most / least if least else math.inf
 
     @cached_property
     def numbers(self) -> float:
@@ -72,6 +81,28 @@ class Likeness:
         if not (one and other):
             return 0.0
         return len(one & other) / len(one | other)
+
+    @property
+    def words_distance(self) -> float:
+        """Differing bits of the `words` channel; infinite where one has no fingerprint."""
+        return math.inf if self.distance.words is None else self.distance.words
+
+    @property
+    def body_distance(self) -> float:
+        """Differing bits of the `body` channel; infinite where one has no fingerprint."""
+        return math.inf if self.distance.body is None else self.distance.body
+
+    @cached_property
+    def metadata(self) -> float:
+        """Jaccard similarity of keywords, tags and references, 0 to 1; 0 where one states none."""
+        return float(jaccard(self.one.metadata, self.other.metadata) or 0)
+
+    @cached_property
+    def combined(self) -> Fraction:
+        """Wang & Wang's similarity of word distance and metadata for μ = .9, 0 to 1."""
+        if self.distance.words is None:
+            return Fraction(0)
+        return Combined().similarity(self.distance.words, jaccard(self.one.metadata, self.other.metadata))
 
 
 def _share(one: tuple[int, ...], other: tuple[int, ...], most: int) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dedup_service.core.calibration import Calibration, Curve, Point, flags_needed
-from dedup_service.core.rule import MAX_RADIUS
+from dedup_service.core.combined import MAX_RADIUS
 from dedup_service.core.scoring import Share
 from dedup_service.faces.cli.measured_pairs import BODY, JACCARD, RULE, WORDS
 

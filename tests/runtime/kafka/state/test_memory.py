@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.changelog import CorrectionRecord, Policy, Source
+from dedup_service.core.combined import Combined
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import ReplicaMemory
-from dedup_service.core.rule import Combined, MatchRule
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.state.memory import UnreadableMemoryError, decode_memory, encode_memory, outcomes_of
 from dedup_service.runtime.kafka.steps.outcomes import Outcomes, PendingOutcome

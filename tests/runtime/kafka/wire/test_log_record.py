@@ -17,10 +17,11 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
+from dedup_service.core.combined import Combined
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
-from dedup_service.core.rule import Combined, MatchRule, Near
+from dedup_service.core.rule import MatchRule, Near
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.wire.log_record import MAX_PROBLEM_CHARS, MAX_TITLE_CHARS, decode, encode
 
