@@ -10,7 +10,7 @@ READY  := $(VENV)/.ready
 BROKER_READY = $(BIN)/python -m deploy.kafka.provision
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-core broker check bench format lock clean
+.PHONY: help demo demo-kafka test test-core broker check bench quality format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and watch it being de-duplicated"
@@ -20,6 +20,7 @@ help:
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C removes it"
 	@echo "make check       formatting, lint, types, import floors"
 	@echo "make bench       the measurements that the documents quote"
+	@echo "make quality     the tables and plots of docs/quality.md: make quality DATA=folder of the evaluation data"
 	@echo "make format      put the code into the form that check asks for"
 	@echo "make lock        resolve the dependencies anew into requirements.lock"
 	@echo "make clean       remove .venv, the broker's jars and every cache"
@@ -50,6 +51,11 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# DATA has stream/, pairs/ and html/. ARGS="--only short" runs parts; what is done already is not done again.
+quality: $(READY)
+	@test -n "$(DATA)" || { echo "name the evaluation data: make quality DATA=folder" >&2; exit 2; }
+	$(BIN)/python -m benchmarks.quality "$(DATA)" $(ARGS)
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -1,6 +1,6 @@
 """Run the benchmarks that need no data but our own: `python -m benchmarks`, which is `make bench`.
 
-Those that measure real pages take a folder and are run by name: `python -m benchmarks.quality DIR`,
+Those that measure real pages take a folder and are run by name: `python -m benchmarks.quality DIR` (`make quality`),
 `python -m benchmarks.crawl DIR`, and `python -m benchmarks.fingerprint --pages FILE --html DIR`.
 """
 

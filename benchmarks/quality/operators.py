@@ -61,12 +61,10 @@ def names_in(texts: Sequence[str]) -> Names:
     return {tag: list(words) for tag, words in found.items()}
 
 
-def _number(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _number(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """Another number of as many digits in the place of one that is no date."""
     dates = [match.span() for match in _DATE.finditer(text)]
-    found = [
-        match for match in _NUMBER.finditer(text) if not any(a <= match.start() < b for a, b in dates)
-    ]
+    found = [match for match in _NUMBER.finditer(text) if not any(a <= match.start() < b for a, b in dates)]
     if not found:
         return None
     match = rng.choice(found)
@@ -76,7 +74,7 @@ def _number(text: str, rng: random.Random, names: Names) -> Pair | None:
     return text, text[:place] + other + text[place + 1 :]
 
 
-def _date(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _date(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """Another day, month or year; a text without a date gets one in front."""
     if not _DATE.search(text):
         text = f"{rng.randint(1, 12)}月{rng.randint(1, 28)}日，{text}"
@@ -102,7 +100,7 @@ def _name(text: str, rng: random.Random, names: Names) -> Pair | None:
     return (text, text.replace(word, rng.choice(others))) if others else None
 
 
-def _negation(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _negation(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """A negation taken out where there is one, else put before a verb."""
     there = [negated for negated in _NEGATED if negated in text]
     if there:
@@ -118,12 +116,12 @@ def _negation(text: str, rng: random.Random, names: Names) -> Pair | None:
     return text, "".join(parts)
 
 
-def _emoji(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _emoji(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """One to three emoji at the end, in front, or between two sentences."""
     return text, _added(text, "".join(rng.choices(_EMOJI, k=rng.randint(1, 3))), rng)
 
 
-def _emoticon(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _emoticon(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """The same of weibo's own, which are words in brackets."""
     return text, _added(text, "".join(rng.choices(_EMOTICONS, k=rng.randint(1, 3))), rng)
 
@@ -134,7 +132,7 @@ def _added(text: str, what: str, rng: random.Random) -> str:
     return text[:place] + what + text[place:]
 
 
-def _punctuation(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _punctuation(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """Marks made narrow or wide, spaces for them, others at the end."""
     ways: list[Callable[[str], str]] = [
         lambda value: value.translate(_NARROW),
@@ -150,7 +148,7 @@ def _punctuation(text: str, rng: random.Random, names: Names) -> Pair | None:
     return None
 
 
-def _repost(text: str, rng: random.Random, names: Names) -> Pair | None:
+def _repost(text: str, rng: random.Random, _names: Names) -> Pair | None:
     """What a repost begins with."""
     return text, rng.choice(_PREFIXES).format(rng.choice(_HANDLES)) + text
 

@@ -1,4 +1,4 @@
-"""Short texts: are pairs that say the same found, and those that differ in one number, date, name or "not" kept?
+"""Short texts: pairs that say the same are to be found, those that differ in a number, date, name or "not" kept.
 
 Texts are headlines of the stream, each once, and headlines with the first sentence of their page: what a microblog has.
 PAIRS pairs an operator and form, each compared in both orders in an empty index by the real decision.
@@ -6,18 +6,21 @@ PAIRS pairs an operator and form, each compared in both orders in an empty index
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.quality.operators import OPERATORS, Names, Operator, names_in
+from benchmarks.quality.work import mapped
+from benchmarks.quality.world import SEED, World
 from dedup_service.core.decision import Decider
 from dedup_service.core.page import Page
+from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.scoring import Share
 from dedup_service.faces.cli.pairs import Comparer, NoNames
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["FORMS", "PAIRS", "ShortPair", "measure", "pairs_of", "texts_of"]
+__all__ = ["FORMS", "PAIRS", "Found", "Job", "ShortPair", "compute", "pairs_of", "run", "texts_of"]
 
 PAIRS = 2000
 FORMS = ("headline", "headline and sentence")
@@ -33,6 +36,29 @@ class ShortPair:
     form: str
     one: str
     other: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One operator on the texts of one form and half, under a rule."""
+
+    operator: str
+    form: str
+    half: int
+    texts: list[str]
+    names: Names
+    rule: MatchRule
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Of the pairs of an operator, the share called duplicates; harmless: whether that is right."""
+
+    operator: str
+    harmless: bool
+    form: str
+    half: int
+    share: Share
 
 
 def texts_of(pages: list[Page], form: str) -> list[str]:
@@ -52,7 +78,7 @@ def texts_of(pages: list[Page], form: str) -> list[str]:
 def _sentence(text: str, title: str) -> str | None:
     for match in _SENTENCE.finditer(text):
         sentence = match.group().strip()
-        if LEAST <= len(sentence) and title[:LEAST] not in sentence:
+        if len(sentence) >= LEAST and title[:LEAST] not in sentence:
             return sentence[:MOST_SENTENCE]
     return None
 
@@ -74,32 +100,34 @@ def pairs_of(texts: list[str], operator: Operator, form: str, names: Names, seed
             return
 
 
-def measure(
-    pages: list[Page], rule: MatchRule, seed: int, shown: Callable[[str], None] = lambda _: None
-) -> tuple[dict[tuple[str, str], Share], list[ShortPair]]:
-    """Return the share of pairs called duplicates by (operator, form), and the pairs that came out wrong.
+def compute(world: World) -> list[Found]:
+    """Return the share called duplicates for each operator and form, of either half, by the default profile."""
+    jobs = []
+    for half in (0, 1):
+        pages = world.corpora.plain(half)
+        names = names_in([page.title for page in pages])
+        for form in FORMS:
+            texts = texts_of(pages, form)
+            jobs += [Job(operator.name, form, half, texts, names, PROFILES[DEFAULT_PROFILE]) for operator in OPERATORS]
+    return [found for found, _ in mapped(run, jobs, "short texts", world.processes, chunk=1)]
+
+
+def run(job: Job) -> tuple[Found, list[ShortPair]]:
+    """Return what came of a job, and the pairs that came out wrong.
 
     A pair counts as merged where it is called a duplicate in either order, as found where it is in both.
     """
+    operator = next(operator for operator in OPERATORS if operator.name == job.operator)
     fingerprinter = build_fingerprinter()
-    comparer = Comparer(Decider(rule, fingerprinter.space_id, NoNames()))
-    names = names_in([page.title for page in pages])
-    shares: dict[tuple[str, str], Share] = {}
-    wrong: list[ShortPair] = []
-    for form in FORMS:
-        texts = texts_of(pages, form)
-        for operator in OPERATORS:
-            shown(f"{operator.name}, {form}")
-            hits = count = 0
-            for pair in pairs_of(texts, operator, form, names, seed):
-                one, other = (fingerprinter.prepare(_page(name, text)) for name, text in _named(pair))
-                said = {comparer.compare(*order)["verdict"] == "duplicate" for order in ((one, other), (other, one))}
-                flagged = said == {True} if operator.harmless else True in said
-                hits, count = hits + flagged, count + 1
-                if flagged != operator.harmless:
-                    wrong.append(pair)
-            shares[operator.name, form] = Share(hits, count)
-    return shares, wrong
+    comparer = Comparer(Decider(job.rule, fingerprinter.space_id, NoNames()))
+    hits, wrong, pairs = 0, [], list(pairs_of(job.texts, operator, job.form, job.names, SEED + job.half))
+    for pair in pairs:
+        one, other = (fingerprinter.prepare(_page(name, text)) for name, text in _named(pair))
+        said = {comparer.compare(*order)["verdict"] == "duplicate" for order in ((one, other), (other, one))}
+        flagged = said == {True} if operator.harmless else True in said
+        hits += flagged
+        wrong += [] if flagged == operator.harmless else [pair]
+    return Found(job.operator, operator.harmless, job.form, job.half, Share(hits, len(pairs))), wrong
 
 
 def _named(pair: ShortPair) -> tuple[tuple[str, str], tuple[str, str]]:

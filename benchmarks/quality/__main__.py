@@ -1,0 +1,68 @@
+"""Measure the quality of the verdicts and write docs/quality.md and its pictures.
+
+    python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N]
+
+DIR has stream/, pairs/ and html/ of the evaluation data. What was worked out is kept in the cache under a digest of the
+code and data behind it, so a run that was broken off goes on, and a part that nothing changed for costs nothing. With
+--only, the tables and pictures that need other parts as well are left as they are, unless those are in the cache.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.quality.corpora import Corpora
+from benchmarks.quality.page import replaced
+from benchmarks.quality.parts import PARTS, known, result
+from benchmarks.quality.pictures import PICTURES
+from benchmarks.quality.store import ROOT, Store
+from benchmarks.quality.tables import TABLES
+from benchmarks.quality.work import give_way
+from benchmarks.quality.world import World
+
+PAGE = ROOT / "docs" / "quality.md"
+IMAGES = ROOT / "docs" / "images"
+
+
+def main() -> None:
+    """Run the parts, then write what can be written."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.quality",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--only", nargs="+", choices=sorted(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "twinsieve-quality")
+    parser.add_argument("--processes", type=int, default=2)
+    options = parser.parse_args()
+    if missing := [name for name in ("stream", "pairs", "html") if not (options.folder / name).is_dir()]:
+        parser.error(f"{options.folder} has no folder {', '.join(missing)}: give the evaluation data, unpacked")
+    give_way()
+    world = World(Corpora(options.folder), Store(options.cache), options.processes)
+    results: dict[str, Any] = {}
+    for name in PARTS:
+        if options.only is None or name in options.only:
+            begin = time.monotonic()
+            results[name] = result(world, name)
+            print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+        elif known(world, name):
+            results[name] = result(world, name)
+    write(results)
+
+
+def write(results: dict[str, Any]) -> None:
+    """Put the tables whose parts are there into the page, and draw their pictures."""
+    made = {name: table.make(results) for name, table in TABLES.items() if results.keys() >= set(table.needs)}
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+    drawn = [name for name, picture in PICTURES.items() if results.keys() >= set(picture.needs)]
+    for name in drawn:
+        PICTURES[name].draw(results, IMAGES / f"quality-{name}")
+    print(f"{PAGE.relative_to(ROOT)}: {len(made)} tables; {len(drawn)} pictures", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

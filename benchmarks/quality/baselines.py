@@ -1,0 +1,249 @@
+"""The systems that people would use instead, on the same tasks: packages as they are, and the published schemes.
+
+Of MinHash LSH the pairs are those that its buckets give; with exact Jaccard, each of these is then compared exactly.
+Shingle: pages that share a kept shingle, by the Jaccard similarity of what is kept (Broder 1997, as Zhang & He ran it).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.quality.edges import Edges, distances, edges_sharing, edges_within
+from benchmarks.quality.peers import PERMUTATIONS, TOP_TERMS, PeerFeatures, features_of
+from benchmarks.quality.shingles import ShingleSets, shingle_sets
+from benchmarks.quality.store import digest_of_peers
+from benchmarks.quality.systems import Judged, Measure, System, judge, pairs_of_task
+from benchmarks.quality.work import mapped, trial
+from benchmarks.quality.world import World
+from dedup_service.core.combined import Combined
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.metadata import jaccard
+from dedup_service.runtime.resources import SpaceOptions
+
+__all__ = ["SEEDS", "compute", "exact", "seed_scheme"]
+
+WIDEST = 16
+SEEDS = ("levels", "wang2019", "zhang2020", "seed-java", "tf")
+SHARES = tuple(round(0.3 + 0.05 * step, 2) for step in range(13))
+Integers = npt.NDArray[np.int64]
+Alike = Callable[[Integers, Integers], npt.NDArray[np.float64]]
+
+
+def compute(world: World) -> list[Judged]:
+    """Return the rows of all systems on all tasks."""
+    rows: list[Judged] = []
+    systems = list(SYSTEMS)
+    with trial("systems compared", len(systems)) as advance:
+        for make in systems:
+            for system in make(world):
+                rows += judge(world, system)
+            advance()
+    return rows
+
+
+def features(world: World, task: str) -> list[PeerFeatures]:
+    """Return what the packages make of the pages of a task, worked out once."""
+
+    def make() -> list[PeerFeatures]:
+        return mapped(features_of, world.pages(task), f"{task}: the packages compared", world.processes)
+
+    return world.store.get(f"peers-{task}", (world.data, digest_of_peers()), make)
+
+
+def exact(world: World) -> Iterator[System]:
+    """Every pair compared by exact 5-gram Jaccard: no system, a bound."""
+    yield System(
+        "exact 5-gram Jaccard, every pair",
+        _by_task(world, lambda task: shingle_sets(world.pages(task)).alike(0.3), _exactly(world)),
+        SHARES,
+        (0.5, 0.65),
+    )
+
+
+def seed_scheme(world: World, name: str, options: SpaceOptions) -> System:
+    """SimHash of the words of a scheme, at k = 3 and the best k ≤ 7."""
+
+    def values(task: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        found = world.channels(task, options)
+        return found.words, found.has_words
+
+    return _simhash(world, name, values, 7)
+
+
+def _seeds(world: World) -> Iterator[System]:
+    for name in SEEDS:
+        yield seed_scheme(world, f"{name}, words", SpaceOptions(scheme=name))
+    yield _combined(world)
+
+
+def _combined(world: World) -> System:
+    """Wang & Wang's combined similarity; where a page states no metadata it is k = 3."""
+    rule = Combined(900)
+    found: dict[str, Measure] = {}
+    for task in ("stream", "pairs", "html"):
+        channels = world.channels(task, SpaceOptions(scheme="wang2019"))
+        metadata = [Evidence(page.evidence).metadata for page in world.prepared(task)]
+
+        def similar(one: Integers, other: Integers, far: Integers, metadata: list[bytes] = metadata) -> list[Fraction]:
+            return [
+                rule.similarity(h, jaccard(metadata[a], metadata[b])) if h <= rule.radius else Fraction(0)
+                for a, b, h in zip(one.tolist(), other.tolist(), far.tolist(), strict=True)
+            ]
+
+        if task == "stream":
+            edges = edges_within(channels.words, channels.has_words, rule.radius)
+            likeness = similar(edges.later, edges.earlier, (-edges.likeness).astype(np.int64))
+            found[task] = Measure(edges=Edges(edges.later, edges.earlier, _met(likeness, rule)))
+        else:
+            _, one, other = pairs_of_task(world, task)
+            far = _far(channels.words, channels.has_words, one, other)
+            found[task] = Measure(likeness=_met(similar(one, other, far), rule))
+    return System("wang2019, combined with metadata, μ = .9", found, (1.0,), (1.0,), "≥ .25")
+
+
+def _met(similar: Sequence[Fraction], rule: Combined) -> npt.NDArray[np.float64]:
+    return np.array([float(value >= rule.threshold) for value in similar])
+
+
+def _peers(world: World) -> Iterator[System]:
+    yield _simhash(world, "PyPI simhash (4-grams)", _fingerprints(world, lambda page: page.pypi), WIDEST)
+    yield _simhash(world, "PyPI simhash, raw text", _fingerprints(world, lambda page: page.pypi_raw), WIDEST)
+    yield _simhash(world, "TF SimHash (words)", _fingerprints(world, lambda page: page.tf), WIDEST)
+    for number, most in enumerate(TOP_TERMS):
+        values = _fingerprints(world, partial(_of_terms, number))
+        yield _simhash(world, f"jieba TF-IDF SimHash (top {most})", values, WIDEST)
+
+
+def _simhash(
+    world: World,
+    name: str,
+    values: Callable[[str], tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]],
+    widest: int,
+) -> System:
+    def edges(task: str) -> Edges:
+        return edges_within(*values(task), widest)
+
+    def alike(task: str) -> Alike:
+        found = values(task)
+        return lambda one, other: -_far(*found, one, other).astype(np.float64)
+
+    thresholds = tuple(-float(k) for k in range(widest + 1))
+    return System(name, _by_task(world, edges, alike), thresholds, (-3.0,), "k = {:g}")
+
+
+def _far(values: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], one: Integers, other: Integers) -> Integers:
+    return np.where(present[one] & present[other], distances(values[one], values[other]), 64)
+
+
+def _fingerprints(
+    world: World, chosen: Callable[[PeerFeatures], int | None]
+) -> Callable[[str], tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]]:
+    def values(task: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+        found = [chosen(page) for page in features(world, task)]
+        return np.array([value or 0 for value in found], np.uint64), np.array([value is not None for value in found])
+
+    return values
+
+
+def _of_terms(number: int, page: PeerFeatures) -> int | None:
+    return page.tfidf[number]
+
+
+def _md5(world: World) -> Iterator[System]:
+    def hashes(task: str) -> npt.NDArray[np.uint64]:
+        return np.array([int(page.md5[:16], 16) for page in features(world, task)], np.uint64)
+
+    def alike(task: str) -> Alike:
+        found = hashes(task)
+        return lambda one, other: (found[one] == found[other]).astype(np.float64)
+
+    def edges(task: str) -> Edges:
+        found = hashes(task)
+        return edges_sharing(np.arange(len(found)), found)
+
+    yield System("MD5 of the normalised text", _by_task(world, edges, alike), (1.0,), (1.0,), "equal")
+
+
+def _shingle(world: World) -> Iterator[System]:
+    def sets(task: str) -> ShingleSets:
+        kept = [page.sampled for page in features(world, task)]
+        offsets = np.r_[0, np.cumsum([len(values) for values in kept])].astype(np.int64)
+        return ShingleSets(offsets, np.concatenate(kept))
+
+    measures = _by_task(world, lambda task: sets(task).alike(SHARES[0]), lambda task: sets(task).jaccard)
+    yield System("sampled Shingle (3 words, 1 of 8)", measures, SHARES, (0.5,))
+
+
+def _minhash(world: World) -> Iterator[System]:
+    def values(task: str, raw: bool) -> npt.NDArray[np.uint32]:
+        return np.array([page.minhash_raw if raw else page.minhash for page in features(world, task)])
+
+    for threshold, raw in ((0.5, False), (0.5, True), (0.7, False)):
+        found = {task: _buckets(values(task, raw), threshold) for task in ("stream", "pairs", "html")}
+        name = f"datasketch MinHash LSH {threshold:g}" + (", raw text" if raw else "")
+        yield _of_buckets(world, name, found, None)
+        if not raw:
+            yield _of_buckets(world, f"{name} + exact Jaccard", found, SHARES)
+
+
+def _of_buckets(world: World, name: str, found: dict[str, Edges], shares: Sequence[float] | None) -> System:
+    """The pairs of LSH as a system: as they are, or with exact Jaccard from a share on."""
+    measures = {}
+    for task, edges in found.items():
+        likeness = edges.likeness
+        if shares is not None:
+            likeness = shingle_sets(world.pages(task)).jaccard(edges.later, edges.earlier)
+        judged = Edges(edges.later, edges.earlier, likeness)
+        if task == "stream":
+            measures[task] = Measure(edges=judged)
+        else:
+            _, one, other = pairs_of_task(world, task)
+            measures[task] = Measure(likeness=_looked_up(judged, one, other))
+    if shares is None:
+        return System(name, measures, (0.0,), (0.0,), "as given")
+    return System(name, measures, shares, (0.5,))
+
+
+def _buckets(values: npt.NDArray[np.uint32], threshold: float) -> Edges:
+    """Return the pairs of datasketch's LSH, with the similarity that its MinHashes estimate."""
+    from datasketch import MinHash, MinHashLSH  # type: ignore[import-untyped]
+
+    index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+    later, earlier = [], []
+    empty = values.min(axis=1) == values.max(axis=1)
+    model = MinHash(num_perm=PERMUTATIONS, seed=1)
+    for place in np.flatnonzero(~empty).tolist():
+        made = model.copy()
+        made.hashvalues = values[place].astype(model.hashvalues.dtype)
+        for before in sorted(index.query(made)):
+            later.append(place)
+            earlier.append(before)
+        index.insert(place, made, check_duplication=False)
+    one, other = np.array(later, np.int64), np.array(earlier, np.int64)
+    estimates = [(values[a] == values[b]).mean() for a, b in zip(later, earlier, strict=True)]
+    return Edges(one, other, np.array(estimates, np.float64))
+
+
+def _looked_up(edges: Edges, one: Integers, other: Integers) -> npt.NDArray[np.float64]:
+    """Return the likeness of each pair, −1 where there is no edge."""
+    known = dict(zip(zip(edges.later.tolist(), edges.earlier.tolist(), strict=True), edges.likeness, strict=True))
+    pairs = zip(np.maximum(one, other).tolist(), np.minimum(one, other).tolist(), strict=True)
+    return np.array([known.get(pair, -1.0) for pair in pairs])
+
+
+def _exactly(world: World) -> Callable[[str], Alike]:
+    return lambda task: shingle_sets(world.pages(task)).jaccard
+
+
+def _by_task(world: World, edges: Callable[[str], Edges], alike: Callable[[str], Alike]) -> dict[str, Measure]:
+    measures = {"stream": Measure(edges=edges("stream"))}
+    for task in ("pairs", "html"):
+        _, one, other = pairs_of_task(world, task)
+        measures[task] = Measure(likeness=alike(task)(one, other))
+    return measures
+
+
+SYSTEMS = (_md5, _peers, _shingle, _minhash, _seeds, exact)

@@ -1,0 +1,246 @@
+"""Which channel finds what, before and after the table verifies it, and what it costs.
+
+Candidates are looked for among all earlier pages; the stream's rule then keeps pages with the verified ones. 128-bit
+fingerprints have no index here: their candidates come from comparing all with all, so they have no time.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.quality.edges import Edges, edges_sharing, edges_within
+from benchmarks.quality.shingles import ShingleSets, shingle_sets
+from benchmarks.quality.walk import walk
+from benchmarks.quality.work import tracked
+from benchmarks.quality.world import World
+from dedup_service.core.entries import Entry
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.hashing import mix64
+from dedup_service.core.index import BlockIndex, KeyIndex
+from dedup_service.core.kernels import kernel
+from dedup_service.core.matching import Match, Matcher
+from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
+from dedup_service.core.scoring import Evaluation, half_of, score_stream
+from dedup_service.runtime.resources import SpaceOptions
+
+__all__ = ["Channel", "compute", "keys_in_parts"]
+
+STEP = np.uint64(0x9E3779B97F4A7C15)
+Words = npt.NDArray[np.uint64]
+Index = TypeVar("Index")
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """One way to find candidates.
+
+    candidates: pairs a page, of all earlier pages. found: of the positives of half 1, the share with a page of their
+    group among the candidates, by strength ("" is all). after: what the stream's rule makes of the verified ones.
+    bytes_an_entry, us_a_page: of the index, to probe and insert each page in turn; None where there is none.
+    """
+
+    name: str
+    candidates: float
+    found: dict[str, float]
+    after: Evaluation
+    bytes_an_entry: float | None = None
+    us_a_page: float | None = None
+
+
+def compute(world: World) -> list[Channel]:
+    """Return all channels, from the cheapest to all together."""
+    pages = world.prepared("stream")
+    edges = _channels(world, pages)
+    everything = _joined(list(edges.values()), len(pages))
+    verified = _verified(pages, everything)
+    costs = _costs(world, pages)
+    found = []
+    for name, part in edges.items():
+        kept = verified[np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True)]
+        chosen = everything.where(np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True))
+        judged = Edges(chosen.later, chosen.earlier, kept).at_least(0.0)
+        named = walk(pages, judged)
+        bytes_an_entry, us_a_page = costs.get(name, (None, None))
+        found.append(
+            Channel(
+                name,
+                len(part) / len(pages),
+                _found(world, pages, part),
+                score_stream(world.corpora.truth, named, half=1),
+                bytes_an_entry,
+                us_a_page,
+            )
+        )
+    return found
+
+
+def _channels(world: World, pages: Sequence[PreparedPage]) -> dict[str, Edges]:
+    channels = world.channels("stream")
+    judged = np.array([page.reason is None for page in pages])
+    body = edges_within(channels.body, channels.has_body & judged, 7)
+    words = edges_within(channels.words, channels.has_words & judged, 7)
+    wide = {name: _edges_128(world, name, judged) for name in ("body", "words")}
+    sets = shingle_sets(world.pages("stream"))
+    size = len(pages)
+    found = {}
+    for k in (3, 5, 7):
+        found[f"body, k = {k}"] = body.at_least(-k)
+        found[f"words, k = {k}"] = words.at_least(-k)
+        found[f"body and words, k = {k}"] = _joined([body.at_least(-k), words.at_least(-k)], size)
+    for k in (6, 14):
+        found[f"128 bits, body and words, k = {k}"] = _joined([part.at_least(-k) for part in wide.values()], size)
+    for parts in (4, 8, 16):
+        found[f"{parts} keys"] = edges_sharing(*keys_in_parts(sets, parts))
+    both = [found["body and words, k = 3"], found["8 keys"]]
+    found["8 keys, body and words, k = 3"] = _joined(both, size)
+    return found
+
+
+def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
+    """Return owners int64[m] and keys uint64[m] of sets: the least hash of each part of the sketch's first round.
+
+    Of eight parts these are the keys of the evidence, each beside the number of its part.
+    """
+    owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values + STEP), parts)
+    return owners, keys
+
+
+@kernel
+def _keys_in_parts(offsets: npt.NDArray[np.int64], mixed: Words, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
+    owners, keys = np.empty((len(offsets) - 1) * parts, np.int64), np.empty((len(offsets) - 1) * parts, np.uint64)
+    shift, found = np.uint64(64 - 11), 0
+    least, there = np.zeros(parts, np.uint64), np.zeros(parts, np.bool_)
+    for owner in range(len(offsets) - 1):
+        there[:] = False
+        for at in range(offsets[owner], offsets[owner + 1]):
+            part = int(np.int64(mixed[at] >> shift)) * parts // 2048
+            value = mixed[at] << np.uint64(11)
+            if not there[part] or value < least[part]:
+                least[part], there[part] = value, True
+        for part in range(parts):
+            if there[part]:
+                owners[found] = owner
+                keys[found] = (least[part] >> np.uint64(11)) & np.uint64(0xFFFFFFFF)
+                found += 1
+    return owners[:found], keys[:found]
+
+
+def _edges_128(world: World, channel: str, judged: npt.NDArray[np.bool_]) -> Edges:
+    """Return the pairs within 14 of 128 bits: within 14 in the low half, then in both."""
+    values = [getattr(item, channel) for item in world.fingerprints("stream", SpaceOptions(bits=128))]
+    present = np.array([value is not None for value in values]) & judged
+    low, high = (np.array([(v or 0) >> shift & (1 << 64) - 1 for v in values], np.uint64) for shift in (0, 64))
+    # One half of a pair within 14 bits is within 7.
+    one, other = edges_within(low, present, 7), edges_within(high, present, 7)
+    joined = _joined([one, other], len(values))
+    far = np.bitwise_count(low[joined.later] ^ low[joined.earlier]).astype(np.int64)
+    far += np.bitwise_count(high[joined.later] ^ high[joined.earlier])
+    return Edges(joined.later, joined.earlier, -far.astype(np.float64)).at_least(-14)
+
+
+def _verified(pages: Sequence[PreparedPage], edges: Edges) -> npt.NDArray[np.float64]:
+    """Return the score of each edge that the default table accepts, −1 of any other: float64[n]."""
+    matcher = Matcher(PROFILES[DEFAULT_PROFILE])
+    entries = [Entry.of(place + 1, page, place) for place, page in enumerate(pages)]
+    evidence = [Evidence(page.evidence) for page in pages]
+    found = np.full(len(edges), -1.0)
+    pairs = zip(edges.later.tolist(), edges.earlier.tolist(), strict=True)
+    for at, (later, earlier) in enumerate(tracked(pairs, "candidates verified", len(edges))):
+        match = matcher.compare(entries[earlier], pages[later], evidence[later])
+        if isinstance(match, Match):
+            found[at] = match.score
+    return found
+
+
+def _found(world: World, pages: Sequence[PreparedPage], edges: Edges) -> dict[str, float]:
+    """Return the share of positives of half 1 that have a page of their group among their candidates."""
+    groups = {row.id: row.group for row in world.corpora.truth}
+    names = [groups[page.page.id] for page in pages]
+    there = {
+        later
+        for later, earlier in zip(edges.later.tolist(), edges.earlier.tolist(), strict=True)
+        if names[later] == names[earlier]
+    }
+    counts: dict[str, list[int]] = {}
+    for place, row in enumerate(world.corpora.truth):
+        if row.positive and half_of(row.group) == 1:
+            for stratum in ("", *(name for name in row.strata if name.startswith("strength"))):
+                hits = counts.setdefault(stratum.removeprefix("strength "), [0, 0])
+                hits[0] += place in there
+                hits[1] += 1
+    return {name: hits / of for name, (hits, of) in sorted(counts.items())}
+
+
+def _costs(world: World, pages: Sequence[PreparedPage]) -> dict[str, tuple[float, float]]:
+    """Return bytes an entry and microseconds a page, by channel: each page probed, then inserted."""
+    channels = world.channels("stream")
+    judged = np.array([page.reason is None for page in pages])
+    costs: dict[str, tuple[float, float]] = {}
+    for k in (3, 5, 7):
+        for name, values, present in (
+            ("body", channels.body, channels.has_body),
+            ("words", channels.words, channels.has_words),
+        ):
+            costs[f"{name}, k = {k}"] = _cost_of_blocks(values[present & judged].tolist(), k)
+        costs[f"body and words, k = {k}"] = _sum(costs[f"body, k = {k}"], costs[f"words, k = {k}"])
+    keys = [tuple(map(int, Evidence(page.evidence).keys)) for page in pages if page.evidence]
+    costs["8 keys"] = _cost_of_keys(keys)
+    costs["8 keys, body and words, k = 3"] = _sum(costs["8 keys"], costs["body and words, k = 3"])
+    costs["4 keys"] = _cost_of_keys([key[:4] for key in keys])
+    sixteen = keys_in_parts(shingle_sets(world.pages("stream")), 16)
+    rows = [tuple(part.tolist()) for part in _split(*sixteen)]
+    halves = _cost_of_keys([row[:8] for row in rows]), _cost_of_keys([row[8:] for row in rows])  # an index takes eight
+    costs["16 keys"] = _sum(*halves)
+    return costs
+
+
+def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _split(owners: npt.NDArray[np.int64], keys: Words) -> list[Words]:
+    return np.split(keys, np.flatnonzero(np.diff(owners)) + 1)
+
+
+def _cost_of_blocks(values: Sequence[int], k: int) -> tuple[float, float]:
+    def run(index: BlockIndex) -> None:
+        for sequence, value in enumerate(values):
+            index.probe(value)
+            index.insert(sequence, value)
+
+    return _timed(partial(BlockIndex, k), run, lambda index: index.statistics().bytes, len(values))
+
+
+def _cost_of_keys(keys: Sequence[tuple[int, ...]]) -> tuple[float, float]:
+    def run(index: KeyIndex) -> None:
+        for sequence, values in enumerate(keys):
+            index.probe(values)
+            index.insert(sequence, values)
+
+    return _timed(lambda: KeyIndex(best=32), run, lambda index: index.size_bytes, len(keys))
+
+
+def _timed(
+    make: Callable[[], Index], run: Callable[[Index], None], size: Callable[[Index], int], count: int
+) -> tuple[float, float]:
+    run(make())
+    index = make()
+    begin = time.process_time()
+    run(index)
+    return size(index) / count, (time.process_time() - begin) * 1e6 / count
+
+
+def _codes(edges: Edges, size: int) -> npt.NDArray[np.int64]:
+    return edges.later * size + edges.earlier
+
+
+def _joined(parts: Sequence[Edges], size: int) -> Edges:
+    """Return every edge of `parts` once, by later, then earlier; likeness 0."""
+    codes = np.unique(np.concatenate([_codes(part, size) for part in parts]))
+    return Edges(codes // size, codes % size, np.zeros(len(codes)))

@@ -1,0 +1,90 @@
+"""Pairs of pages that a measure finds alike, and how alike: what every system but ours is reduced to.
+
+An edge joins a later page to an earlier one. `likeness` grows with likeness; of a distance it is the negative one.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index import pairs_within
+from dedup_service.core.index.instructions import popcount
+from dedup_service.core.kernels import kernel
+
+__all__ = ["Edges", "distances", "edges_sharing", "edges_within"]
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """later, earlier: places int64[n], by later, then earlier; likeness: float64[n]."""
+
+    later: Integers
+    earlier: Integers
+    likeness: npt.NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.later)
+
+    def at_least(self, likeness: float) -> Self:
+        """The edges that are as alike as that."""
+        return self.where(self.likeness >= likeness)
+
+    def where(self, chosen: npt.NDArray[np.bool_]) -> Self:
+        """The edges of a mask, bool[n]."""
+        return type(self)(self.later[chosen], self.earlier[chosen], self.likeness[chosen])
+
+
+def edges_within(values: Words, present: npt.NDArray[np.bool_], radius: int) -> Edges:
+    """Return all pairs of values uint64[n] within `radius` bits, by comparing each with each; absent ones have none."""
+    places = np.flatnonzero(present)
+    later, earlier = pairs_within(values[places], radius)
+    far = distances(values[places][later], values[places][earlier])
+    return Edges(places[later], places[earlier], -far.astype(np.float64))
+
+
+def edges_sharing(pages: Integers, keys: Words) -> Edges:
+    """Return all pairs of pages that share a key: pages int64[m] has it that each key uint64[m] is of.
+
+    likeness: how many keys the two share.
+    """
+    order = np.lexsort((pages, keys))
+    later, earlier = _pairs_of_runs(pages[order], keys[order])
+    if not len(later):
+        return Edges(later, earlier, np.empty(0))
+    joined, shared = np.unique(later * (int(pages.max()) + 1) + earlier, return_counts=True)
+    size = int(pages.max()) + 1
+    return Edges(joined // size, joined % size, shared.astype(np.float64))
+
+
+@kernel
+def distances(one: Words, other: Words) -> Integers:
+    """Return the differing bits of each pair: int64[n]."""
+    found = np.empty(len(one), np.int64)
+    for at in range(len(one)):
+        found[at] = popcount(one[at] ^ other[at])
+    return found
+
+
+@kernel
+def _pairs_of_runs(pages: Integers, keys: Words) -> tuple[Integers, Integers]:
+    """Return the pairs of different pages among those of equal keys, which lie side by side."""
+    room, begin = 0, 0
+    for at in range(1, len(keys) + 1):
+        if at == len(keys) or keys[at] != keys[begin]:
+            room += (at - begin) * (at - begin - 1) // 2
+            begin = at
+    later, earlier = np.empty(room, np.int64), np.empty(room, np.int64)
+    found, begin = 0, 0
+    for at in range(1, len(keys)):
+        if keys[at] != keys[begin]:
+            begin = at
+        for before in range(begin, at):
+            if pages[at] != pages[before]:
+                later[found], earlier[found] = pages[at], pages[before]
+                found += 1
+    return later[:found], earlier[:found]

@@ -1,0 +1,101 @@
+"""How far the sketch's Jaccard similarity is from the exact one, and whether a verdict depends on who came first.
+
+Pairs: PAIRS of all that are candidates somewhere in the stream (a shared key, or a distance of at most 3 in a channel),
+drawn at random. Symmetry is asked of these and of every labelled pair, by the decision itself, in both orders.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.quality.edges import Edges, edges_sharing, edges_within
+from benchmarks.quality.shingles import shingle_sets
+from benchmarks.quality.systems import pairs_of_task
+from benchmarks.quality.work import tracked
+from benchmarks.quality.world import SEED, World
+from dedup_service.core.decision import Decider
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.sketch import estimated_jaccard
+from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
+from dedup_service.faces.cli.pairs import Comparer, NoNames
+
+__all__ = ["LENGTHS", "Estimates", "candidate_edges", "compute", "key_edges"]
+
+PAIRS = 100_000
+LENGTHS = (0, 160, 320, 640, 1280, 2560, 1 << 62)
+"""Bounds of the classes of letters of the shorter page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """letters of the shorter page int64[n]; exact and estimated similarity float64[n].
+
+    candidates: how many pairs there were to draw from. orders: by set of pairs, (pairs, verdicts that differ).
+    """
+
+    letters: npt.NDArray[np.int64]
+    exact: npt.NDArray[np.float64]
+    estimated: npt.NDArray[np.float64]
+    candidates: int
+    orders: dict[str, tuple[int, int]]
+
+
+def compute(world: World) -> Estimates:
+    """Return estimates and exact values of PAIRS candidate pairs, and what the two orders say."""
+    pages = world.prepared("stream")
+    found = candidate_edges(world, pages)
+    drawn = np.sort(np.random.default_rng(SEED).permutation(len(found))[:PAIRS])
+    later, earlier = found.later[drawn], found.earlier[drawn]
+    evidence = [Evidence(page.evidence) for page in pages]
+    sketches = [item.sketch for item in evidence]
+    pairs = list(zip(later.tolist(), earlier.tolist(), strict=True))
+    letters = np.array([item.letters for item in evidence])
+    orders = {"candidates of the stream": _orders(pages, pairs)}
+    for task in ("pairs", "html"):
+        _, one, other = pairs_of_task(world, task)
+        orders[task] = _orders(world.prepared(task), list(zip(one.tolist(), other.tolist(), strict=True)))
+    return Estimates(
+        np.minimum(letters[later], letters[earlier]),
+        shingle_sets(world.pages("stream")).jaccard(later, earlier),
+        np.array([estimated_jaccard(sketches[a], sketches[b]) for a, b in pairs]),
+        len(found),
+        orders,
+    )
+
+
+def candidate_edges(world: World, pages: Sequence[PreparedPage]) -> Edges:
+    """Return all pairs of pages with text that share a key or are within 3 bits in a channel."""
+    channels = world.channels("stream")
+    judged = np.array([page.reason is None for page in pages])
+    parts = [
+        key_edges(pages),
+        edges_within(channels.words, channels.has_words & judged, 3),
+        edges_within(channels.body, channels.has_body & judged, 3),
+    ]
+    size = len(pages)
+    joined = np.unique(np.concatenate([part.later * size + part.earlier for part in parts]))
+    return Edges(joined // size, joined % size, np.zeros(len(joined)))
+
+
+def key_edges(pages: Sequence[PreparedPage]) -> Edges:
+    """Return all pairs of pages that share a key of their evidence."""
+    keys = [Evidence(page.evidence).keys for page in pages]
+    owners = np.repeat(np.arange(len(keys)), [len(values) for values in keys])
+    return edges_sharing(owners, np.array([key for values in keys for key in values], np.uint64))
+
+
+def _orders(pages: Sequence[PreparedPage], pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Return how many pairs there are and of how many the verdict is another in the other order."""
+    comparer = Comparer(Decider(PROFILES[DEFAULT_PROFILE], "benchmark", NoNames()))
+    differing = 0
+    for one, other in tracked(pairs, "both orders", len(pairs)):
+        a, b = pages[one], pages[other]
+        differing += _kind(comparer, a, b) != _kind(comparer, b, a)
+    return len(pairs), differing
+
+
+def _kind(comparer: Comparer, a: PreparedPage, b: PreparedPage) -> bool:
+    return comparer.compare(a, b)["verdict"] in {"duplicate", "unchanged", "updated"}

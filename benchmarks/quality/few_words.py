@@ -1,0 +1,81 @@
+"""The short-text experiment of the seed's author, again: city names as words, some of them changed.
+
+He found that twenty words alike to about .8 are 7 bits apart and alike to .94 some 4, so that k = 3 does not fit short
+texts. Here: texts of 20, 100 and 500 words drawn from our own list of names (numbered beyond it), a share of which is
+replaced by other ones; DRAWS texts a point. Twice: with the seed's rolling hash, and with xxh3.
+
+Source: SimHash introduction with Java code, section 4 and its experiment.
+"""
+
+import random
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.quality.world import SEED, World
+from dedup_service.core.hashing import HASHES, word_hasher
+from dedup_service.core.simhash import hamming, simhash
+
+__all__ = ["CITIES", "DRAWS", "SIZES", "FewWords", "compute", "text_of"]
+
+CITIES = (
+    *("Lisbon", "Utrecht", "Gdansk", "Bergen", "Malmo", "Turku", "Leipzig", "Basel", "Trieste", "Lyon"),
+    *("Porto", "Granada", "Split", "Varna", "Patras", "Izmir", "Tbilisi", "Samarkand", "Lahore", "Mysore"),
+    *("Kandy", "Hanoi", "Cebu", "Osaka", "Busan", "Harbin", "Dalian", "Suzhou", "Tainan", "Darwin"),
+    *("Hobart", "Nelson", "Arequipa", "Rosario", "Recife", "Quito", "Oaxaca", "Tucson", "Halifax", "Reykjavik"),
+)
+SIZES = (20, 100, 500)
+DRAWS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class FewWords:
+    """Of texts of `words` words of which `changed` are others: distances, and the share with at most 3 bits.
+
+    hash: of the words, java or xxh3. low, high: the fifth and the 95th percentile of the distances.
+    """
+
+    hash: str
+    words: int
+    changed: int
+    mean: float
+    low: float
+    high: float
+    within: float
+
+
+def compute(world: World) -> list[FewWords]:
+    """Return a row for each hash, size and number of changed words; the data plays no part."""
+    del world
+    return [_point(name, words, changed) for name in HASHES for words in SIZES for changed in _steps(words)]
+
+
+def text_of(words: int) -> list[str]:
+    """Return `words` different names."""
+    return [CITIES[at % len(CITIES)] + (str(at // len(CITIES)) if at >= len(CITIES) else "") for at in range(words)]
+
+
+def _steps(words: int) -> list[int]:
+    return sorted({round(words * share / 100) for share in (0, 1, 2, 3, 5, 6, 8, 10, 15, 20, 25, 30, 40, 50)})
+
+
+def _point(name: str, words: int, changed: int) -> FewWords:
+    rng = random.Random(f"{SEED} {words} {changed}")
+    hash_word = word_hasher(name)
+    hashes = [hash_word(word, 64) for word in text_of(2 * words)]
+    ones, far = np.ones(words, np.int64), []
+    for _ in range(DRAWS):
+        drawn = rng.sample(hashes, len(hashes))
+        text, others = drawn[:words], drawn[words:]
+        far.append(hamming(_fingerprint(text, ones), _fingerprint(others[:changed] + text[changed:], ones)))
+    low, high = np.percentile(far, (5, 95))
+    return FewWords(
+        name, words, changed, float(np.mean(far)), float(low), float(high), float(np.mean(np.array(far) <= 3))
+    )
+
+
+def _fingerprint(hashes: list[int], ones: npt.NDArray[np.int64]) -> int:
+    value = simhash(hashes, ones, zero_is_one=True)
+    assert value is not None  # zero_is_one gives one for no words as well
+    return value

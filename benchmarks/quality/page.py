@@ -1,0 +1,43 @@
+"""Put tables into a page between their markers, so that what it says is what was measured.
+
+<!-- name -->
+… replaced …
+<!-- end -->
+"""
+
+import re
+from collections.abc import Mapping
+
+__all__ = ["names_in", "replaced"]
+
+_BLOCK = re.compile(r"<!-- (?P<name>[a-z0-9-]+) -->\n(?P<body>.*?)<!-- end -->", re.DOTALL)
+_MARK = re.compile(r"<!-- [a-z0-9-]+ -->")
+
+
+def replaced(page: str, tables: Mapping[str, str]) -> str:
+    """Return `page` with each table between the marks of its name; blocks without a table stay as they are.
+
+    ValueError where a mark is not closed, or a table has no place: it would be lost.
+    """
+    if missing := tables.keys() - set(names_in(page)):
+        message = f"the page has no place for {', '.join(sorted(missing))}: add <!-- name --> and <!-- end -->"
+        raise ValueError(message)
+
+    def block(match: re.Match[str]) -> str:
+        table = tables.get(match["name"])
+        return match[0] if table is None else f"<!-- {match['name']} -->\n{table.strip()}\n<!-- end -->"
+
+    return _BLOCK.sub(block, page)
+
+
+def names_in(page: str) -> list[str]:
+    """Return the names of the blocks in their order; ValueError where marks do not pair up, or a name comes twice."""
+    marks = [mark.removeprefix("<!-- ").removesuffix(" -->") for mark in _MARK.findall(page)]
+    names, ends = marks[::2], marks[1::2]
+    if len(names) != len(ends) or "end" in names or set(ends) - {"end"}:
+        message = f"marks do not pair up: {' '.join(marks)}"
+        raise ValueError(message)
+    if len(set(names)) < len(names):
+        message = f"a mark comes twice: {' '.join(sorted(names))}"
+        raise ValueError(message)
+    return names

@@ -1,0 +1,104 @@
+"""What the compared systems make of a text, by their own packages.
+
+Each reads the body that the filter reads: folded (NFKC, case, traditional to simplified) and without a first line that
+repeats the title. That is in their favour: on the text as it comes they miss the copies in traditional characters,
+which `raw` rows show.
+"""
+
+import hashlib
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+import rjieba
+import xxhash
+
+from benchmarks.quality.shingles import body_of
+from dedup_service.core.ngrams import distinct_ngrams
+from dedup_service.core.normalise import letters
+from dedup_service.core.page import Page
+
+__all__ = ["MOD", "PERMUTATIONS", "TOP_TERMS", "WIDTH", "PeerFeatures", "features_of"]
+
+PERMUTATIONS = 128
+TOP_TERMS = (50, 200)
+WIDTH, MOD = 3, 8
+"""The sampled Shingle: words of a shingle; of their hashes those divisible by MOD are kept. Values ours, see S4."""
+
+Words = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class PeerFeatures:
+    """Of one page: its digest, fingerprints (None without features), MinHash values uint32[128], shingles uint64[n]."""
+
+    md5: str
+    pypi: int | None
+    pypi_raw: int | None
+    tf: int | None
+    tfidf: tuple[int | None, ...]
+    minhash: npt.NDArray[np.uint32]
+    minhash_raw: npt.NDArray[np.uint32]
+    sampled: Words
+
+
+def features_of(page: Page) -> PeerFeatures:
+    """Return all features of `page`."""
+    body = body_of(page)
+    words = [word for word in rjieba.cut(body) if any(map(str.isalnum, word))]
+    terms = _top_terms(body)
+    return PeerFeatures(
+        md5=hashlib.md5("".join(body.split()).encode()).hexdigest(),
+        pypi=_simhash(body) if body else None,
+        pypi_raw=_simhash(page.text) if page.text else None,
+        tf=_simhash([(word, float(count)) for word, count in Counter(words).items()]) if words else None,
+        tfidf=tuple(_simhash(terms[:most]) if terms else None for most in TOP_TERMS),
+        minhash=_minhash(body),
+        minhash_raw=_minhash(page.text),
+        sampled=_sampled(words),
+    )
+
+
+def _simhash(value: str | list[tuple[str, float]]) -> int:
+    from simhash import Simhash  # type: ignore[import-untyped]
+
+    logging.getLogger("simhash").setLevel(logging.ERROR)
+    try:
+        return int(Simhash(value).value)
+    except OverflowError:  # beside numpy 2 it cannot count beyond 255; what it means is the same with floats
+        grams = Counter(Simhash(0)._tokenize(value))  # noqa: SLF001
+        return int(Simhash([(gram, float(count)) for gram, count in grams.items()]).value)
+
+
+def _top_terms(body: str) -> list[tuple[str, float]]:
+    return _jieba_terms()(body, topK=max(TOP_TERMS), withWeight=True)
+
+
+@cache
+def _jieba_terms() -> Callable[..., list[tuple[str, float]]]:
+    import jieba
+    import jieba.analyse
+
+    jieba.setLogLevel(logging.WARNING)
+    found: Callable[..., list[tuple[str, float]]] = jieba.analyse.extract_tags
+    return found
+
+
+def _minhash(text: str) -> npt.NDArray[np.uint32]:
+    from datasketch import MinHash  # type: ignore[import-untyped]
+
+    shingles = distinct_ngrams(letters(text), 5) & np.uint64(0xFFFFFFFF)
+    made = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
+    if len(shingles):
+        made.update_batch(shingles.tolist())
+    return np.asarray(made.hashvalues, np.uint32)
+
+
+def _sampled(words: list[str]) -> Words:
+    runs = {"\0".join(words[at : at + WIDTH]) for at in range(len(words) - WIDTH + 1)}
+    hashes = np.array([xxhash.xxh3_64_intdigest(run.encode()) for run in sorted(runs)], np.uint64)
+    return np.sort(hashes[hashes % np.uint64(MOD) == 0])

@@ -1,0 +1,218 @@
+"""The pictures of docs/quality.md, as PNG and SVG, from the same results as its tables. All of half 1."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+
+from benchmarks.quality.channels import Channel
+from benchmarks.quality.estimator import LENGTHS, Estimates
+from benchmarks.quality.few_words import SIZES, FewWords
+from benchmarks.quality.systems import Judged
+
+mpl.use("Agg")
+mpl.rcParams.update(
+    {
+        "svg.hashsalt": "twinsieve",  # the same picture of the same numbers, byte for byte
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "grid.color": "#e6e6e6",
+        "axes.axisbelow": True,
+        "figure.facecolor": "white",
+    }
+)
+
+from matplotlib import pyplot as plt  # noqa: E402
+from matplotlib.axes import Axes  # noqa: E402
+from matplotlib.figure import Figure  # noqa: E402
+
+__all__ = ["PICTURES", "Picture"]
+
+Results = Mapping[str, Any]
+OURS, OTHER = "#c0392b", "#7f8c8d"
+COMPARED = {
+    "PyPI simhash (4-grams)": "#2980b9",
+    "TF SimHash (words)": "#16a085",
+    "jieba TF-IDF SimHash (top 200)": "#8e44ad",
+    "zhang2020, words": "#d68910",
+    "sampled Shingle (3 words, 1 of 8)": "#5d6d7e",
+    "datasketch MinHash LSH 0.5 + exact Jaccard": "#27ae60",
+    "datasketch MinHash LSH 0.7 + exact Jaccard": "#76d7c4",
+    "exact 5-gram Jaccard, every pair": "#000000",
+}
+KINDS = {
+    "unrelated": "unrelated",
+    "hardneg_topic": "same topic",
+    "hardneg_xwlb": "daily news",
+    "hardneg_law": "laws",
+    "hardneg_list": "lists",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """needs: the parts whose results it is made of. figure: draws them."""
+
+    needs: tuple[str, ...]
+    figure: Callable[[Results], Figure]
+
+    def draw(self, results: Results, path: Path) -> None:
+        """Write PNG and SVG beside each other; `path` is without ending."""
+        figure = self.figure(results)
+        figure.savefig(path.with_suffix(".png"), dpi=110, metadata={"Software": None})
+        figure.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
+        plt.close(figure)
+
+
+def _precision_recall(results: Results) -> Figure:
+    """Every system over its thresholds, the best marked; ours as one point a profile."""
+    figure, axes = plt.subplots(figsize=(7.6, 4.8), layout="constrained")
+    for name, colour in COMPARED.items():
+        row = _best(results["baselines"], name)
+        points = [(r, p) for _, p, r in row.curve if not np.isnan(p)]
+        axes.plot(*zip(*points, strict=True), color=colour, linewidth=1, marker=".", markersize=3, label=name)
+        found = row.by_half[1]
+        axes.plot(found.recall, found.precision, "o", color=colour, markersize=6)
+    for row in results["profiles"].rows:
+        if row.task == "stream":
+            found = row.by_half[1]
+            axes.plot(found.recall, found.precision, "*", color=OURS, markersize=13)
+            axes.annotate(
+                row.system,
+                (found.recall, found.precision),
+                (-6, -13),
+                textcoords="offset points",
+                ha="right",
+                color=OURS,
+            )
+    axes.plot([], [], "*", color=OURS, markersize=11, label="twinsieve, by profile")
+    axes.set(xlim=(0, 1.01), ylim=(0.5, 1.01), xlabel="recall", ylabel="precision")
+    axes.legend(loc="lower left", fontsize=7.5, frameon=False)
+    return figure
+
+
+def _strength(results: Results) -> Figure:
+    """Recall by how much of a copy was changed."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
+    names = {"S1": "up to 5%", "S2": "up to 15%", "S3": "up to 30%"}
+    values = {
+        label: [row.by_half[1].recall_by[f"strength {name}"].value for name in names]
+        for label, row in _shown(results).items()
+    }
+    _bars(axes, values, list(names.values()))
+    axes.set(ylim=(0, 1.02), ylabel="copies found", xlabel="of the text lost or added")
+    return figure
+
+
+def _drops(results: Results) -> Figure:
+    """False drops by kind of page."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
+    values = {
+        label: [1e4 * row.by_half[1].drops_by[kind].value for kind in KINDS] for label, row in _shown(results).items()
+    }
+    _bars(axes, values, list(KINDS.values()))
+    axes.set_yscale("symlog", linthresh=10)
+    axes.set(ylim=(0, 1e4), ylabel="false drops per 10,000")
+    return figure
+
+
+def _shown(results: Results) -> dict[str, Judged]:
+    ours = {row.system: row for row in results["profiles"].rows if row.task == "stream"}
+    others: Sequence[Judged] = results["baselines"]
+    named = {
+        "MinHash LSH .5 + exact Jaccard": "datasketch MinHash LSH 0.5 + exact Jaccard",
+        "jieba TF-IDF SimHash": "jieba TF-IDF SimHash (top 200)",
+        "PyPI simhash": "PyPI simhash (4-grams)",
+        "zhang2020": "zhang2020, words",
+    }
+    found = {"twinsieve, balanced": ours["balanced"], "twinsieve, simhash": ours["simhash"]}
+    for label, name in named.items():
+        row = _best(others, name)
+        found[f"{label}, {row.setting}"] = row
+    return found
+
+
+def _bars(axes: Axes, values: Mapping[str, Sequence[float]], groups: Sequence[str]) -> None:
+    colours = [OURS, "#e59866", "#27ae60", "#8e44ad", "#2980b9", "#d68910"]
+    width = 0.84 / len(values)
+    for number, ((label, heights), colour) in enumerate(zip(values.items(), colours, strict=True)):
+        places = np.arange(len(groups)) + (number - (len(values) - 1) / 2) * width
+        axes.bar(places, heights, width * 0.92, color=colour, label=label)
+    axes.set_xticks(range(len(groups)), groups)
+    axes.grid(visible=False, axis="x")
+    axes.legend(fontsize=7.5, frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+
+
+def _estimator(results: Results) -> Figure:
+    """Estimated against exact similarity, and the error by length."""
+    found: Estimates = results["estimator"]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), layout="constrained")
+    left.hexbin(found.exact, found.estimated, gridsize=60, bins="log", cmap="Reds", linewidths=0.1)
+    left.plot([0, 1], [0, 1], color=OTHER, linewidth=0.8)
+    left.set(xlabel="exact Jaccard", ylabel="estimated", xlim=(0, 1), ylim=(0, 1))
+    off = np.abs(found.estimated - found.exact)
+    groups = [off[(found.letters >= a) & (found.letters < b)] for a, b in pairwise(LENGTHS)]
+    shown = [(low, group) for low, group in zip(LENGTHS, groups, strict=False) if len(group)]
+    for share, colour in ((50, "#f5b7b1"), (99, OURS)):
+        values = [np.percentile(group, share) for _, group in shown]
+        right.plot(range(len(shown)), values, marker="o", color=colour, label=f"p{share}")
+    right.axhline(0.06, color=OTHER, linewidth=0.8, linestyle=":")
+    right.set_xticks(range(len(shown)), [f"{low:,}+" for low, _ in shown])
+    right.set(xlabel="letters of the shorter page", ylabel="|estimated − exact|", ylim=(0, None))
+    right.legend(frameon=False)
+    return figure
+
+
+def _few_words(results: Results) -> Figure:
+    """Distance against the share of changed words, by length of text."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
+    rows: list[FewWords] = results["few-words"]
+    for words, colour in zip(SIZES, (OURS, "#d68910", "#2980b9"), strict=True):
+        for name, style in (("java", "-"), ("xxh3", ":")):
+            mine = [row for row in rows if (row.hash, row.words) == (name, words)]
+            shares = [100 * row.changed / row.words for row in mine]
+            label = f"{words} words" + ("" if name == "java" else ", xxh3")
+            axes.plot(shares, [row.mean for row in mine], style, color=colour, linewidth=1.3, label=label)
+            if name == "java":
+                low, high = [row.low for row in mine], [row.high for row in mine]
+                axes.fill_between(shares, low, high, color=colour, alpha=0.12, linewidth=0)
+    axes.axhline(3, color=OTHER, linewidth=0.8)
+    axes.set(xlim=(0, 50), ylim=(0, None), xlabel="% of the words changed", ylabel="distance in bits (band: 5%–95%)")
+    axes.legend(frameon=False, fontsize=7.5, ncols=3)
+    return figure
+
+
+def _channels(results: Results) -> Figure:
+    """What each channel finds against what it costs."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.6), layout="constrained")
+    rows: list[Channel] = [row for row in results["channels"] if row.us_a_page is not None]
+    for row in rows:
+        colour = OURS if "keys" in row.name else "#2980b9"
+        axes.plot(row.us_a_page or 0, row.found[""], "o", color=colour, markersize=3 + (row.bytes_an_entry or 0) / 40)
+        axes.annotate(row.name, (row.us_a_page or 0, row.found[""]), (6, -3), textcoords="offset points", fontsize=7.5)
+    axes.set(
+        xlabel="µs a page to probe and insert (area: memory)", ylabel="copies among the candidates", ylim=(0, 1.05)
+    )
+    axes.set_xlim(0, 1.35 * max(row.us_a_page or 0 for row in rows))
+    return figure
+
+
+def _best(rows: Sequence[Judged], name: str) -> Judged:
+    return next(row for row in rows if (row.system, row.task) == (name, "stream") and row.best)
+
+
+BOTH = ("profiles", "baselines")
+PICTURES = {
+    "precision-recall": Picture(BOTH, _precision_recall),
+    "strength": Picture(BOTH, _strength),
+    "drops": Picture(BOTH, _drops),
+    "estimator": Picture(("estimator",), _estimator),
+    "few-words": Picture(("few-words",), _few_words),
+    "channels": Picture(("channels",), _channels),
+}

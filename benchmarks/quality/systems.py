@@ -1,0 +1,99 @@
+"""The systems that are compared: each an alikeness of pages, in the stream as edges and of a pair as a value.
+
+A system is judged at thresholds: those it is published with, and the one that gives the highest F1 on half 0.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.quality.edges import Edges
+from benchmarks.quality.walk import walk
+from benchmarks.quality.world import World
+from dedup_service.core.scoring import Evaluation, LabelledPair, score_pairs, score_stream
+
+__all__ = ["Judged", "Measure", "System", "judge", "pairs_of_task"]
+
+Floats = npt.NDArray[np.float64]
+PairsAlike = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
+TASKS = ("stream", "pairs", "html")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A system on one task: `edges` of a stream, or the likeness of each labelled pair."""
+
+    edges: Edges | None = None
+    likeness: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """name; by task what it measures; thresholds: of likeness, to choose from; published: those always shown.
+
+    words: how a threshold is written, with {} for its size.
+    """
+
+    name: str
+    measures: Mapping[str, Measure]
+    thresholds: Sequence[float]
+    published: Sequence[float] = ()
+    words: str = "≥ {:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A system at one threshold on one task. best: chosen on half 0. by_half: what came of either half.
+
+    curve: of half 1, (threshold, precision, recall) at every threshold, on the row of the best one.
+    """
+
+    system: str
+    task: str
+    threshold: float
+    setting: str
+    best: bool
+    by_half: tuple[Evaluation, Evaluation]
+    curve: tuple[tuple[float, float, float], ...] = field(default=())
+
+
+def judge(world: World, system: System) -> list[Judged]:
+    """Return the rows of a system, by task: at the published thresholds and at the best."""
+    rows = []
+    for task, measure in system.measures.items():
+        found = {at: _judged(world, task, measure, at) for at in {*system.thresholds, *system.published}}
+        best = max(system.thresholds, key=lambda at: (_f1(found[at][0]), at))
+        curve = tuple((at, found[at][1].precision, found[at][1].recall) for at in sorted(found))
+        for at in dict.fromkeys((*system.published, best)):
+            setting = system.words.format(abs(at))
+            rows.append(Judged(system.name, task, at, setting, at == best, found[at], curve if at == best else ()))
+    return rows
+
+
+def pairs_of_task(world: World, task: str) -> tuple[list[LabelledPair], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the labelled pairs of a task and the places of their pages."""
+    pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
+    places = {page.id: place for place, page in enumerate(world.pages(task))}
+    one, other = (
+        np.array([places[name] for name in names], np.int64)
+        for names in zip(*((pair.a, pair.b) for pair in pairs), strict=True)
+    )
+    return pairs, one, other
+
+
+def _judged(world: World, task: str, measure: Measure, threshold: float) -> tuple[Evaluation, Evaluation]:
+    if measure.edges is not None:
+        named = walk(world.prepared("stream"), measure.edges.at_least(threshold))
+        first, second = (score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
+        return first, second
+    assert measure.likeness is not None
+    pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
+    said = {(pair.a, pair.b): bool(like >= threshold) for pair, like in zip(pairs, measure.likeness, strict=True)}
+    first, second = (score_pairs(pairs, said, half=half) for half in (0, 1))
+    return first, second
+
+
+def _f1(evaluation: Evaluation) -> float:
+    return -1.0 if np.isnan(evaluation.f1) else evaluation.f1

@@ -1,0 +1,324 @@
+"""The tables of docs/quality.md, each from the results of the parts that it needs.
+
+Everything is of half 1 unless it says otherwise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from benchmarks.quality import factors
+from benchmarks.quality.alternatives import Alternative
+from benchmarks.quality.channels import Channel
+from benchmarks.quality.estimator import LENGTHS, Estimates
+from benchmarks.quality.few_words import FewWords
+from benchmarks.quality.numbers import counted, figure, fraction, shares_of, table, with_intervals
+from benchmarks.quality.profiles import Profiles
+from benchmarks.quality.short_texts import FORMS, Found
+from benchmarks.quality.systems import Judged
+
+__all__ = ["TABLES", "Table"]
+
+STRENGTHS = ("strength S1", "strength S2", "strength S3")
+KINDS = ("unrelated", "hardneg_topic", "hardneg_xwlb", "hardneg_law", "hardneg_list")
+DROPS = "false drops per 10,000: unrelated / topic / daily news / laws / lists"
+NATURAL = ("kind nat_D", "kind nat_N", "kind nat_R")
+Results = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """needs: the parts whose results it is made of."""
+
+    needs: tuple[str, ...]
+    make: Callable[[Results], str]
+
+
+def _summary(results: Results) -> str:
+    """Every system at its best, on every task."""
+    ours: list[Judged] = results["profiles"].rows
+    others: list[Judged] = [row for row in results["baselines"] if row.best]
+    rows = [
+        [name if judged is others else f"**{name}**", *_on_tasks([row for row in judged if row.system == name])]
+        for judged in (ours, others)
+        for name in dict.fromkeys(row.system for row in judged)
+    ]
+    return table(["", "stream: P", "R", "F1", "pairs: P / R / F1", "html: P / R / F1"], rows)
+
+
+def _on_tasks(rows: Sequence[Judged]) -> list[str]:
+    by_task = {row.task: row.by_half[1] for row in rows}
+    stream = by_task["stream"]
+    cells = [figure(stream.precision), figure(stream.recall), figure(stream.f1)]
+    for task in ("pairs", "html"):
+        found = by_task[task]
+        cells.append(" / ".join(map(figure, (found.precision, found.recall, found.f1))))
+    return cells
+
+
+def _profiles(results: Results) -> str:
+    ours: Profiles = results["profiles"]
+    rows = []
+    for row in ours.rows:
+        if row.task == "stream":
+            for half in (1, 0):
+                found = row.by_half[half]
+                drops = " / ".join(counted(found.drops_by.get(kind)) for kind in KINDS)
+                cells = with_intervals(found)
+                rows.append(
+                    [f"**{row.system}**" if half else row.system, half, *cells, shares_of(found, STRENGTHS), drops]
+                )
+    return table(
+        [
+            "profile",
+            "half",
+            "P",
+            "R",
+            "F1",
+            "S1 / S2 / S3",
+            "false drops: unrelated / topic / daily news / laws / lists",
+        ],
+        rows,
+    )
+
+
+def _pieces(results: Results) -> str:
+    ours: Profiles = results["profiles"]
+    rows = []
+    for name, (foreign, flags) in ours.pieces.items():
+        again = ours.recrawls[name]
+        cells = [
+            counted(foreign),
+            counted(flags),
+            counted(again["recrawl_unchanged"]),
+            counted(again["recrawl_updated"]),
+        ]
+        rows.append([name, *cells])
+    return table(["profile", "pieces flagged as another page's", "flags in all", "`unchanged`", "`updated`"], rows)
+
+
+def _operators(results: Results) -> str:
+    found = _ours(results, "balanced", "stream").by_half[1]
+    rows: list[Sequence[object]] = []
+    for name, share in found.recall_by.items():
+        if name.startswith("operator "):
+            rows.append([name.removeprefix("operator "), counted(share), fraction(share)])
+    for name, share in found.others_by.items():
+        if name.startswith("strength "):
+            rows.append([f"{name.removeprefix('strength ')}, not scored", counted(share), fraction(share)])
+    return table(["what was done", "found", ""], rows)
+
+
+def _strata(task: str) -> Callable[[Results], str]:
+    def make(results: Results) -> str:
+        columns = {
+            "balanced": _ours(results, "balanced", task),
+            "exact Jaccard ≥ .65": _other(results, "exact 5-gram Jaccard, every pair", task, 0.65),
+            "PyPI simhash, best": _best(results, "PyPI simhash (4-grams)", task),
+        }
+        found = {name: row.by_half[1] for name, row in columns.items()}
+        first = found["balanced"]
+        rows = []
+        for what, shares in (("copies found", "recall_by"), ("others flagged", "drops_by"), ("between", "others_by")):
+            for stratum in getattr(first, shares):
+                if stratum.startswith("kind "):
+                    cells = [counted(getattr(evaluation, shares).get(stratum)) for evaluation in found.values()]
+                    rows.append([what, stratum.removeprefix("kind "), *cells])
+        for what, values in (("precision", "precision"), ("recall", "recall"), ("F1", "f1")):
+            rows.append([what, "all", *(figure(getattr(evaluation, values)) for evaluation in found.values())])
+        if task == "pairs":
+            for number, what in enumerate(("precision", "recall", "F1")):
+                rows.append([what, "natural Chinese", *(_natural(evaluation)[number] for evaluation in found.values())])
+        return table(["", "kind", *found], rows)
+
+    return make
+
+
+def _natural(evaluation: Any) -> tuple[str, str, str]:
+    """Precision, recall and F1 over the natural Chinese pairs: reposts against other events and other reports."""
+    right = evaluation.recall_by[NATURAL[0]]
+    wrong = sum(evaluation.drops_by[name].hits for name in NATURAL[1:] if name in evaluation.drops_by)
+    precision = right.hits / (right.hits + wrong) if right.hits + wrong else float("nan")
+    f1 = 2 * right.hits / (right.hits + right.of + wrong)
+    return figure(precision), figure(right.value), figure(f1)
+
+
+def _baselines(task: str) -> Callable[[Results], str]:
+    def make(results: Results) -> str:
+        rows = []
+        ours: Profiles = results["profiles"]
+        judged: list[Judged] = [*ours.rows, *results["baselines"]]
+        for row in judged:
+            if row.task != task:
+                continue
+            found = row.by_half[1]
+            name = row.system if row.setting else f"**{row.system}**"
+            setting = f"{row.setting} (best)" if row.best and len(_settings(judged, row)) > 1 else row.setting
+            cells = [name, setting, *map(figure, (found.precision, found.recall, found.f1))]
+            if task == "stream":
+                cells += [shares_of(found, STRENGTHS), shares_of(found, KINDS, per_10_000=True)]
+            elif task == "pairs":
+                cells.append(" / ".join(_natural(found)))
+            rows.append(cells)
+        further = {"stream": ["S1 / S2 / S3", DROPS], "pairs": ["natural Chinese: P / R / F1"], "html": []}[task]
+        return table(["system", "at", "P", "R", "F1", *further], rows)
+
+    return make
+
+
+def _settings(rows: Sequence[Judged], row: Judged) -> set[str]:
+    return {other.setting for other in rows if (other.system, other.task) == (row.system, row.task)}
+
+
+def _channels(results: Results) -> str:
+    found: list[Channel] = results["channels"]
+    rows = []
+    for row in found:
+        among = " / ".join(figure(row.found[name], 2) for name in ("S1", "S2", "S3"))
+        cost = ["–", "–"] if row.us_a_page is None else [f"{row.bytes_an_entry:.0f}", f"{row.us_a_page:.0f}"]
+        after = [figure(row.after.precision, 4), figure(row.after.recall)]
+        rows.append([row.name, f"{row.candidates:.1f}", figure(row.found[""]), among, *after, *cost])
+    headings = ["channel", "candidates a page", "of the copies among them", "S1 / S2 / S3", "P after the table", "R"]
+    return table([*headings, "bytes an entry", "µs a page"], rows)
+
+
+def _estimator(results: Results) -> str:
+    found: Estimates = results["estimator"]
+    off = np.abs(found.estimated - found.exact)
+    rows = []
+    for low, high in [*pairwise(LENGTHS), (LENGTHS[0], LENGTHS[-1])]:
+        chosen = (found.letters >= low) & (found.letters < high)
+        if not chosen.any():
+            continue
+        name = f"{low:,} to {high - 1:,}" if high < LENGTHS[-1] else f"{low:,} and more" if low else "**all**"
+        p50, p99 = np.percentile(off[chosen], (50, 99))
+        bias = float((found.estimated - found.exact)[chosen].mean())
+        rows.append([name, f"{chosen.sum():,}", *(f"{value:.4f}" for value in (bias, p50, p99, off[chosen].max()))])
+    return table(["letters of the shorter page", "pairs", "bias", "p50", "p99", "most"], rows)
+
+
+def _orders(results: Results) -> str:
+    found: Estimates = results["estimator"]
+    rows = [[name, f"{pairs:,}", differing] for name, (pairs, differing) in found.orders.items()]
+    return table(["pairs", "", "another verdict in the other order"], rows)
+
+
+def _short(results: Results) -> str:
+    found: list[Found] = results["short"]
+    rows = []
+    for operator in dict.fromkeys(row.operator for row in found):
+        mine = [row for row in found if row.operator == operator]
+        wanted = "≥ .95" if mine[0].harmless else "0"
+        cells = []
+        for half in (1, 0):
+            cells += [
+                counted(next(row.share for row in mine if (row.form, row.half) == (form, half))) for form in FORMS
+            ]
+        rows.append([operator, wanted, *cells])
+    headings = [f"{form}, half {half}" for half in (1, 0) for form in FORMS]
+    return table(["changed", "wanted", *headings], rows)
+
+
+def _factors(results: Results, names: Sequence[str]) -> str:
+    rows = []
+    for row in results["factors"]:
+        if row.system in names and row.task == "stream":
+            found = row.by_half[1]
+            cells = map(figure, (found.precision, found.recall, found.f1))
+            drops = shares_of(found, KINDS, per_10_000=True)
+            rows.append([row.system, row.setting, *cells, shares_of(found, STRENGTHS), drops])
+    return table(["words", "at", "P", "R", "F1", "S1 / S2 / S3", DROPS], rows)
+
+
+def _ladder(results: Results) -> str:
+    return _factors(results, [f"zhang2020: {step}" for step in factors.LADDER])
+
+
+def _removed(results: Results) -> str:
+    names = [f"zhang2020: {step}" for step in factors.LADDER]
+    return _factors(results, [row.system for row in results["factors"] if row.system not in names])
+
+
+def _metadata(results: Results) -> str:
+    """The published distance with and without metadata, on the pages that state some."""
+    rows = []
+    for row in results["baselines"]:
+        if row.task == "html" and row.system.startswith("wang2019"):
+            found = row.by_half[1]
+            rows.append([row.system, row.setting, *map(figure, (found.precision, found.recall, found.f1))])
+    return table(["html pages", "at", "P", "R", "F1"], rows)
+
+
+def _few_words(results: Results) -> str:
+    found: list[FewWords] = results["few-words"]
+    rows = []
+    for row in found:
+        if row.hash == "java" and row.words == 20 and 0 < row.changed <= 6:
+            alike = (row.words - row.changed) / (row.words + row.changed)
+            rows.append(
+                [
+                    row.changed,
+                    figure(alike, 2),
+                    f"{row.mean:.1f}",
+                    f"{row.low:.0f}–{row.high:.0f}",
+                    figure(row.within, 2),
+                ]
+            )
+    return table(["changed of 20", "Jaccard", "distance, mean", "5%–95%", "within 3 bits"], rows)
+
+
+def _alternatives(results: Results) -> str:
+    found: list[Alternative] = results["alternatives"]
+    rows = [
+        [
+            row.name,
+            f"{row.entries:,}",
+            f"{row.us_a_probe:,.0f}",
+            f"{row.bytes_an_entry:,.0f}",
+            f"{row.found} of {row.asked}",
+        ]
+        for row in found
+    ]
+    return table(["design", "entries", "µs a probe", "bytes an entry", "found"], rows)
+
+
+def _ours(results: Results, name: str, task: str) -> Judged:
+    rows: list[Judged] = results["profiles"].rows
+    return next(row for row in rows if (row.system, row.task) == (name, task))
+
+
+def _other(results: Results, name: str, task: str, threshold: float) -> Judged:
+    wanted = (name, task, threshold)
+    rows: list[Judged] = results["baselines"]
+    return next(row for row in rows if (row.system, row.task, row.threshold) == wanted)
+
+
+def _best(results: Results, name: str, task: str) -> Judged:
+    rows: list[Judged] = results["baselines"]
+    return next(row for row in rows if (row.system, row.task) == (name, task) and row.best)
+
+
+BOTH = ("profiles", "baselines")
+TABLES = {
+    "summary": Table(BOTH, _summary),
+    "profiles": Table(("profiles",), _profiles),
+    "pieces": Table(("profiles",), _pieces),
+    "operators": Table(("profiles",), _operators),
+    "pairs": Table(BOTH, _strata("pairs")),
+    "html": Table(BOTH, _strata("html")),
+    "baselines-stream": Table(BOTH, _baselines("stream")),
+    "baselines-pairs": Table(BOTH, _baselines("pairs")),
+    "baselines-html": Table(BOTH, _baselines("html")),
+    "channels": Table(("channels",), _channels),
+    "estimator": Table(("estimator",), _estimator),
+    "orders": Table(("estimator",), _orders),
+    "short": Table(("short",), _short),
+    "ladder": Table(("factors",), _ladder),
+    "removed": Table(("factors",), _removed),
+    "metadata": Table(("baselines",), _metadata),
+    "few-words": Table(("few-words",), _few_words),
+    "alternatives": Table(("alternatives",), _alternatives),
+}

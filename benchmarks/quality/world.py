@@ -1,0 +1,107 @@
+"""What every part is given: the data, the store, and pages prepared in any space, once.
+
+Prepared pages and fingerprints are stored under the `space_id` and a digest of the code that prepares them.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.quality.corpora import Corpora, Html
+from benchmarks.quality.store import Store, digest_of_code, digest_of_files
+from benchmarks.quality.work import mapped
+from dedup_service.core.extraction import extract, to_page
+from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.page import Page
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+
+__all__ = ["SEED", "Channels", "World"]
+
+SEED = 7
+DEFAULT = SpaceOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Channels:
+    """The fingerprints of n pages by channel: uint64[n], and bool[n] where there is one."""
+
+    words: npt.NDArray[np.uint64]
+    has_words: npt.NDArray[np.bool_]
+    body: npt.NDArray[np.uint64]
+    has_body: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class World:
+    """The evaluation data and what was made of it so far."""
+
+    corpora: Corpora
+    store: Store
+    processes: int = 2
+
+    @cached_property
+    def data(self) -> str:
+        """A digest of the data."""
+        folder = self.corpora.folder
+        return digest_of_files(
+            sorted(path for task in ("stream", "pairs", "html") for path in (folder / task).glob("*.jsonl"))
+        )
+
+    @cached_property
+    def html(self) -> list[Page]:
+        """The pages of the HTML task, extracted."""
+
+        def make() -> list[Page]:
+            return mapped(_extracted, self.corpora.html, "extracting", self.processes)
+
+        return self.store.get("html", (self.data, digest_of_code(preparing=True)), make)
+
+    def pages(self, task: str) -> list[Page]:
+        """The pages of stream, pieces, pairs or html."""
+        corpora = self.corpora
+        return {
+            "stream": lambda: corpora.stream,
+            "pieces": lambda: corpora.pieces,
+            "pairs": lambda: corpora.pair_pages,
+            "html": lambda: self.html,
+        }[task]()
+
+    def prepared(self, task: str, options: SpaceOptions = DEFAULT) -> list[PreparedPage]:
+        """The pages of a task in the space of `options`, without their texts."""
+        space = build_fingerprinter(options).space_id
+
+        def make() -> list[PreparedPage]:
+            return mapped(partial(_prepared, options), self.pages(task), f"{task}: {space}", self.processes)
+
+        return self.store.get(f"prepared-{task}-{space}", (self.data, digest_of_code(preparing=True)), make)
+
+    def fingerprints(self, task: str, options: SpaceOptions = DEFAULT) -> list[Fingerprint]:
+        """The fingerprints alone."""
+        space = build_fingerprinter(options).space_id
+
+        def make() -> list[Fingerprint]:
+            return mapped(partial(_fingerprint, options), self.pages(task), f"{task}: {space}", self.processes)
+
+        return self.store.get(f"fingerprints-{task}-{space}", (self.data, digest_of_code(preparing=True)), make)
+
+    def channels(self, task: str, options: SpaceOptions = DEFAULT) -> Channels:
+        """The fingerprints as arrays; of 64 bits."""
+        found = self.fingerprints(task, options)
+        arrays = []
+        for values in ([item.words for item in found], [item.body for item in found]):
+            arrays += [np.array([value or 0 for value in values], np.uint64), np.array([v is not None for v in values])]
+        return Channels(*arrays)
+
+
+def _prepared(options: SpaceOptions, page: Page) -> PreparedPage:
+    return replace(build_fingerprinter(options).prepare(page), page=replace(page, text=""))
+
+
+def _fingerprint(options: SpaceOptions, page: Page) -> Fingerprint:
+    return build_fingerprinter(options).fingerprint(page)
+
+
+def _extracted(html: Html) -> Page:
+    return to_page(extract(html.path.read_bytes()), html.url, id=html.id)

@@ -1,0 +1,110 @@
+"""What the compared systems are judged by: exact pairs, and the rule of the stream."""
+
+import random
+
+import numpy as np
+
+from benchmarks.quality.channels import keys_in_parts
+from benchmarks.quality.edges import Edges, edges_sharing, edges_within
+from benchmarks.quality.profiles import verdicts
+from benchmarks.quality.shingles import body_of, shingle_sets
+from benchmarks.quality.walk import walk
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.page import Page
+from dedup_service.core.profiles import rule_for
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.resources import build_fingerprinter
+
+WORDS = "春 夏 秋 冬 山 水 风 云 花 草 木 石 日 月 星 雨 雪 江 河 海".split()
+
+
+def page(number, text, url=None):
+    """A page of that text."""
+    url = url or f"https://a.example/{number}"
+    return Page(url=url, canonical_url=url, id=str(number), text=text)
+
+
+def texts(count, seed):
+    """Texts of which many share runs of words."""
+    rng = random.Random(seed)
+    parts = ["".join(rng.choices(WORDS, k=12)) for _ in range(count)]
+    return ["。".join(rng.sample(parts, 4)) for _ in range(count)]
+
+
+def edge_set(edges):
+    """The edges as a set of pairs."""
+    return set(zip(edges.later.tolist(), edges.earlier.tolist(), strict=True))
+
+
+def test_all_pairs_by_jaccard_are_those_of_comparing_each_with_each():
+    """The counting of shared shingles misses no pair and invents none."""
+    pages = [page(number, text) for number, text in enumerate(texts(40, 2))]
+    sets = shingle_sets(pages)
+    members = [set(sets.values[a:b].tolist()) for a, b in zip(sets.offsets, sets.offsets[1:], strict=False)]
+    expected = {
+        (j, i): len(members[i] & members[j]) / len(members[i] | members[j]) for j in range(40) for i in range(j)
+    }
+    found = sets.alike(0.1)
+    assert edge_set(found) == {pair for pair, value in expected.items() if value >= 0.1}
+    assert np.allclose(found.likeness, [expected[pair] for pair in zip(found.later, found.earlier, strict=True)])
+    assert np.allclose(sets.jaccard(found.later, found.earlier), found.likeness)
+
+
+def test_pairs_that_share_a_key_come_once_with_how_many_they_share():
+    """However many keys two pages share."""
+    owners = np.array([0, 0, 1, 1, 2, 3, 3])
+    keys = np.array([7, 8, 7, 8, 8, 1, 1], np.uint64)
+    found = edges_sharing(owners, keys)
+    assert list(zip(found.later, found.earlier, found.likeness, strict=True)) == [(1, 0, 2), (2, 0, 1), (2, 1, 1)]
+
+
+def test_absent_fingerprints_are_near_nobody():
+    """A page without features has no distance, not that of zero."""
+    found = edges_within(np.array([0, 1, 0, 3], np.uint64), np.array([True, True, False, True]), 2)
+    assert edge_set(found) == {(1, 0), (3, 0), (3, 1)}
+
+
+def test_eight_keys_are_those_of_the_evidence():
+    """The channel that is measured with 4 and 16 keys is with 8 the one that ships."""
+    fingerprinter = build_fingerprinter()
+    pages = [page(number, text) for number, text in enumerate(texts(5, 3))]
+    sets = shingle_sets(pages)
+    owners, keys = keys_in_parts(sets, 8)
+    for number, item in enumerate(pages):
+        shipped = Evidence(fingerprinter.prepare(item).evidence).keys
+        assert keys[owners == number].tolist() == [int(key) for key in shipped if key]
+
+
+def test_the_walk_gives_the_verdicts_of_the_filter():
+    """By distance in one channel, over pages among which addresses come again."""
+    rng = random.Random(5)
+    prepared = []
+    for number in range(200):
+        value = rng.choice([0, 1 << 40, (1 << 64) - 1]) ^ sum(1 << rng.randrange(64) for _ in range(rng.randrange(5)))
+        item = page(number, "", url=f"https://a.example/{rng.randrange(120)}")
+        prepared.append(PreparedPage(item, Fingerprint(words=value & (1 << 64) - 1), body_hash=rng.randrange(150)))
+    kinds = {VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED}
+    said = verdicts(prepared, rule_for("words", k=3), "test")
+    values = np.array([item.fingerprint.words for item in prepared], np.uint64)
+    edges = edges_within(values, np.ones(len(values), np.bool_), 3)
+    named = walk(prepared, edges)
+    flagged = {verdict.id: verdict.duplicate_of for verdict in said if verdict.kind in kinds}
+    assert flagged.keys() == named.keys()
+    near = {verdict.id for verdict in said if verdict.kind is VerdictKind.DUPLICATE}
+    for name, of in named.items():
+        if name not in near:
+            assert flagged[name] == of
+
+
+def test_of_several_kept_pages_the_most_alike_is_named_the_earliest_of_equals():
+    """And a page that was called a duplicate is nobody's original."""
+    pages = [PreparedPage(page(number, ""), Fingerprint(), number) for number in range(5)]
+    edges = Edges(np.array([2, 2, 3, 4, 4]), np.array([0, 1, 2, 0, 1]), np.array([0.5, 0.9, 1.0, 0.7, 0.7]))
+    assert walk(pages, edges) == {"2": "1", "4": "0"}
+
+
+def test_the_body_is_compared_without_a_headline():
+    """What is exact is exact of what the sketch was made of."""
+    item = Page(url="u", canonical_url="u", id="i", title="新车站启用", text="新车站启用\n首班列车七点发出。")
+    assert body_of(item) == "首班列车七点发出。"
