@@ -9,7 +9,7 @@ needs no agreement between processes beyond the order of the log (rules 3 and 6 
 Invariant: an input record (topic, partition, offset) has one outcome, however often it is in the log.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -17,6 +17,7 @@ from typing import Protocol
 
 from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes for a million offsets in a row
 
+from dedup_service.core.candidates import CandidateSizes, LocalCandidates
 from dedup_service.core.changelog import (
     CorrectionRecord,
     LogRecord,
@@ -36,6 +37,7 @@ from dedup_service.core.verdict import Action, Verdict, VerdictKind
 
 __all__ = ["Names", "Outcome", "Replica", "ReplicaMemory"]
 
+_LEFT = 1000
 _TOGETHER = 512
 """Pages decided together: comparing all pairs of them takes about 1 ms."""
 
@@ -56,7 +58,8 @@ class Names(Protocol):
 class Outcome:
     """What becomes of an input record: its verdict under the action in force, or why it was rejected.
 
-    canonical_url: of a page; None for a record that was rejected.
+    canonical_url: of a page; None for a record that was rejected. title: of a page. of: sequence of the page that the
+    verdict names, or None.
     """
 
     source: Source
@@ -65,6 +68,8 @@ class Outcome:
     verdict: Verdict | None
     problem: str | None
     action: Action
+    title: str = ""
+    of: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +110,8 @@ class Replica:
         self._names = names
         self._shards = shards
         self._judgements = Judgements(memory.corrections)
+        self._candidates: LocalCandidates | None = None
+        self._left: deque[tuple[str, str]] = deque(maxlen=_LEFT)
         self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in memory.seen.items()}
         self._decider = None if self.policy is None else self._made(self.policy, rows)
 
@@ -125,7 +132,7 @@ class Replica:
             case RejectedRecord():
                 outcome = self._rejected(sequence, record)
             case RetractionRecord():
-                self._retract(record.url)
+                self._retract(record.url, "retraction")
                 self.counts["retraction"] += 1
             case CorrectionRecord():
                 self._correct(record)
@@ -150,6 +157,19 @@ class Replica:
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""
         return EntryRows.none() if self._decider is None else self._decider.rows()
+
+    def sizes(self) -> CandidateSizes | None:
+        """Return how the indexes stand, None before there is a policy; takes about 1 ms."""
+        return None if self._candidates is None else self._candidates.sizes()
+
+    def take_left(self) -> list[tuple[str, str]]:
+        """Return the kept pages that left since the last call, no update in their place: (`retraction` …, URL).
+
+        The last thousand of them: for whoever watches.
+        """
+        left = list(self._left)
+        self._left.clear()
+        return left
 
     def memory(self) -> ReplicaMemory:
         """Return the rest, for a snapshot."""
@@ -177,15 +197,19 @@ class Replica:
             )
         if not self._first_time(record.source):
             return None
+        of: int | None = None
         if record.space_id != self.policy.space_id:
             verdict = self._foreign(sequence, record, self.policy.space_id)
         else:
             decision = self._decider.decide(sequence, record.prepared)
-            verdict = decision.verdict
+            verdict, of = decision.verdict, decision.of
             if decision.entry is not None:
                 self._names.add(sequence, verdict.id, verdict.url)
         self.counts[verdict.kind.value] += 1
-        return Outcome(record.source, sequence, record.prepared.page.canonical_url, verdict, None, self.policy.action)
+        page = record.prepared.page
+        return Outcome(
+            record.source, sequence, page.canonical_url, verdict, None, self.policy.action, title=page.title, of=of
+        )
 
     def _rejected(self, sequence: int, record: RejectedRecord) -> Outcome | None:
         if not self._first_time(record.source):
@@ -217,16 +241,17 @@ class Replica:
             reason=f"made in space {record.space_id}, this log is of {space_id}",
         )
 
-    def _retract(self, url: str) -> None:
+    def _retract(self, url: str, why: str) -> None:
         """Take the kept page of `url` out, where there is one: the record may come twice."""
         visit = None if self._decider is None else self._decider.sequence_of(url)
         if self._decider is not None and visit is not None:
             self._decider.retract(visit)
+            self._left.append((why, url))
 
     def _correct(self, record: CorrectionRecord) -> None:
         self._judgements.add(record)
         if record.duplicate:
-            self._retract(record.url)
+            self._retract(record.url, "correction")
         self.counts["correction"] += 1
 
     def _change_policy(self, record: PolicyRecord) -> None:
@@ -242,6 +267,12 @@ class Replica:
         self.policy = record.policy
 
     def _made(self, policy: Policy, rows: EntryRows | None) -> Decider:
+        self._candidates = LocalCandidates(policy.rule, rows or EntryRows.none(), shards=self._shards)
         return Decider(
-            policy.rule, policy.space_id, self._names, shards=self._shards, restored=rows, judgements=self._judgements
+            policy.rule,
+            policy.space_id,
+            self._names,
+            restored=rows,
+            judgements=self._judgements,
+            candidates=self._candidates,
         )

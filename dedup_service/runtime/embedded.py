@@ -21,7 +21,7 @@ from dedup_service.core.page import Page
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.facts import Observer
+from dedup_service.runtime.facts import IndexFact, Observer
 from dedup_service.runtime.folder import FolderKind, made_folder, refuse_other_kind
 from dedup_service.runtime.lock import StateLock
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -145,6 +145,15 @@ class NearDuplicateFilter:
         """Return the main text of the page at `sequence`, None where the text budget has let it go."""
         with self._turn:
             return self._state.text_at(sequence)
+
+    def index_fact(self) -> IndexFact | None:
+        """Return how the indexes stand, None while they are at work: nobody waits for it."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return self._state.index_fact()
+        finally:
+            self._turn.release()
 
     def info(self) -> StateInfo:
         """Return what the state holds now."""

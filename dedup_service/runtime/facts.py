@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from dedup_service.core.changelog import Source
 from dedup_service.core.index import IndexStatistics
 from dedup_service.core.verdict import Verdict
 
@@ -55,13 +54,12 @@ class BatchFact:
 class Judged(NamedTuple):
     """A page that was decided. A tuple, because one is made for every page.
 
-    of: sequence of the page that the verdict names, or None. source: the input record, where there is a topic of them.
+    of: sequence of the page that the verdict names, or None.
     """
 
     verdict: Verdict
     title: str
     of: int | None = None
-    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)

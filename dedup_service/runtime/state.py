@@ -145,6 +145,11 @@ class State:
         self._check_usable()
         return self.journal.texts.get(sequence)
 
+    def index_fact(self) -> IndexFact:
+        """Return how the indexes stand."""
+        sizes = self._candidates.sizes()
+        return IndexFact(entries=self.journal.entries, channels=sizes.channels, keys=sizes.keys)
+
     def close(self) -> None:
         """Take a snapshot, unless stopped at an error, and release the journal. May be called twice."""
         if self._stopped == "closed":
@@ -190,8 +195,7 @@ class State:
         )
         if stored >= self._index_at:
             self._index_at = stored + INDEX_S
-            sizes = self._candidates.sizes()
-            self._observers.index(IndexFact(entries=self.journal.entries, channels=sizes.channels, keys=sizes.keys))
+            self._observers.index(self.index_fact())
 
     def _apply_policy(self, rule: MatchRule | None) -> None:
         in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])

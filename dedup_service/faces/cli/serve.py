@@ -4,24 +4,28 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.broker_options import BROKER, connection_of
+from dedup_service.faces.cli.dashboard_options import DASHBOARD, dashboard_of
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.logs import LOG_OPTIONS, configure_logging
 from dedup_service.faces.cli.options import MATCHING, SPACE, rule_of, space_of, with_options
 from dedup_service.faces.cli.restore_bar import RestoreBar
 from dedup_service.faces.cli.service_log import ServiceLog
 from dedup_service.faces.cli.stopping import StopSignals
-from dedup_service.faces.http.address import Address
 from dedup_service.runtime.facts import Observer
 from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit
+
+if TYPE_CHECKING:
+    from dedup_service.faces.http.service import Addresses
 
 __all__ = ["serve_command"]
 
@@ -33,8 +37,6 @@ STEPS = {
     DECIDE: frozenset({DECIDE}),
 }
 DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
-TURN = 4
-"""Transaction timeouts that a turn of a step may last: one given up, a new producer, a rewind, and one to spare."""
 
 
 def _seconds(name: str, text: str, *, least: float) -> Any:
@@ -80,13 +82,18 @@ BOUNDS = (
         help="Between two snapshots, at least.",
     ),
 )
-HTTP = click.option(
-    "--http", metavar="[HOST:]PORT", help="Serve /livez, /readyz and /metrics. [default host: loopback]"
+HTTP = (
+    click.option(
+        "--http",
+        metavar="[HOST:]PORT",
+        help="Serve /livez, /readyz, /metrics, and the dashboard where it may be shown. [default host: loopback]",
+    ),
+    *DASHBOARD,
 )
 
 
 @click.command("serve", epilog=EPILOG)
-@with_options(*BROKER, *WORK, *MATCHING, *SPACE, *BOUNDS, HTTP, *LOG_OPTIONS)
+@with_options(*BROKER, *WORK, *MATCHING, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, whatever dies.
 
@@ -98,7 +105,7 @@ def serve_command(**options: Any) -> int:
     once. Either way nothing is lost and nothing is said twice.
     """
     settings = settings_of(options)
-    http = None if options["http"] is None else Address.parse(options["http"])
+    addresses = _addresses(options)
     configure_logging(options["log_level"], options["log_format"])
     _LOG.info("starting", extra={"facts": _facts(settings)})
     with ExitStack() as stack:
@@ -107,7 +114,7 @@ def serve_command(**options: Any) -> int:
         observers: list[Observer] = [log]
         if sys.stderr.isatty():
             observers.append(stack.enter_context(RestoreBar()))
-        service, stopping = _watched(settings, observers, http, stack)
+        service, stopping = _watched(settings, observers, addresses, stack)
 
         def told(number: signal.Signals) -> None:
             stopping()
@@ -144,22 +151,36 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
     )
 
 
-def _watched(settings: ServiceSettings, observers: list[Observer], http: Address | None, stack: ExitStack) -> Any:
-    """Return the service, observed and served over HTTP where that is asked for, and whom to tell that it stops."""
-    if http is None:
-        return Service(settings, observers), lambda: None
-    from dedup_service.faces.http.app import app_of
-    from dedup_service.faces.http.health import LIVE_LIMIT_S, Health
-    from dedup_service.faces.http.metrics import Metrics
-    from dedup_service.faces.http.server import HttpServer
+def _addresses(options: dict[str, Any]) -> "Addresses | None":
+    """Return where to serve, None for nowhere; ConfigurationError for an address that is none or needs a token."""
+    if options["http"] is None and dashboard_of(options) is None:
+        return None
+    from dedup_service.faces.http.address import Address
+    from dedup_service.faces.http.service import Addresses
+    from dedup_service.faces.http.token import VARIABLE, is_loopback, token_for
 
-    limit_s = max(LIVE_LIMIT_S, TURN * settings.transaction_timeout_s)
-    health = Health(lambda: service.status(), limit_s=limit_s)  # noqa: PLW0108 - there is no service yet
-    metrics = Metrics(lambda: service.status(), health)  # noqa: PLW0108
-    service = Service(settings, [*observers, health, metrics])
-    server = stack.enter_context(HttpServer(app_of(health, metrics.registry), http))
-    _LOG.info("listening", extra={"facts": {"http": f"http://{server.address}"}})
-    return service, health.stopping
+    http = None if options["http"] is None else Address.parse(options["http"])
+    if options["dashboard"] is not None:
+        dashboard = Address.parse(options["dashboard"])
+        return Addresses(http, dashboard, token_for(dashboard, options["dashboard_token"]), carried=False)
+    assert http is not None
+    given = options["dashboard_token"] or os.environ.get(VARIABLE)
+    if not given and not is_loopback(http.host):
+        return Addresses(http, None, None, carried=False)
+    return Addresses(http, None, token_for(http, given), carried=True)
+
+
+def _watched(
+    settings: ServiceSettings, observers: list[Observer], addresses: "Addresses | None", stack: ExitStack
+) -> tuple[Service, Callable[[], None]]:
+    """Return the service, observed and served over HTTP where that is asked for, and whom to tell that it stops."""
+    if addresses is None:
+        return Service(settings, observers), lambda: None
+    from dedup_service.faces.http.service import ServedService
+
+    served = ServedService(settings, observers, addresses)
+    served.serve(stack)
+    return served.service, served.stopping
 
 
 def _facts(settings: ServiceSettings) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class EmbeddedDashboard:
         def texts(row: Row) -> tuple[str | None, str | None]:
             return sieve.text_at(row.sequence), None if row.of_sequence is None else sieve.text_at(row.of_sequence)
 
-        self.feed.pool, self.feed.space = pool, sieve.space_id
+        self.feed.pool, self.feed.space, self.feed.ask_index = pool, sieve.space_id, sieve.index_fact
         watched = Watched(feed=self.feed, sieve=sieve)
         with (
             dashboard(watched, self._metrics.registry, self._address, self._token, option=option) as server,

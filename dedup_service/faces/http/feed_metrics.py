@@ -29,6 +29,7 @@ class FeedCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Ask the feed."""
+        self._feed.refresh_index()
         pool = self._feed.pool()
         connected, dropped = self._feed.watchers()
         with self._feed.lock:

@@ -82,6 +82,7 @@ class Feed(Bystander):
         self.drawn = self.checked = self.wrong = self.unchecked = 0
         self.newest_wrong: deque[Checked] = deque(maxlen=20)
         self.pool: Callable[[], PoolState | None] = lambda: None
+        self.ask_index: Callable[[], IndexFact | None] = lambda: None
         self.watchers: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.events = EventLog(secrets.token_hex(4))
         self._titles: dict[str, str] = {}
@@ -132,6 +133,12 @@ class Feed(Bystander):
         """Remember how the indexes stand."""
         with self.lock:
             self.indexes, self.entries = fact, fact.entries
+
+    def refresh_index(self) -> None:
+        """Ask how the indexes stand, where somebody can say so without being in the way."""
+        fact = self.ask_index()
+        if fact is not None:
+            self.index(fact)
 
     def problem(self, fact: Problem) -> None:
         """Count what was survived."""

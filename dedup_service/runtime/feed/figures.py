@@ -22,6 +22,7 @@ PROGRAM = version("twinsieve")
 
 def stats(feed: Feed, *, history: bool = True) -> dict[str, Any]:
     """Return everything; without the two rings where `history` is false."""
+    feed.refresh_index()
     found: dict[str, Any] = {"version": VERSION, "summary": summary(feed)}
     with feed.lock:
         if history:

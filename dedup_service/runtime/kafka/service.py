@@ -31,6 +31,7 @@ from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit
 from dedup_service.runtime.kafka.topics import Topics, require_log
+from dedup_service.runtime.pool import PoolState
 from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -90,6 +91,7 @@ class Service:
         self._observers = Observers(observers)
         self._restore: RestoreFact | None = None
         self._steps: Steps = {}
+        self._preparer: Preparer | None = None
         self._failure: BaseException | None = None
         self._ended = threading.Event()
 
@@ -97,6 +99,10 @@ class Service:
         """Return where the service stands; may be asked from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
         return ServiceStatus(self._restore, steps, len(self._settings.steps))
+
+    def pool_state(self) -> PoolState | None:
+        """Return how the worker processes stand, None where there are none yet; from any thread."""
+        return None if self._preparer is None else self._preparer.pool_state()
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain and return. Raises what ended a step."""
@@ -149,7 +155,7 @@ class Service:
                 keep_text=False,
                 chunk=InHandLimits().chunk_records,
             )
-            stack.enter_context(preparer)
+            self._preparer = stack.enter_context(preparer)
             steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
         return steps
 

@@ -13,10 +13,11 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dedup_service.runtime.facts import BatchFact, Observer, Problem
+from dedup_service.core.replica import Outcome
+from dedup_service.runtime.facts import BatchFact, IndexFact, Judged, Observer, Problem, Removal
 from dedup_service.runtime.kafka.client.clients import (
     Connection,
     GroupReader,
@@ -88,6 +89,7 @@ class DecideStep:
         self._topics = topics
         self._local = local
         self._replica = restored.replica
+        self._replica.take_left()  # before our time
         self._outcomes = restored.outcomes
         self._tail = restored.tail
         self._log = log
@@ -166,11 +168,12 @@ class DecideStep:
             records = self._log.poll(timeout_s, self._settings.log_records)
         with self._parts.timed("decide"):
             read = [(record.offset, decode(record.value or b"")) for record in records]
-            for outcome in self._replica.apply_many(read):
-                if outcome is not None:
-                    self._outcomes.add(outcome)
+            outcomes = [outcome for outcome in self._replica.apply_many(read) if outcome is not None]
+            for outcome in outcomes:
+                self._outcomes.add(outcome)
         if records:
             self._tail = tail_of(records[-1].value)
+            self._tell_of_log(outcomes)
         return len(records)
 
     def _read_pages(self, timeout_s: float) -> int:
@@ -249,6 +252,7 @@ class DecideStep:
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
             self._forget_others()
+            self._tell_of_index()
         if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
             self._take_snapshot()
 
@@ -270,6 +274,18 @@ class DecideStep:
         self._reader.close()
         self._transactions.close()
         self._log.close()
+
+    def _tell_of_log(self, outcomes: Sequence[Outcome]) -> None:
+        """Tell of every page that the log brought, whoever writes its outputs."""
+        judged = [Judged(at.verdict, at.title, at.of) for at in outcomes if at.verdict is not None]
+        self._observer.judged(judged)
+        for kind, url in self._replica.take_left():
+            self._observer.removed(Removal(kind, url))
+
+    def _tell_of_index(self) -> None:
+        sizes = self._replica.sizes()
+        if sizes is not None:
+            self._observer.index(IndexFact(entries=len(self._replica), channels=sizes.channels, keys=sizes.keys))
 
     def _tell(self, ready: list[Ready]) -> None:
         kinds = Counter(outcome.kind for _, outcome in ready)
