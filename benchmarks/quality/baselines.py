@@ -4,7 +4,7 @@ Of MinHash LSH the pairs are those that its buckets give; with exact Jaccard, ea
 Shingle: pages that share a kept shingle, by the Jaccard similarity of what is kept (Broder 1997, as Zhang & He ran it).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -17,16 +17,19 @@ from benchmarks.quality.shingles import ShingleSets, shingle_sets
 from benchmarks.quality.store import digest_of_peers
 from benchmarks.quality.systems import Judged, Measure, System, judge, pairs_of_task
 from benchmarks.quality.work import mapped, trial
-from benchmarks.quality.world import World
+from benchmarks.quality.world import Words, World
 from dedup_service.core.combined import Combined
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.metadata import jaccard
 from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["SEEDS", "compute", "exact", "seed_scheme"]
+__all__ = ["SEEDS", "compute", "exact", "schemes"]
 
 WIDEST = 16
+"""The largest k that a best one is looked for among."""
+
 SEEDS = ("levels", "wang2019", "zhang2020", "seed-java", "tf")
+SPACES = {f"{name}, words": SpaceOptions(scheme=name) for name in SEEDS}
 SHARES = tuple(round(0.3 + 0.05 * step, 2) for step in range(13))
 Integers = npt.NDArray[np.int64]
 Alike = Callable[[Integers, Integers], npt.NDArray[np.float64]]
@@ -63,19 +66,16 @@ def exact(world: World) -> Iterator[System]:
     )
 
 
-def seed_scheme(world: World, name: str, options: SpaceOptions) -> System:
-    """SimHash of the words of a scheme, at k = 3 and the best k ≤ 7."""
-
-    def values(task: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-        found = world.channels(task, options)
-        return found.words, found.has_words
-
-    return _simhash(world, name, values, 7)
+def schemes(world: World, spaces: Mapping[str, SpaceOptions]) -> Iterator[System]:
+    """SimHash of the words in each space, by its label, at k = 3 and the best k ≤ 7."""
+    found = {task: world.words(task, list(spaces.values())) for task in ("stream", "pairs", "html")}
+    for number, name in enumerate(spaces):
+        values = {task: words[number] for task, words in found.items()}
+        yield _simhash(world, name, values.__getitem__, 7)
 
 
 def _seeds(world: World) -> Iterator[System]:
-    for name in SEEDS:
-        yield seed_scheme(world, f"{name}, words", SpaceOptions(scheme=name))
+    yield from schemes(world, SPACES)
     yield _combined(world)
 
 
@@ -84,7 +84,7 @@ def _combined(world: World) -> System:
     rule = Combined(900)
     found: dict[str, Measure] = {}
     for task in ("stream", "pairs", "html"):
-        channels = world.channels(task, SpaceOptions(scheme="wang2019"))
+        words, present = world.words(task, list(SPACES.values()))[SEEDS.index("wang2019")]
         metadata = [Evidence(page.evidence).metadata for page in world.prepared(task)]
 
         def similar(one: Integers, other: Integers, far: Integers, metadata: list[bytes] = metadata) -> list[Fraction]:
@@ -94,12 +94,12 @@ def _combined(world: World) -> System:
             ]
 
         if task == "stream":
-            edges = edges_within(channels.words, channels.has_words, rule.radius)
+            edges = edges_within(words, present, rule.radius)
             likeness = similar(edges.later, edges.earlier, (-edges.likeness).astype(np.int64))
             found[task] = Measure(edges=Edges(edges.later, edges.earlier, _met(likeness, rule)))
         else:
             _, one, other = pairs_of_task(world, task)
-            far = _far(channels.words, channels.has_words, one, other)
+            far = _far(words, present, one, other)
             found[task] = Measure(likeness=_met(similar(one, other, far), rule))
     return System("wang2019, combined with metadata, μ = .9", found, (1.0,), (1.0,), "≥ .25")
 
@@ -120,7 +120,7 @@ def _peers(world: World) -> Iterator[System]:
 def _simhash(
     world: World,
     name: str,
-    values: Callable[[str], tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]],
+    values: Callable[[str], Words],
     widest: int,
 ) -> System:
     def edges(task: str) -> Edges:
@@ -138,10 +138,8 @@ def _far(values: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], one: In
     return np.where(present[one] & present[other], distances(values[one], values[other]), 64)
 
 
-def _fingerprints(
-    world: World, chosen: Callable[[PeerFeatures], int | None]
-) -> Callable[[str], tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]]:
-    def values(task: str) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+def _fingerprints(world: World, chosen: Callable[[PeerFeatures], int | None]) -> Callable[[str], Words]:
+    def values(task: str) -> Words:
         found = [chosen(page) for page in features(world, task)]
         return np.array([value or 0 for value in found], np.uint64), np.array([value is not None for value in found])
 

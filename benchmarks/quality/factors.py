@@ -5,7 +5,7 @@ words, title. All in the `words` channel, by distance alone, since no paper had 
 stream, whose pages state none; what they do is measured on the pages in HTML (`baselines`).
 """
 
-from benchmarks.quality.baselines import seed_scheme
+from benchmarks.quality.baselines import schemes
 from benchmarks.quality.systems import Judged, judge
 from benchmarks.quality.work import tracked
 from benchmarks.quality.world import World
@@ -42,8 +42,5 @@ def spaces() -> dict[str, SpaceOptions]:
 
 def compute(world: World) -> list[Judged]:
     """Return the rows of each space at k = 3 and the best k ≤ 7."""
-    rows: list[Judged] = []
     options = spaces()
-    for label, choice in tracked(options.items(), "factors", len(options)):
-        rows += judge(world, seed_scheme(world, label, choice))
-    return rows
+    return [row for system in tracked(schemes(world, options), "factors", len(options)) for row in judge(world, system)]

@@ -18,7 +18,7 @@ from benchmarks.quality.world import World
 
 __all__ = ["PARTS", "Part", "known", "result"]
 
-COMMON = ("corpora", "edges", "shingles", "systems", "walk", "world")
+COMMON = ("corpora", "edges", "scheme_words", "shingles", "systems", "walk", "world")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """What the compared systems make of a text, by their own packages.
 
-Each reads the body that the filter reads: folded (NFKC, case, traditional to simplified) and without a first line that
-repeats the title. That is in their favour: on the text as it comes they miss the copies in traditional characters,
-which `raw` rows show.
+Each reads the body that the filter reads: folded (NFKC, case, traditional to simplified), without a first line that
+repeats the title and without the marks of a repost. That is in their favour: on the text as it comes they miss the
+copies in traditional characters, which `raw` rows show.
 """
 
 import hashlib

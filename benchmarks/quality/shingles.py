@@ -1,6 +1,7 @@
 """The exact answer that sketches and samples stand for: Jaccard similarity of the 5-grams of letters.
 
-The letters are those that the evidence sees: of the folded body, without a first line that repeats the title.
+The letters are those that the evidence sees: of the folded body, without a first line that repeats the title and
+without the marks of a repost.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from dedup_service.core.kernels import kernel
 from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import fold, letters, without_headline
 from dedup_service.core.page import Page
+from dedup_service.core.reposts import without_repost_marks
 
 __all__ = ["ShingleSets", "body_of", "shingle_sets"]
 
@@ -51,7 +53,7 @@ class ShingleSets:
 
 def body_of(page: Page) -> str:
     """Return the folded body of a page as the evidence reads it."""
-    return without_headline(fold(page.text), fold(page.title))
+    return without_repost_marks(without_headline(fold(page.text), fold(page.title)))
 
 
 def shingle_sets(pages: Sequence[Page]) -> ShingleSets:

@@ -66,7 +66,7 @@ def digest_of_code(*, preparing: bool = False) -> str:
 
 def digest_of_peers() -> str:
     """Return a digest of what gives the compared packages their text, and of what they make of it."""
-    ours = [CORE / "normalise.py", CORE / "ngrams.py"]
+    ours = [CORE / "normalise.py", CORE / "reposts.py", CORE / "ngrams.py"]
     return digest_of_files([*ours, HERE / "peers.py", HERE / "shingles.py"])
 
 

@@ -3,6 +3,7 @@
 Prepared pages and fingerprints are stored under the `space_id` and a digest of the code that prepares them.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.corpora import Corpora, Html
+from benchmarks.quality.scheme_words import word_fingerprints
 from benchmarks.quality.store import Store, digest_of_code, digest_of_files
 from benchmarks.quality.work import mapped
 from dedup_service.core.extraction import extract, to_page
@@ -17,10 +19,12 @@ from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["SEED", "Channels", "World"]
+__all__ = ["SEED", "Channels", "Words", "World"]
 
 SEED = 7
 DEFAULT = SpaceOptions()
+Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]
+"""Fingerprints uint64[n], and bool[n] where there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +90,25 @@ class World:
 
         return self.store.get(f"fingerprints-{task}-{space}", (self.data, digest_of_code(preparing=True)), make)
 
-    def channels(self, task: str, options: SpaceOptions = DEFAULT) -> Channels:
-        """The fingerprints as arrays; of 64 bits."""
-        found = self.fingerprints(task, options)
-        arrays = []
-        for values in ([item.words for item in found], [item.body for item in found]):
-            arrays += [np.array([value or 0 for value in values], np.uint64), np.array([v is not None for v in values])]
-        return Channels(*arrays)
+    def channels(self, task: str) -> Channels:
+        """The fingerprints of the default space as arrays."""
+        found = [page.fingerprint for page in self.prepared(task)]
+        return Channels(*_array([item.words for item in found]), *_array([item.body for item in found]))
+
+    def words(self, task: str, spaces: Sequence[SpaceOptions]) -> list[Words]:
+        """The fingerprints of the `words` channel in each of `spaces`."""
+        names = [build_fingerprinter(options).space_id for options in spaces]
+
+        def make() -> list[list[int | None]]:
+            label = f"{task}: words of {len(spaces)} spaces"
+            return mapped(partial(word_fingerprints, tuple(spaces)), self.pages(task), label, self.processes)
+
+        rows = self.store.get(f"words-{task}", (names, self.data, digest_of_code(preparing=True)), make)
+        return [_array([row[number] for row in rows]) for number in range(len(spaces))]
+
+
+def _array(values: Sequence[int | None]) -> Words:
+    return np.array([value or 0 for value in values], np.uint64), np.array([value is not None for value in values])
 
 
 def _prepared(options: SpaceOptions, page: Page) -> PreparedPage:

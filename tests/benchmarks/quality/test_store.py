@@ -1,5 +1,7 @@
 """The cache: found again under the same key only, and never half."""
 
+import pytest
+
 from benchmarks.quality.numbers import figure, table
 from benchmarks.quality.store import Store
 
@@ -24,10 +26,8 @@ def test_a_value_that_could_not_be_made_leaves_nothing(tmp_path):
     def fail():
         raise KeyboardInterrupt
 
-    try:
+    with pytest.raises(KeyboardInterrupt):
         store.get("v", ("a",), fail)
-    except KeyboardInterrupt:
-        pass
     assert not list(tmp_path.iterdir())
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from benchmarks.quality.channels import keys_in_parts
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.profiles import verdicts
+from benchmarks.quality.scheme_words import word_fingerprints
 from benchmarks.quality.shingles import body_of, shingle_sets
 from benchmarks.quality.walk import walk
 from dedup_service.core.evidence.packed import Evidence
@@ -14,9 +15,10 @@ from dedup_service.core.fingerprint import Fingerprint, PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.core.weighting.schemes import SCHEMES
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-WORDS = "春 夏 秋 冬 山 水 风 云 花 草 木 石 日 月 星 雨 雪 江 河 海".split()
+WORDS = list("春夏秋冬山水风云花草木石日月星雨雪江河海")
 
 
 def page(number, text, url=None):
@@ -108,3 +110,23 @@ def test_the_body_is_compared_without_a_headline():
     """What is exact is exact of what the sketch was made of."""
     item = Page(url="u", canonical_url="u", id="i", title="新车站启用", text="新车站启用\n首班列车七点发出。")
     assert body_of(item) == "首班列车七点发出。"
+
+
+def test_what_is_exact_is_exact_of_what_the_sketch_was_made_of():
+    """Letters and shingles of the exact comparison are those of the evidence."""
+    for text in (
+        "转发：新车站今日启用，首班列车七点从新站台发出。",
+        "新车站启用\n首班列车七点发出😀。",
+        "A ＦＵＬＬ width line.",
+    ):
+        item = Page(url="u", canonical_url="u", id="i", title="新车站启用", text=text)
+        assert shingle_sets([item]).sizes.tolist() == [Evidence(build_fingerprinter().prepare(item).evidence).shingles]
+
+
+def test_words_in_many_spaces_are_those_of_each_fingerprinter():
+    """One segmentation for several schemes gives the bits of one for each."""
+    spaces = [SpaceOptions(scheme=name) for name in SCHEMES] + [SpaceOptions(scheme="zhang2020", without=("title",))]
+    title, text = "新车站今日启用", "但是，首班列车七点从新站台发出。The first train left at seven.\n总之，旅客很高兴。"
+    item = Page(url="u", canonical_url="u", id="i", title=title, text=text)
+    expected = [build_fingerprinter(options).fingerprint(item).words for options in spaces]
+    assert word_fingerprints(spaces, item) == expected

@@ -1,0 +1,56 @@
+"""The `words` fingerprints of a page in many spaces at once: a page is segmented once for schemes with equal needs.
+
+The same numbers as `Fingerprinter` gives, which the tests check, without evidence and the other channel: an ablation
+asks for fifteen spaces and for nothing else of them.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from benchmarks.quality.shingles import body_of
+from dedup_service.core.hashing import word_hasher
+from dedup_service.core.idf import IdfTable
+from dedup_service.core.normalise import fold
+from dedup_service.core.page import Page
+from dedup_service.core.segmentation import ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
+from dedup_service.core.simhash import simhash_of_lanes
+from dedup_service.core.weighting.schemes import Scheme, scheme_named
+from dedup_service.core.weighting.seed_java import seed_java
+from dedup_service.core.words import WordCounter, WordNeeds, WordTable
+from dedup_service.runtime.resources import SpaceOptions, default_lexicon, jieba_idf
+
+__all__ = ["scheme_of", "word_fingerprints"]
+
+
+def scheme_of(options: SpaceOptions) -> Scheme:
+    """Return the scheme that `options` name."""
+    return scheme_named(options.scheme, without=options.without, settings=options.factors)
+
+
+def word_fingerprints(spaces: Sequence[SpaceOptions], page: Page) -> list[int | None]:
+    """Return the fingerprint of `page` in the `words` channel of each of `spaces`, which differ in the scheme alone."""
+    title, body = fold(page.title), body_of(page)
+    tables: dict[tuple[WordNeeds, str], WordTable] = {}
+    found: list[int | None] = []
+    for scheme in map(scheme_of, spaces):
+        if scheme.name == "seed-java":
+            found.append(seed_java(page.text))
+            continue
+        needs = (scheme.needs, scheme.hash)
+        if needs not in tables:
+            tables[needs] = _counter(*needs).table(title, body)
+        table = tables[needs]
+        found.append(simhash_of_lanes([table.low], scheme.weigh(table)))
+    return found
+
+
+@cache
+def _counter(needs: WordNeeds, name: str) -> WordCounter:
+    hash_word = word_hasher(name)
+    segmenter = ScriptSegmenter(chinese_segmenter("rjieba"), UnicodeSegmenter())
+    return WordCounter(segmenter, default_lexicon(), _idf(), needs, lambda word: hash_word(word, 64))
+
+
+@cache
+def _idf() -> IdfTable:
+    return IdfTable(jieba_idf())
