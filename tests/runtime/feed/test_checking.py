@@ -12,9 +12,6 @@ from tests.runtime.feed.judged import copy_of
 
 VOCABULARY = ("harbour", "council", "vote", "storm", "灯塔", "渡轮", "flood", "night", "23", "train")
 WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=40)
-    st.sampled_from(["harbour", "council", "vote", "storm", "灯塔", "渡轮", "flood", "night", "23", "train"]),
-    max_size=40,
-)
 
 
 def row(sequence: int) -> Row:
