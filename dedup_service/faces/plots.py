@@ -76,21 +76,18 @@ def _distances(found: Calibration) -> Figure:
 def _draw_histogram(axes: Axes, found: Calibration, curve: Curve) -> None:
     """Draw shares of each kind, so that few duplicates are seen beside many others."""
     thresholds = curve.channel.thresholds
-    width = abs(thresholds[1] - thresholds[0])
-    for what, counts, colour in (
-        ("duplicates", curve.duplicates, DUPLICATES),
-        ("others", curve.others, OTHERS),
-        ("grey", curve.grey, GREY),
+    half = (thresholds[1] - thresholds[0]) / 2
+    edges = [thresholds[0] - half, *(threshold + half for threshold in thresholds)]
+    for what, counts, colour, alpha in (
+        ("duplicates", curve.duplicates, DUPLICATES, 0.6),
+        ("others", curve.others, OTHERS, 0.6),
+        ("grey", curve.grey, GREY, None),
     ):
         total = sum(counts)
-        if not total:
-            continue
-        shares = [count / total for count in counts[:-1]]
-        label = f"{what} ({total})"
-        if what == "grey":
-            axes.step(thresholds, shares, where="mid", color=colour, linewidth=0.8, label=label)
-        else:
-            axes.bar(thresholds, shares, width, color=colour, alpha=0.6, label=label)
+        if total:
+            shares = [count / total for count in counts[:-1]]
+            filled = alpha is not None
+            axes.stairs(shares, edges, fill=filled, color=colour, alpha=alpha, label=f"{what} ({total})")
     chosen = found.chosen(curve.channel.name)
     if chosen is not None:
         axes.axvline(chosen.threshold, color="black", linewidth=0.9, linestyle="--")

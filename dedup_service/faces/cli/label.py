@@ -97,7 +97,8 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
     """Return the pairs to ask about. Of two pages with one id the first is looked at, as `evaluate` does."""
     choice = space_of(options)
     build_fingerprinter(choice)
-    candidates = CandidatePairs(rule)
+    by_chance = options["by"] == "chance"
+    candidates = CandidatePairs(rule, nearest=not by_chance)
     seen: dict[str, int] = {}
     with Preparer(choice, options["processes"], keep_text=False) as preparer:
         for record, prepared in each_prepared(pages, preparer, bad):
@@ -105,7 +106,6 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
                 seen[prepared.page.id] = record.number
                 candidates.add(prepared)
     ids, numbers = list(seen), list(seen.values())
-    by_chance = options["by"] == "chance"
     found = informative(candidates.pairs, candidates.groups, options["most"], options["seed"], by_chance=by_chance)
     return [Question((numbers[pair.a], numbers[pair.b]), (ids[pair.a], ids[pair.b])) for pair in found]
 

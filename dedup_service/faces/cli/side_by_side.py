@@ -34,7 +34,7 @@ def show_pair(console: Console, title: str, left: Page, right: Page) -> None:
     """Print both pages under `title`: titles, addresses, numbers that only one has, and the texts by passages."""
     table = Table(title=title, title_justify="left", expand=True, show_lines=True)
     for place in (left, right):
-        table.add_column(Text(inert(urlsplit(place.url).hostname or "")), ratio=1, overflow="fold")
+        table.add_column(Text(inert(urlsplit(place.canonical_url).hostname or "")), ratio=1, overflow="fold")
     marker = _Marker(console)
     table.add_row(*marker.differing(left.title, right.title))
     table.add_row(*(Text(inert(page.url)) for page in (left, right)))

@@ -1,0 +1,41 @@
+"""Pictures of a calibration."""
+
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.calibration import Calibration, curve_of
+from dedup_service.faces.cli.measured_pairs import BODY, JACCARD, RULE, WORDS
+from dedup_service.faces.plots import draw_calibration
+
+NAMES = {f"{name}.{ending}" for name in ("distances", "precision_recall") for ending in ("png", "svg")}
+LABELS = [True, True, False, False, None]
+VALUES = {"words": [0, 5, 9, 30, None], "body": [1, None, 9, 40, 3], "jaccard": [1, 0.8, 0.3, 0, 0.5]}
+
+
+@pytest.fixture(scope="module")
+def found() -> Calibration:
+    """Five pairs; on one channel no threshold reaches the precision."""
+    values = {**VALUES, "rule": [0.1, None, 0.4, None, -0.2]}
+    return Calibration(0.9, tuple(curve_of(at, values[at.name], LABELS) for at in (WORDS, BODY, JACCARD, RULE)))
+
+
+def test_the_same_calibration_gives_the_same_pictures(found: Calibration, tmp_path: Path) -> None:
+    """Byte for byte, so that a changed picture means changed figures."""
+    contents = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        draw_calibration(found, folder)
+        contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert contents[0] == contents[1]
+    assert contents[0].keys() == NAMES
+    assert contents[0]["distances.png"].startswith(b"\x89PNG")
+    assert b"<svg" in contents[0]["distances.svg"]
+
+
+def test_other_figures_give_other_pictures(found: Calibration, tmp_path: Path) -> None:
+    """A precision that is asked for is drawn, too."""
+    draw_calibration(found, tmp_path)
+    before = (tmp_path / "precision_recall.svg").read_bytes()
+    draw_calibration(Calibration(0.5, found.curves), tmp_path)
+    assert (tmp_path / "precision_recall.svg").read_bytes() != before
