@@ -4,11 +4,15 @@ A page is kept iff no earlier kept page matches it (rule 3 of the design). Only 
 entry in the indexes. A known URL is one with a kept visit: the same body again is `unchanged`, another
 one is `updated` and takes the entry's place. A URL whose visits were all duplicates stays unknown, so a
 copy fetched again is a `duplicate` again and can never slip past as `unchanged` (docs/adr/0007).
+
+A match that the rule's guards do not believe makes the page `undecided`: it is passed on, and adds no entry, so
+it becomes nobody's original, and what let it in goes on being counted in one place (docs/adr/0015). What a person said
+stands above guards.
 """
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from dedup_service.core.candidates import Candidates, LocalCandidates
@@ -19,11 +23,14 @@ from dedup_service.core.entry_table import EntryTable
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.groups import Copy
+from dedup_service.core.guards import Guards
 from dedup_service.core.judgements import Judgements
 from dedup_service.core.matching import Holding, Match, Matcher, score_of
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.core.watch import Watch, copy_of
 
 __all__ = ["Decider", "Decision", "PageNames"]
 
@@ -44,6 +51,7 @@ class Decision:
     of: sequence of the kept page or earlier visit that the verdict names, or None.
     entry: the entry that it added, or None.
     replaces: sequence of the entry that an update took out, or None.
+    copy: what the guards remember of a page that matched, believed or not; None where nothing is asked of them.
     """
 
     verdict: Verdict
@@ -51,6 +59,7 @@ class Decision:
     of: int | None = None
     entry: Entry | None = None
     replaces: int | None = None
+    copy: Copy | None = None
 
 
 class Decider:
@@ -60,6 +69,7 @@ class Decider:
     restored: the entries that a journal or snapshot kept; nothing of them is decided again.
     judgements: what people said of pairs; whoever gives them may add to them between two decisions.
     candidates: who finds near entries, `restored` among them; None makes block indexes in this process.
+    watch: what the guards have seen so far; used only where the rule has guards.
     """
 
     def __init__(
@@ -72,6 +82,7 @@ class Decider:
         restored: EntryRows | None = None,
         judgements: Judgements | None = None,
         candidates: Candidates | None = None,
+        watch: Watch | None = None,
     ) -> None:
         restored = restored or EntryRows.none()
         self.rule = rule
@@ -82,9 +93,20 @@ class Decider:
         self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
         self._judgements = judgements or Judgements()
         self._candidates = candidates or LocalCandidates(rule, restored, shards=shards)
+        self._watch = (watch or Watch()) if rule.guards else None
 
     def __len__(self) -> int:
         return len(self._table)
+
+    @property
+    def watch(self) -> Watch | None:
+        """What the guards have seen; None where the rule has none."""
+        return self._watch
+
+    def guard_by(self, guards: Guards) -> None:
+        """Put other guards into the rule, from the next page on; what was seen so far counts."""
+        self.rule = replace(self.rule, guards=guards)
+        self._watch = (self._watch or Watch()) if guards else None
 
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None where it is unknown."""
@@ -96,15 +118,24 @@ class Decider:
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Return the decision on `prepared` and apply it; `sequence` is larger than any before."""
+        decision = self._decide(sequence, prepared)
+        if self._watch is not None and decision.copy is None:
+            self._watch.follow(None)
+        return decision
+
+    def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
             return self._undecided(sequence, prepared, remember=False)
         url = url_hash(prepared.page.canonical_url)
         visit = self._visits.get(url)
         if visit is not None:
             return self._again(sequence, prepared, visit)
-        found: Match | Holding | None = self._judged_match(prepared, url) or self._best(sequence, prepared, url)
+        judged = self._judged_match(prepared, url)
+        if judged is not None:
+            return self._duplicate(sequence, prepared, judged)
+        found = self._best(sequence, prepared, url)
         if isinstance(found, Match):
-            return self._duplicate(sequence, prepared, found)
+            return self._guarded(sequence, prepared, found)
         if prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
         reason = None if found is None else f"{found.reason} {self._names.name(found.sequence)[0]}"
@@ -163,7 +194,20 @@ class Decider:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared) if remember else None)
 
-    def _duplicate(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
+    def _guarded(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
+        """Return the decision on a page that matches, unless a guard does not believe it."""
+        if self._watch is None:
+            return self._duplicate(sequence, prepared, match)
+        kept = Evidence(self._table[match.sequence].evidence)
+        copy = copy_of(match.sequence, kept, prepared.page.canonical_url, Evidence(prepared.evidence))
+        self._watch.follow(copy)
+        reason = self._watch.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
+        if reason is None:
+            return self._duplicate(sequence, prepared, match, copy)
+        verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=reason)
+        return Decision(verdict, kept=True, copy=copy)
+
+    def _duplicate(self, sequence: int, prepared: PreparedPage, match: Match, copy: Copy | None = None) -> Decision:
         verdict = self._verdict(
             sequence,
             prepared,
@@ -173,7 +217,7 @@ class Decider:
             score=match.score,
             reason=match.reason,
         )
-        return Decision(verdict, kept=False, of=match.sequence)
+        return Decision(verdict, kept=False, of=match.sequence, copy=copy)
 
     def _judged_match(self, prepared: PreparedPage, url: int) -> Match | None:
         """Return the page that a person called this one a duplicate of, where it is kept."""
@@ -237,3 +281,5 @@ class Decider:
         self._candidates.remove(entry)
         self._table.remove(entry.sequence)
         self._visits.pop(entry.url_hash, None)
+        if self._watch is not None:
+            self._watch.left(entry.sequence)

@@ -15,6 +15,9 @@ A file, in TOML:
     name = "nearly equal"
     jaccard = 0.85
     numbers = 0.5
+
+    [guards]                # as in `core.guards`; 0 asks nothing, what is left out is asked by default
+    most_hosts = 2000
 """
 
 import tomllib
@@ -24,6 +27,7 @@ from typing import Any
 from dedup_service.core.alike import Alike
 from dedup_service.core.combined import Combined
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.guards import Guards
 from dedup_service.core.rule import MatchRule, Near
 
 __all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "profile_in", "rule_for", "written"]
@@ -98,16 +102,16 @@ BROAD = (
 )
 
 CHANNEL_RULES = {
-    "words": MatchRule((Near(words=3),)),
-    "body": MatchRule((Near(body=7),)),
-    "both": MatchRule((Near(body=7), Near(words=6, body=16))),
+    "words": MatchRule((Near(words=3),), guards=Guards()),
+    "body": MatchRule((Near(body=7),), guards=Guards()),
+    "both": MatchRule((Near(body=7), Near(words=6, body=16)), guards=Guards()),
 }
 """Distance alone, in the channels named."""
 
 PROFILES = {
-    "balanced": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=BALANCED),
-    "precise": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=PRECISE),
-    "broad": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=BROAD),
+    "balanced": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=BALANCED, guards=Guards()),
+    "precise": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=PRECISE, guards=Guards()),
+    "broad": MatchRule((Near(body=3), Near(words=3)), keys=True, verified=BROAD, guards=Guards()),
     "simhash": CHANNEL_RULES["both"],
 }
 
@@ -123,7 +127,7 @@ def rule_for(
     if sum(named is not None for named in (channels, mu, profile)) > 1 or (mu is not None and k is not None):
         raise ConfigurationError("channels, μ and a profile each state a rule of its own: name one; μ has no k")
     if mu is not None:
-        return MatchRule(combined=Combined(round(mu * 1000)))
+        return MatchRule(combined=Combined(round(mu * 1000)), guards=Guards())
     if channels is not None and channels not in CHANNEL_RULES:
         raise ConfigurationError(f"channels is one of {', '.join(CHANNEL_RULES)}, got {channels!r}")
     rule = profile or PROFILES[DEFAULT_PROFILE] if channels is None else CHANNEL_RULES[channels]
@@ -136,10 +140,10 @@ def profile_in(text: str) -> MatchRule:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"a profile is a TOML file: {error}") from error
-    _refuse_unknown("a profile", values, ("candidates", "match"))
-    found, rows = values.get("candidates", {}), values.get("match", [])
-    if not isinstance(found, dict) or not isinstance(rows, list):
-        raise ConfigurationError("a profile has a table [candidates] and rows [[match]]")
+    _refuse_unknown("a profile", values, ("candidates", "match", "guards"))
+    found, rows, guards = values.get("candidates", {}), values.get("match", []), values.get("guards", {})
+    if not isinstance(found, dict) or not isinstance(rows, list) or not isinstance(guards, dict):
+        raise ConfigurationError("a profile has tables [candidates] and [guards], and rows [[match]]")
     _refuse_unknown("[candidates]", found, ("body", "words", "keys"))
     radii = {name: found[name] for name in ("body", "words") if name in found}
     for name, radius in radii.items():
@@ -149,7 +153,12 @@ def profile_in(text: str) -> MatchRule:
     if not isinstance(keys, bool):
         raise ConfigurationError(f"keys in [candidates] is true or false, got {keys!r}")
     near = tuple(Near(**{name: radius}) for name, radius in radii.items())
-    return MatchRule(near, keys=keys, verified=tuple(map(Alike.from_dict, rows)))
+    return MatchRule(
+        near,
+        keys=keys,
+        verified=tuple(map(Alike.from_dict, rows)),
+        guards=Guards.from_dict(Guards().to_dict() | guards),
+    )
 
 
 def written(rule: MatchRule) -> str:
@@ -167,6 +176,7 @@ def written(rule: MatchRule) -> str:
     lines.append(f"keys = {str(rule.keys).lower()}")
     for row in rule.verified:
         lines += ["", "[[match]]", *(f"{name} = {_toml(value)}" for name, value in row.to_dict().items())]
+    lines += ["", "[guards]", *(f"{name} = {value}" for name, value in rule.guards.to_dict().items())]
     return "\n".join(lines) + "\n"
 
 

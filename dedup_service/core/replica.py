@@ -11,7 +11,7 @@ Invariant: an input record (topic, partition, offset) has one outcome, however o
 
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -34,6 +34,7 @@ from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
 from dedup_service.core.judgements import Judgements
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
+from dedup_service.core.watch import Watch, WatchMemory
 
 __all__ = ["Names", "Outcome", "Replica", "ReplicaMemory"]
 
@@ -77,7 +78,8 @@ class ReplicaMemory:
     """All of a replica but its entries and names, at `sequence`.
 
     log: identity of the log. seen: (topic, partition) → offsets that have their outcome, a serialised BitMap64.
-    counts: pages by verdict, and other records by kind. corrections: those that hold, oldest first.
+    counts: pages by verdict, by guard, and other records by kind. corrections: those that hold, oldest first.
+    watch: what the guards have seen; None where the rule has none.
     """
 
     sequence: int = -1
@@ -86,6 +88,7 @@ class ReplicaMemory:
     seen: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     corrections: tuple[CorrectionRecord, ...] = ()
+    watch: WatchMemory | None = None
 
 
 class Replica:
@@ -113,7 +116,7 @@ class Replica:
         self._candidates: LocalCandidates | None = None
         self._left: deque[tuple[str, str]] = deque(maxlen=_LEFT)
         self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in memory.seen.items()}
-        self._decider = None if self.policy is None else self._made(self.policy, rows)
+        self._decider = None if self.policy is None else self._made(self.policy, rows, Watch(memory.watch))
 
     def __len__(self) -> int:
         """Entries: kept pages that later ones are compared with."""
@@ -180,6 +183,7 @@ class Replica:
             seen={source: offsets.serialize() for source, offsets in self._seen.items()},
             counts=dict(self.counts),
             corrections=self._judgements.records,
+            watch=None if self._watch is None else self._watch.memory(),
         )
 
     def _apply_run(self, run: Sequence[tuple[int, LogRecord]], *, together: bool) -> list[Outcome | None]:
@@ -206,6 +210,8 @@ class Replica:
             if decision.entry is not None:
                 self._names.add(sequence, verdict.id, verdict.url)
         self.counts[verdict.kind.value] += 1
+        if verdict.guard is not None:
+            self.counts[f"guard_{verdict.guard}"] += 1
         page = record.prepared.page
         return Outcome(
             record.source, sequence, page.canonical_url, verdict, None, self.policy.action, title=page.title, of=of
@@ -262,11 +268,18 @@ class Replica:
             return
         if self.log is None:
             self.log = record.log
-        if self.policy is None or record.policy.rule != self.policy.rule:
-            self._decider = self._made(record.policy, self.rows())
+        rule = record.policy.rule
+        if self._decider is not None and rule == replace(self._decider.rule, guards=rule.guards):
+            self._decider.guard_by(rule.guards)
+        else:
+            self._decider = self._made(record.policy, self.rows(), self._watch)
         self.policy = record.policy
 
-    def _made(self, policy: Policy, rows: EntryRows | None) -> Decider:
+    @property
+    def _watch(self) -> Watch | None:
+        return None if self._decider is None else self._decider.watch
+
+    def _made(self, policy: Policy, rows: EntryRows | None, watch: Watch | None) -> Decider:
         self._candidates = LocalCandidates(policy.rule, rows or EntryRows.none(), shards=self._shards)
         return Decider(
             policy.rule,
@@ -275,4 +288,5 @@ class Replica:
             restored=rows,
             judgements=self._judgements,
             candidates=self._candidates,
+            watch=watch,
         )

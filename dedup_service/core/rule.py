@@ -17,6 +17,7 @@ from typing import Any, Self
 from dedup_service.core.alike import Alike
 from dedup_service.core.combined import MAX_RADIUS, Combined
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.guards import NO_GUARDS, Guards
 
 __all__ = ["MatchRule", "Near"]
 
@@ -55,13 +56,14 @@ class MatchRule:
     """Which pages are candidates, and which candidates are matches.
 
     conditions, combined: of distance, see the module. keys: pages that share a key are candidates, too.
-    verified: the table; where it is empty, `conditions` and `combined` decide.
+    verified: the table; where it is empty, `conditions` and `combined` decide. guards: what matches are not believed.
     """
 
     conditions: tuple[Near, ...] = ()
     combined: Combined | None = None
     keys: bool = False
     verified: tuple[Alike, ...] = ()
+    guards: Guards = NO_GUARDS
 
     def __post_init__(self) -> None:
         if not self.conditions and self.combined is None and not self.keys:
@@ -88,24 +90,27 @@ class MatchRule:
         return replace(self, conditions=tuple(dict.fromkeys(changed)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The rule as plain values, for a policy record in the log."""
-        return {
+        """The rule as plain values, for a policy record in the log; guards that ask nothing are left out."""
+        values = {
             "conditions": [{"words": near.words, "body": near.body} for near in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
             "keys": self.keys,
             "verified": [row.to_dict() for row in self.verified],
         }
+        return values | {"guards": self.guards.to_dict()} if self.guards else values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The rule that `to_dict` wrote; ConfigurationError where a bound is not one."""
+        """The rule that `to_dict` wrote, before guards or since; ConfigurationError where a bound is not one."""
         mu = values.get("combined_mu_thousandths")
+        guards = values.get("guards")
         conditions = tuple(Near(near.get("words"), near.get("body")) for near in values.get("conditions", ()))
         return cls(
             conditions=conditions,
             combined=None if mu is None else Combined(mu),
             keys=values.get("keys", False),
             verified=tuple(map(Alike.from_dict, values.get("verified", ()))),
+            guards=NO_GUARDS if guards is None else Guards.from_dict(guards),
         )
 
     def __str__(self) -> str:
@@ -115,4 +120,5 @@ class MatchRule:
         if self.keys:
             parts.append("a shared key")
         table = f"; verified: {', '.join(map(str, self.verified))}" if self.verified else ""
-        return " or ".join(parts) + table
+        guards = f"; guards: {self.guards}" if self.guards else ""
+        return " or ".join(parts) + table + guards

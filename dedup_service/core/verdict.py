@@ -6,6 +6,8 @@ A verdict is a fact; an action is a policy. `drop` changes what is stored, never
 from dataclasses import dataclass
 from enum import StrEnum
 
+from dedup_service.core.guards import Guard, guard_in
+
 __all__ = ["Action", "Distance", "Verdict", "VerdictKind"]
 
 
@@ -57,3 +59,8 @@ class Verdict:
     distance: Distance = Distance()
     score: float | None = None
     reason: str | None = None
+
+    @property
+    def guard(self) -> Guard | None:
+        """The guard that did not believe a match, of an undecided page; None of any other."""
+        return guard_in(self.reason) if self.kind is VerdictKind.UNDECIDED else None

@@ -3,6 +3,7 @@
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.guards import NO_GUARDS, Guards
 from dedup_service.core.profiles import PROFILES, profile_in, rule_for, written
 from dedup_service.core.rule import MatchRule
 
@@ -22,7 +23,7 @@ def test_every_profile_survives_the_log(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("k = 3", "candidates, match, got 'k'"),
+        ("k = 3", "candidates, match, guards, got 'k'"),
         ("[candidates]\nbody = 9", "from 0 to 7"),
         ("[candidates]\nbody = true", "number of bits"),
         ("[candidates]\nkeys = 1", "true or false"),
@@ -30,6 +31,10 @@ def test_every_profile_survives_the_log(name: str) -> None:
         ("[[match]]\nname = 'a'\njaccard = 0.5", "finds no candidates"),
         ("[candidates]\nbody = 3\n[[match]]\njaccard = 0.5", "needs a name"),
         ("match = 3", r"rows \[\[match\]\]"),
+        ("[candidates]\nbody = 3\n[guards]\nmost = 1", "most_titles, jump_percent, got 'most'"),
+        ("[candidates]\nbody = 3\n[guards]\nmost_hosts = -1", "most_hosts of the guards is a whole number"),
+        ("[candidates]\nbody = 3\n[guards]\njump_percent = 101", "at most 100"),
+        ("guards = 3", r"tables \[candidates\] and \[guards\]"),
         ("[candidates", "TOML"),
     ],
 )
@@ -63,3 +68,12 @@ def test_two_rules_of_their_own_are_refused() -> None:
     ):
         with pytest.raises(ConfigurationError):
             rule_for(**named)  # type: ignore[arg-type]
+
+
+def test_a_file_says_what_it_asks_of_guards() -> None:
+    """What is left out has its default, 0 asks nothing; a file without the table has all of them."""
+    text = "[candidates]\nbody = 3\n"
+    assert profile_in(text).guards == Guards()
+    assert profile_in(text + "[guards]\nmost_hosts = 0\n").guards == Guards(most_hosts=0)
+    unguarded = MatchRule(profile_in(text).conditions)
+    assert profile_in(written(unguarded)).guards == NO_GUARDS

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from dedup_service.core.combined import Combined
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.guards import NO_GUARDS, Guards
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.rule import MatchRule, Near
 
@@ -73,3 +74,14 @@ def test_nonsense_is_refused() -> None:
         rule_for("title")
     with pytest.raises(ConfigurationError, match="μ must be"):
         rule_for(mu=1.5)
+
+
+def test_a_rule_from_before_guards_has_none() -> None:
+    """A log that is read again gives the verdicts it gave, whatever guards have come since."""
+    old = rule_for().to_dict()
+    del old["guards"]
+    assert MatchRule.from_dict(old).guards == NO_GUARDS
+    assert "guards" not in MatchRule.from_dict(old).to_dict()
+    assert MatchRule.from_dict(old | {"guards": {"most_hosts": 7}}).guards == Guards(
+        most_pages=0, most_hosts=7, most_titles=0, jump_percent=0
+    )

@@ -17,6 +17,7 @@ from dedup_service.core.entries import Entry
 from dedup_service.core.evidence.likeness import Likeness
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.guards import NO_GUARDS
 from dedup_service.core.matching import score_of
 from dedup_service.core.profiles import rule_for
 from dedup_service.faces.cli.errors_file import BadRecords
@@ -45,6 +46,7 @@ class Comparer:
     """Decide pairs, each in an empty index."""
 
     def __init__(self, decider: Decider) -> None:
+        decider.guard_by(NO_GUARDS)  # pairs are no stream, in which matches could become too many
         self._decider = decider
         self._sequence = 0
 

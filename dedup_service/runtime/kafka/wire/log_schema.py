@@ -89,6 +89,15 @@ class AlikeLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     length_ratio: float | None = None
 
 
+class GuardsLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What matches a rule does not believe: see `core.guards`."""
+
+    most_pages: int = 0
+    most_hosts: int = 0
+    most_titles: int = 0
+    jump_percent: int = 0
+
+
 class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A match rule, as `MatchRule.to_dict` writes it. Strict: half a rule would give other verdicts."""
 
@@ -96,6 +105,7 @@ class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     combined_mu_thousandths: int | None = None
     keys: bool = False
     verified: list[AlikeLine] = []
+    guards: GuardsLine | None = None
 
 
 class PolicyLine(LogLine, frozen=True, tag="policy"):
