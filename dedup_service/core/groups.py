@@ -5,8 +5,9 @@ are too many groups, those that grew least recently are forgotten, a quarter at 
 Invariant: the same growth gives the same groups, from the beginning or from bytes in between.
 """
 
+import struct
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -31,6 +32,18 @@ class Copy(NamedTuple):
     url: int
     host: int
     title: int | None
+
+    def pack(self) -> bytes:
+        """Return the copy as bytes, 24 or 32."""
+        return struct.pack(
+            f"<q{len(self) - 1 - (self.title is None)}Q", *(value for value in self if value is not None)
+        )
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Self:
+        """Return the copy that `pack` wrote."""
+        of, url, host, *title = struct.unpack(f"<q{len(packed) // 8 - 1}Q", packed)
+        return cls(of, url, host, title[0] if title else None)
 
 
 class Sizes(NamedTuple):

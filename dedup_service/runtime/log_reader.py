@@ -1,7 +1,7 @@
 """Questions to the log of a journal. None of them changes anything."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import xxhash
@@ -22,6 +22,8 @@ _METADATA = """
     WHERE sequence > ? AND entry IS NOT NULL AND evidence IS NOT NULL ORDER BY sequence"""
 _REMOVED = "SELECT removes FROM log WHERE sequence > ? AND removes IS NOT NULL"
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
+_POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
+_FOLLOWED = "SELECT kind, removes, detail FROM log WHERE sequence > ? AND kind <> 'policy' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"
 _OF_RECORDS = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
 _LOOKUP = 256  # digests a query: 2 µs each, where one query a digest takes 13
@@ -45,6 +47,21 @@ class LogReader:
         row = self._database.first(_POLICY)
         policy: dict[str, Any] = {} if row is None else json.loads(row[0])
         return policy
+
+    def guarded_since(self) -> int | None:
+        """Return the sequence of the policy from which on every rule has guards; None where the last one has none."""
+        since: int | None = None
+        for sequence, detail in self._database.rows(_POLICIES):
+            if "guards" not in json.loads(detail)["rule"]:
+                since = None
+            elif since is None:
+                since = sequence
+        return since
+
+    def followed_after(self, sequence: int) -> Iterator[tuple[Any, ...]]:
+        """Yield (kind, removes, detail) of the pages and retractions after `sequence`, in order."""
+        for rows in self._database.chunks(_FOLLOWED, sequence):
+            yield from rows
 
     def verdicts_of_records(self, records: Sequence[bytes]) -> dict[bytes, Verdict]:
         """Return the verdicts that the deliveries with these digests had; digests never seen are left out."""

@@ -16,7 +16,7 @@ __all__ = ["INSERT_PAGE", "VERDICTS", "VERDICT_COLUMNS", "DecidedPage", "name_of
 
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, title, verdict, repeats, "
-    "distance_words, distance_body, score, reason, words, body, body_hash, url_hash, entry, evidence, removes"
+    "distance_words, distance_body, score, reason, words, body, body_hash, url_hash, entry, evidence, removes, detail"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
@@ -42,6 +42,7 @@ class DecidedPage:
 def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     """Return the row of `decided`, in the order of INSERT_PAGE."""
     page, verdict, entry = decided.prepared.page, decided.decision.verdict, decided.decision.entry
+    copy = decided.decision.copy
     fingerprint, url = decided.prepared.fingerprint, page.url
     return (
         verdict.sequence,
@@ -63,6 +64,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         None if entry is None else flags_of(entry),
         decided.prepared.evidence or None,
         decided.decision.replaces,
+        None if copy is None else copy.pack(),
     )
 
 

@@ -1,5 +1,7 @@
 """From a state folder to the live entries: the snapshot, where a good one is there, and the rest of the log.
 
+What else the state remembers stands in the snapshot's `extra`, as bytes that are its own affair.
+
 A snapshot is taken when the log has grown by `every` records since the last, and by a quarter of the
 entries, so that writing them all again costs a constant share of the work however large the state is.
 Invariant: the entries are those of a fold over the whole log. A snapshot that does not fit is left out
@@ -7,6 +9,8 @@ with a warning; entries that do not add up to the journal's own count are never 
 """
 
 import logging
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from dedup_service.core.entry_rows import EntryRows
@@ -21,10 +25,19 @@ from dedup_service.runtime.snapshot import (
 )
 from dedup_service.runtime.state_errors import StateDamagedError
 
-__all__ = ["Snapshots"]
+__all__ = ["Restored", "Snapshots"]
 
 _LOG = logging.getLogger(__name__)
 _GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Restored:
+    """rows: the entries at the end of the log. sequence, extra: of the snapshot that was used; 0, b"" without one."""
+
+    rows: EntryRows
+    sequence: int = 0
+    extra: bytes = b""
 
 
 class Snapshots:
@@ -36,14 +49,14 @@ class Snapshots:
         self._every = every
         self._taken_at = 0
 
-    def restore(self) -> EntryRows:
-        """Return the entries at the end of the log; StateDamagedError where the log contradicts itself."""
+    def restore(self) -> Restored:
+        """Return the state at the end of the log; StateDamagedError where the log contradicts itself."""
         snapshot = self._usable()
         if snapshot is not None:
             rows = self._followed_by_log(snapshot.rows, snapshot.label.sequence)
             if len(rows) == self._journal.entries:
                 self._taken_at = snapshot.label.sequence
-                return rows
+                return Restored(rows, snapshot.label.sequence, snapshot.extra)
             self._ignore(f"with the log after it there are {len(rows)} entries, by the journal {self._journal.entries}")
         rows = self._followed_by_log(EntryRows.none(), 0)
         if len(rows) != self._journal.entries:
@@ -51,22 +64,26 @@ class Snapshots:
                 f"the log gives {len(rows)} entries, its own count says {self._journal.entries}: "
                 "restore the state folder from a copy, or start a new one"
             )
-        return rows
+        return Restored(rows)
 
-    def take_if_due(self) -> None:
+    def take_if_due(self, extra: Callable[[], bytes]) -> None:
         """Take a snapshot where the log has grown enough since the last one."""
         if self._journal.sequence - self._taken_at >= max(self._every, self._journal.entries // _GROWTH):
-            self.take()
+            self.take(extra)
 
-    def take(self) -> None:
-        """Write the entries at the end of the log, unless nothing came since; a full disk is a warning."""
+    def take(self, extra: Callable[[], bytes]) -> None:
+        """Write the entries at the end of the log, unless nothing came since; a full disk is a warning.
+
+        extra: gives what else is to be remembered, as it is at the end of the log.
+        """
         if self._path is None or self._journal.sequence == self._taken_at:
             return
         earlier = self._usable()
         rows, start = (EntryRows.none(), 0) if earlier is None else (earlier.rows, earlier.label.sequence)
         rows = self._followed_by_log(rows, start)
         try:
-            write_snapshot(self._path, Snapshot(self._label(rows), rows))
+            more = extra()
+            write_snapshot(self._path, Snapshot(self._label(rows, len(more)), rows, more))
         except OSError as error:
             _LOG.warning(
                 "no snapshot written to %s: %s; the next opening reads the log instead, which takes longer",
@@ -78,7 +95,7 @@ class Snapshots:
     def _followed_by_log(self, rows: EntryRows, sequence: int) -> EntryRows:
         return rows.followed_by(*self._journal.log.entries_after(sequence))
 
-    def _label(self, rows: EntryRows) -> SnapshotLabel:
+    def _label(self, rows: EntryRows, extra_bytes: int) -> SnapshotLabel:
         journal = self._journal
         return SnapshotLabel(
             version=SNAPSHOT_VERSION,
@@ -88,6 +105,7 @@ class Snapshots:
             tail=journal.log.tail(journal.sequence),
             entries=len(rows),
             evidence_bytes=len(rows.evidence),
+            extra_bytes=extra_bytes,
         )
 
     def _usable(self) -> Snapshot | None:

@@ -4,7 +4,8 @@
   page        the delivery's digest, names, verdict, fingerprints and hashes (unsigned 64-bit values stored
               as signed); `entry` holds the flags of the entry that it added (see `entry_rows`), NULL where it
               added none; `repeats` the sequence of the page that the verdict names as `duplicate_of`;
-              `removes` the sequence of the entry that an update replaced.
+              `removes` the sequence of the entry that an update replaced; `detail` what a page that matched
+              added to what the guards have seen (bytes, see `core.groups`), NULL for any other.
   retraction  `removes` the sequence of the kept page that left, `detail` why.
   policy      `detail` the match rule as JSON, in force from here on. The first one has sequence 0.
 A text that equals its neighbour is stored once: `id` is NULL where it is the URL, `canonical_url` likewise.

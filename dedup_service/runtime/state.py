@@ -27,6 +27,7 @@ from dedup_service.runtime.journal import Journal
 from dedup_service.runtime.page_row import DecidedPage
 from dedup_service.runtime.restore import Snapshots
 from dedup_service.runtime.state_errors import StateClosedError
+from dedup_service.runtime.watched import encode_watch, watch_of_log
 
 __all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
 
@@ -87,8 +88,15 @@ class State:
             snapshot = None if folder is None else folder / SNAPSHOT_FILE
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
             restored = self._snapshots.restore()
-            self._candidates = LocalCandidates(self.rule, restored, shards=settings.shards)
-            self._decider = Decider(self.rule, space_id, self, restored=restored, candidates=self._candidates)
+            self._candidates = LocalCandidates(self.rule, restored.rows, shards=settings.shards)
+            self._decider = Decider(
+                self.rule,
+                space_id,
+                self,
+                restored=restored.rows,
+                candidates=self._candidates,
+                watch=watch_of_log(self.journal.log, restored.sequence, restored.extra),
+            )
         except BaseException:
             self.journal.close()
             raise
@@ -109,7 +117,7 @@ class State:
                 self.journal.append(batch)
             times.append(time.perf_counter())
             self._fresh.clear()
-        self._snapshots.take_if_due()
+        self._snapshots.take_if_due(self._extra)
         if self._observers and deliveries:
             self._tell(batch, len(deliveries), times)
         return verdicts
@@ -156,7 +164,7 @@ class State:
             return
         try:
             if self._stopped is None:
-                self._snapshots.take()
+                self._snapshots.take(self._extra)
         finally:
             self._stopped = "closed"
             self.journal.close()
@@ -196,6 +204,9 @@ class State:
         if stored >= self._index_at:
             self._index_at = stored + INDEX_S
             self._observers.index(self.index_fact())
+
+    def _extra(self) -> bytes:
+        return encode_watch(self._decider.watch)
 
     def _apply_policy(self, rule: MatchRule | None) -> None:
         in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])
