@@ -2,9 +2,8 @@
 
 Each file of `language_texts/` holds sentences on six topics with places for names, numbers and dates. An article takes
 its sentences from one topic and others, fills them from the seed and cuts them into paragraphs. A copy is an article
-after one edit; a look-alike shares its topic, its sentences with other names and numbers, or its boilerplate. The
-truth has the form of the evaluation stream (`benchmarks.scoring`): S1 to S3 are copies that lost or gained up to 5, 15
-and 30% of their text.
+after one edit; a look-alike shares its topic, its sentences with other names and numbers, or its boilerplate. S1
+to S3 are copies that lost or gained up to 5, 15 and 30% of their text.
 """
 
 import random
@@ -14,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import opencc
 
 from dedup_service.core.page import Page
+from dedup_service.core.scoring import TruthRow
 
 __all__ = ["LANGUAGES", "Stream", "stream_of"]
 
@@ -37,7 +36,7 @@ class Stream:
     """Pages of one language in crawl order, and the truth about each."""
 
     pages: list[Page]
-    truth: list[dict[str, Any]]
+    truth: list[TruthRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +166,7 @@ def stream_of(language: str, seed: int = 6) -> Stream:
             rows.append((f"{language}b{at}", "hardneg_boilerplate", "", shared))
     pages = [_page(writer, number, row[3]) for number, row in enumerate(rows)]
     truth = [
-        {"id": page.id, "group": group, "operator": operator, "strength": strength}
+        TruthRow(page.id, group, bool(strength), (operator, strength) if strength else (operator,))
         for page, (group, operator, strength, _) in zip(pages, rows, strict=True)
     ]
     return Stream(pages, truth)

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.language_pages import LANGUAGES, Stream, stream_of
-from benchmarks.scoring import Score, score
 from dedup_service.core.decision import Decider
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.fingerprinter import Fingerprinter
@@ -26,13 +25,14 @@ from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import fold, letters
 from dedup_service.core.profiles import PROFILES, rule_for
 from dedup_service.core.rule import MatchRule
+from dedup_service.core.scoring import Evaluation, score_stream
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.resources import build_fingerprinter
 
 RADII = range(8)
 SHINGLE = 5
 KINDS = ("original", "hardneg_topic", "hardneg_series", "hardneg_boilerplate")
-EDITS = ("S1", "S2", "S3")
+STRENGTHS = ("S1", "S2", "S3")
 
 
 class _Names:
@@ -66,15 +66,15 @@ def prepared_by(fingerprinter: Fingerprinter, stream: Stream) -> tuple[list[Prep
     return prepared, len(prepared) / (time.process_time() - began)
 
 
-def by_channel(stream: Stream, prepared: list[PreparedPage], channel: str) -> Iterable[tuple[str, Score]]:
+def by_channel(stream: Stream, prepared: list[PreparedPage], channel: str) -> Iterable[tuple[str, Evaluation]]:
     """Yield the channel alone at k = 3 and at the k that is best on half 0."""
     flags = {k: decide(prepared, rule_for(channel, k=k)) for k in RADII}
-    best = max(RADII, key=lambda k: score(stream.truth, flags[k], 0).f1)
+    best = max(RADII, key=lambda k: score_stream(stream.truth, flags[k], half=0).f1)
     for k in dict.fromkeys((3, best)):
-        yield f"{channel} k={k}", score(stream.truth, flags[k], 1)
+        yield f"{channel} k={k}", score_stream(stream.truth, flags[k], half=1)
 
 
-def by_jaccard(stream: Stream) -> tuple[str, Score]:
+def by_jaccard(stream: Stream) -> tuple[str, Evaluation]:
     """Compare every pair by exact Jaccard similarity of letter shingles, at the bound that is best on half 0."""
     shingles = [distinct_ngrams(letters(fold(page.text)), SHINGLE) for page in stream.pages]
     nearest: list[tuple[float, int]] = []
@@ -93,8 +93,8 @@ def by_jaccard(stream: Stream) -> tuple[str, Score]:
     def flagged(bound: float) -> dict[str, str]:
         return {stream.pages[i].id: stream.pages[j].id for i, (share, j) in enumerate(nearest) if share >= bound}
 
-    best = max(bounds, key=lambda bound: score(stream.truth, flagged(bound), 0).f1)
-    return f"exact Jaccard ≥ {best:.2f}", score(stream.truth, flagged(best), 1)
+    best = max(bounds, key=lambda bound: score_stream(stream.truth, flagged(bound), half=0).f1)
+    return f"exact Jaccard ≥ {best:.2f}", score_stream(stream.truth, flagged(best), half=1)
 
 
 def table_of(title: str) -> Table:
@@ -105,10 +105,10 @@ def table_of(title: str) -> Table:
     return table
 
 
-def add(table: Table, way: str, result: Score) -> None:
+def add(table: Table, way: str, result: Evaluation) -> None:
     """Add a row."""
-    strengths = " / ".join(f"{result.recall_by.get(name, 0):.2f}" for name in EDITS)
-    drops = " / ".join(f"{result.false_drops.get(kind, 0) / 100:.1f}%" for kind in KINDS)
+    strengths = " / ".join(f"{result.recall_by[name].value:.2f}" for name in STRENGTHS)
+    drops = " / ".join(f"{result.drops_by[kind].hits} of {result.drops_by[kind].of}" for kind in KINDS)
     table.add_row(way, f"{result.precision:.3f}", f"{result.recall:.3f}", f"{result.f1:.3f}", strengths, drops)
 
 
@@ -119,7 +119,7 @@ def by_language(language: str, seed: int, console: Console) -> None:
     size = sum(len(page.text) for page in stream.pages) // len(stream.pages)
     table = table_of(f"{language}: {len(stream.pages)} pages of {size} characters, {speed:,.0f} pages/s")
     for name in PROFILES:
-        add(table, name, score(stream.truth, decide(prepared, rule_for(profile=PROFILES[name])), 1))
+        add(table, name, score_stream(stream.truth, decide(prepared, PROFILES[name]), half=1))
     for channel in ("words", "body"):
         for way, result in by_channel(stream, prepared, channel):
             add(table, way, result)

@@ -12,9 +12,10 @@ import xxhash
 
 from dedup_service.core.weighting.schemes import Scheme
 
-__all__ = ["SHINGLE", "Space", "digest"]
+__all__ = ["PAIRS", "SHINGLE", "Space", "digest"]
 
 SHINGLE = 3
+PAIRS = "pairs"
 ALGORITHM = 3
 
 
@@ -23,6 +24,7 @@ class Space:
     """How fingerprints are made.
 
     segmenter, converter: name and version of the Chinese segmenter and of OpenCC, whose dictionaries decide.
+    unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's version.
     idf, stop_words, markers, user_words: digests of the tables in use.
     bits: width of a fingerprint. shingle: characters per n-gram of the `body` channel.
     least_letters: a body with fewer is too short to judge.
@@ -36,6 +38,7 @@ class Space:
     stop_words: str
     markers: str
     user_words: str
+    unspaced: str = PAIRS
     bits: int = 64
     shingle: int = SHINGLE
     least_letters: int = 64
@@ -43,8 +46,9 @@ class Space:
 
     @property
     def space_id(self) -> str:
-        """Scheme and 12 hexadecimal digits, safe in file names."""
-        return f"{self.scheme.name}-{digest(json.dumps(self.to_dict(), sort_keys=True))[:12]}"
+        """Scheme, `icu` where that cuts words, and 12 hexadecimal digits; safe in file names."""
+        words = "" if self.unspaced == PAIRS else f"-{self.unspaced.split()[0].lower()}"
+        return f"{self.scheme.name}{words}-{digest(json.dumps(self.to_dict(), sort_keys=True))[:12]}"
 
     def to_dict(self) -> dict[str, Any]:
         """The space as plain values: what a state folder keeps to name differences."""

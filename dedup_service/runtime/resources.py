@@ -20,6 +20,7 @@ from dedup_service.core.lexicon import Lexicon
 from dedup_service.core.profiles import PROFILES, profile_in
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.segmentation import (
+    IcuSegmenter,
     ScriptSegmenter,
     Segmenter,
     UnicodeSegmenter,
@@ -27,7 +28,7 @@ from dedup_service.core.segmentation import (
     parse_user_words,
     segmenter_version,
 )
-from dedup_service.core.space import Space, digest
+from dedup_service.core.space import PAIRS, Space, digest
 from dedup_service.core.weighting.schemes import scheme_named
 
 __all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf"]
@@ -40,7 +41,8 @@ class SpaceOptions:
     """How fingerprints are to be made.
 
     scheme: a name of `core.weighting.schemes`; factors: fields of it as `name=value`; without: factors to switch off.
-    segmenter: rjieba or jieba, for Chinese. bits: 64; 128 for single fingerprints, which no index takes.
+    segmenter: rjieba or jieba, for Chinese. unspaced: icu or pairs, for Japanese, Thai and other scripts without
+    spaces; None is icu where icu4py is installed. bits: 64; 128 for single fingerprints, which no index takes.
     idf: a table that `twinsieve idf build` wrote; None is jieba's. user_words: a dictionary in jieba's format.
     """
 
@@ -48,6 +50,7 @@ class SpaceOptions:
     factors: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     segmenter: str = "rjieba"
+    unspaced: str | None = None
     bits: int = 64
     idf: str | None = None
     user_words: str | None = None
@@ -70,6 +73,7 @@ def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
     idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     lexicon = default_lexicon()
+    icu = _cuts_by_icu(options.unspaced)
     space = Space(
         scheme=scheme_named(options.scheme, without=options.without, settings=options.factors),
         segmenter=segmenter_version(options.segmenter),
@@ -78,10 +82,19 @@ def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
         stop_words=digest("\n".join(sorted(lexicon.stop_words))),
         markers=digest("\n".join(lexicon.markers)),
         user_words=digest(user_words),
+        unspaced=segmenter_version("icu") if icu else PAIRS,
         bits=options.bits,
     )
     chinese = chinese_segmenter(options.segmenter, parse_user_words(user_words.splitlines()))
-    return space, ScriptSegmenter(chinese, UnicodeSegmenter()), lexicon, IdfTable(idf)
+    spaced = UnicodeSegmenter()
+    return space, ScriptSegmenter(chinese, IcuSegmenter(spaced) if icu else spaced), lexicon, IdfTable(idf)
+
+
+def _cuts_by_icu(unspaced: str | None) -> bool:
+    """Whether ICU cuts words; ConfigurationError for a name that is none. That ICU is missing its segmenter says."""
+    if unspaced not in {None, "icu", PAIRS}:
+        raise ConfigurationError(f"scripts without spaces are cut by icu or as pairs, got {unspaced!r}")
+    return unspaced == "icu" or (unspaced is None and find_spec("icu4py") is not None)
 
 
 @cache

@@ -1,17 +1,9 @@
-"""Segmentation: the right segmenter for each script, and users' dictionaries."""
+"""Chinese: rjieba and jieba, and users' dictionaries."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.segmentation import (
-    ScriptSegmenter,
-    UnicodeSegmenter,
-    chinese_segmenter,
-    parse_user_words,
-    segmenter_version,
-)
+from dedup_service.core.segmentation import chinese_segmenter, parse_user_words, segmenter_version
 
 CHINESE = "记者昨日从市交通局获悉，跨江大桥将于下月通车，届时两岸车程缩短一半。"
 
@@ -38,31 +30,6 @@ def test_a_user_dictionary_is_honoured(name: str) -> None:
     segmenter = chinese_segmenter(name, parse_user_words(["近重复网页 100 n", "", "双筛"]))
     assert "近重复网页" in segmenter.cut("近重复网页检测")
     assert ("近重复网页", "n") in segmenter.tag("近重复网页检测")
-
-
-def test_another_scripts_words_end_at_unicode_boundaries() -> None:
-    """English, Korean and German words are whole; apostrophes and decimals stay inside."""
-    words = UnicodeSegmenter().cut("Don't pay 3.14 für 한국어 단어")
-    assert [word for word in words if word.strip()] == ["Don't", "pay", "3.14", "für", "한국어", "단어"]
-
-
-def test_unspaced_scripts_become_pairs() -> None:
-    """Thai and kana text, which has no spaces, becomes overlapping pairs of characters."""
-    assert UnicodeSegmenter().cut("これは") == ["これ", "れは"]
-    assert UnicodeSegmenter().cut("ก") == ["ก"]
-
-
-@given(st.text())
-def test_any_text_can_be_cut(text: str) -> None:
-    """No text breaks the segmenter, and white space alone gives no word."""
-    assert all(UnicodeSegmenter().cut(text)) or not text
-
-
-def test_text_with_han_goes_to_the_chinese_segmenter() -> None:
-    """Chinese mixed with English is cut by the Chinese segmenter, Japanese is not."""
-    segmenter = ScriptSegmenter(chinese_segmenter("rjieba"), UnicodeSegmenter())
-    assert "发布会" in segmenter.cut("OpenAI的发布会 live")
-    assert "東京" in segmenter.cut("東京です")[0]
 
 
 def test_an_unknown_segmenter_is_refused_by_name() -> None:

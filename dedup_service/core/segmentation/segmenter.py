@@ -1,0 +1,19 @@
+"""What every segmenter does: cut a folded text into words and everything between them."""
+
+from typing import Protocol
+
+__all__ = ["UNKNOWN", "Segmenter"]
+
+UNKNOWN = "x"
+
+
+class Segmenter(Protocol):
+    """Cuts a folded text."""
+
+    def cut(self, text: str) -> list[str]:
+        """Return the words and everything between them."""
+        ...
+
+    def tag(self, text: str) -> list[tuple[str, str]]:
+        """Return the same with a part of speech each, `x` where none is known."""
+        ...

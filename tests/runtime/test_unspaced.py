@@ -1,0 +1,44 @@
+"""How scripts without spaces are cut is part of the space, and of its name."""
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.normalise import fold
+from dedup_service.core.page import Page
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
+
+JAPANESE = Page(url="u", canonical_url="u", id="u", text="東京で新しい図書館が開館した。")
+
+
+def test_pairs_are_a_space_without_a_library() -> None:
+    """Asked for pairs, nothing depends on what is installed, and the space says so."""
+    fingerprinter = build_fingerprinter(SpaceOptions(unspaced="pairs"))
+    assert fingerprinter.space.unspaced == "pairs"
+    assert fingerprinter.space_id.startswith("twinsieve-")
+    assert "書館" in "".join(fingerprinter.words(JAPANESE)).replace("书馆", "書館")
+
+
+def test_icu_is_another_space_with_its_name() -> None:
+    """Words by ICU make a space whose id and value name it; Chinese and English pages have the same fingerprints."""
+    pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
+    icu, pairs = (build_fingerprinter(SpaceOptions(unspaced=name)) for name in ("icu", "pairs"))
+    assert icu.space.unspaced.startswith("ICU ")
+    assert icu.space_id.startswith("twinsieve-icu-")
+    assert build_fingerprinter().space_id == icu.space_id
+    assert icu.fingerprint(JAPANESE) != pairs.fingerprint(JAPANESE)
+    for text in ("市图书馆将于下月延长开放时间。", "The library stays open longer."):
+        page = Page(url="u", canonical_url="u", id="u", title=text, text=text)
+        assert icu.fingerprint(page) == pairs.fingerprint(page)
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    """The error names the value and the choices."""
+    with pytest.raises(ConfigurationError, match="icu or as pairs, got 'mecab'"):
+        build_fingerprinter(SpaceOptions(unspaced="mecab"))
+
+
+def test_stop_words_of_other_languages_leave_english_alone() -> None:
+    """German articles that are English words, too, are no stop words."""
+    words = default_lexicon().stop_words
+    assert {"und", fold("إلى"), "และ", "これ", "그리고"} <= words
+    assert not {"die", "war", "man", "hat", "den", "bin"} & words
