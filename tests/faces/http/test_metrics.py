@@ -6,10 +6,15 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dedup_service.core.index import IndexStatistics
 from dedup_service.faces.http.health import Health
 from dedup_service.faces.http.metrics import Metrics
-from dedup_service.runtime.facts import BatchFact, Problem
+from dedup_service.runtime.facts import BatchFact, IndexFact, Problem, Removal
+from dedup_service.runtime.feed import Feed
+from dedup_service.runtime.feed.checking import Checked, Sampler
+from dedup_service.runtime.pool import PoolState
 from tests.faces.http.facts import Told, both_steps
+from tests.runtime.feed.judged import copy_of
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -86,8 +91,36 @@ def test_states_are_those_of_the_scrape(told: Told, metrics: Metrics) -> None:
     assert value(metrics.registry, "restored_records") == 10
 
 
-def test_the_page_on_metrics_tells_of_each_one(metrics: Metrics) -> None:
+def test_the_feed_is_asked_at_the_scrape(told: Told) -> None:
+    """Distances as a histogram, the estimate with its bounds, what left the index."""
+    feed, registry = watched(told)
+    assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="1.0") == 0
+    assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="2.0") == 1
+    assert value(registry, "duplicate_distance_bits_sum", channel="words") == 2
+    assert value(registry, "removed_entries_total", reason="retraction") == 1
+    assert value(registry, "index_bytes") == 1500
+    assert value(registry, "false_drop_ratio", bound="estimate") == 1
+    assert value(registry, "pool_busy_processes") == 2
+    feed.pool = lambda: None
+    assert value(registry, "pool_busy_processes") is None
+
+
+def watched(told: Told) -> tuple[Feed, CollectorRegistry]:
+    """A feed that has something of everything, and the metrics with it."""
+    feed = Feed("serve", scope="log", sampler=Sampler(1.0))
+    feed.judged([copy_of(1)])
+    feed.told_checked(Checked(feed.newest.rows()[0], 0.1, 0.1))
+    feed.removed(Removal("retraction", "https://a.example/1"))
+    sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)
+    feed.index(IndexFact(entries=9, channels={"words": sizes}, keys=(9, 500)))
+    feed.pool = lambda: PoolState(4, 3, 2, 100, 1)
+    return feed, Metrics(told, Health(told), feed).registry
+
+
+def test_the_page_on_metrics_tells_of_each_one(told: Told) -> None:
     """With its type and its labels, and of none that is not there."""
+    feed, _ = watched(told)
+    metrics = Metrics(told, Health(told), feed)
     metrics.batch(BatchFact(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
     metrics.problem(Problem("s", "transaction_lost", "text"))
     documented = {}
