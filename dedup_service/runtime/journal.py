@@ -21,6 +21,7 @@ from dedup_service.runtime.texts import TextStore
 __all__ = ["Journal"]
 
 _INSERT_RETRACTION = "INSERT INTO log (sequence, kind, removes, detail) VALUES (?, 'retraction', ?, ?)"
+_INSERT_CORRECTION = "INSERT INTO log (sequence, kind, removes, detail) VALUES (?, 'correction', ?, ?)"
 _INSERT_POLICY = "INSERT INTO log (sequence, kind, detail) VALUES (?, 'policy', ?)"
 
 
@@ -72,6 +73,15 @@ class Journal:
             change_counters(connection, Counter(entries=-1, text_bytes=self.texts.drop(target)))
         self.sequence += 1
         self.entries -= 1
+        return self.sequence
+
+    def correct(self, detail: str, target: int | None) -> int:
+        """Record what a person said of two pages, and that the page at `target` left for it, if any did."""
+        with self.database.transaction() as connection:
+            connection.execute(_INSERT_CORRECTION, (self.sequence + 1, target, detail))
+            change_counters(connection, Counter(entries=0 if target is None else -1))
+        self.sequence += 1
+        self.entries -= target is not None
         return self.sequence
 
     def change_policy(self, policy: Mapping[str, Any]) -> None:

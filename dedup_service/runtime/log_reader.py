@@ -8,6 +8,7 @@ import xxhash
 
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.database import Database
 from dedup_service.runtime.page_row import VERDICT_COLUMNS, VERDICTS, name_of, verdict_of
 
@@ -23,6 +24,7 @@ _METADATA = """
 _REMOVED = "SELECT removes FROM log WHERE sequence > ? AND removes IS NOT NULL"
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
+_CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
 _FOLLOWED = "SELECT kind, removes, detail FROM log WHERE sequence > ? AND kind <> 'policy' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"
 _OF_RECORDS = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
@@ -62,6 +64,10 @@ class LogReader:
         """Yield (kind, removes, detail) of the pages and retractions after `sequence`, in order."""
         for rows in self._database.chunks(_FOLLOWED, sequence):
             yield from rows
+
+    def corrections(self) -> list[Correction]:
+        """Return all corrections, in their order."""
+        return with_force(read_detail(*row) for row in self._database.rows(_CORRECTIONS))
 
     def verdicts_of_records(self, records: Sequence[bytes]) -> dict[bytes, Verdict]:
         """Return the verdicts that the deliveries with these digests had; digests never seen are left out."""

@@ -7,6 +7,8 @@
               `removes` the sequence of the entry that an update replaced; `detail` what a page that matched
               added to what the guards have seen (bytes, see `core.groups`), NULL for any other.
   retraction  `removes` the sequence of the kept page that left, `detail` why.
+  correction  `detail` what a person said of two pages as JSON (`corrections`), `removes` the sequence of the kept page
+              that left for it, NULL where none did.
   policy      `detail` the match rule as JSON, in force from here on. The first one has sequence 0.
 A text that equals its neighbour is stored once: `id` is NULL where it is the URL, `canonical_url` likewise.
 `text` holds main texts, one zstd frame each, and is no part of the log: it may lose rows (see `texts`).

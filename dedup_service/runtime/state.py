@@ -15,12 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from dedup_service.core.candidates import LocalCandidates
+from dedup_service.core.changelog import CorrectionRecord
 from dedup_service.core.decision import Decider
+from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.errors import StateError
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.judgements import Judgements
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.corrections import Correction, written_detail
 from dedup_service.runtime.facts import BatchFact, IndexFact, Judged, Observer, Observers, Removal
 from dedup_service.runtime.folder import FolderKind
 from dedup_service.runtime.journal import Journal
@@ -89,11 +93,13 @@ class State:
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
             restored = self._snapshots.restore()
             self._candidates = LocalCandidates(self.rule, restored.rows, shards=settings.shards)
+            self._judgements = Judgements(correction.record for correction in self.journal.log.corrections())
             self._decider = Decider(
                 self.rule,
                 space_id,
                 self,
                 restored=restored.rows,
+                judgements=self._judgements,
                 candidates=self._candidates,
                 watch=watch_of_log(self.journal.log, restored.sequence, restored.extra),
             )
@@ -137,6 +143,26 @@ class State:
             self.journal.retract(sequence, reason)
         self._observers.removed(Removal("retraction", verdict.url))
         return verdict
+
+    def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
+        """Record what a person said of two pages, in force from here on; a kept page called a duplicate leaves.
+
+        by, at: who said it, and when, Unix seconds. Whether the pages are known is not asked.
+        """
+        target = self._decider.sequence_of(record.url) if record.duplicate else None
+        with self._all_or_stop():
+            self._judgements.add(record)
+            if target is not None:
+                self._decider.retract(target)
+            sequence = self.journal.correct(written_detail(record, by, at), target)
+        if target is not None:
+            self._observers.removed(Removal("correction", record.url))
+        return Correction(sequence=sequence, record=record, at=at, by=by)
+
+    def held(self) -> HeldEntries:
+        """Return the live entries in pieces, within milliseconds however many they are."""
+        self._check_usable()
+        return self._decider.held()
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page: what the decider asks, also of pages of the batch at hand."""
