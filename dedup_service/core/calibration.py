@@ -11,7 +11,7 @@ Source of the intervals: Wilson, JASA 22, 1927.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,11 +28,13 @@ class Channel:
     """A number of each pair and the thresholds to try.
 
     thresholds: the tightest first. at_least: pairs at or above a threshold are flagged; else those at or below it.
+    home: of equally good thresholds the one nearest to it is chosen; None: the middle one.
     """
 
     name: str
     thresholds: tuple[float, ...]
     at_least: bool = False
+    home: float | None = None
 
     def __post_init__(self) -> None:
         steps = [after - before for before, after in zip(self.thresholds, self.thresholds[1:], strict=False)]
@@ -114,19 +116,24 @@ def curve_of(channel: Channel, values: Sequence[float | None], labels: Sequence[
     return Curve(channel, points, *(tuple(counts.tolist()) for counts in (duplicates, others, grey)))
 
 
-def choose(points: Iterable[Point], precision: float, *, surely: bool = False) -> Point | None:
+def choose(curve: Curve, precision: float, *, surely: bool = False) -> Point | None:
     """Return the point with the highest recall among those that reach `precision` (0 to 1), None where none does.
 
     surely: the lower end of the precision's interval has to reach it, not the value alone.
-    Of several with that recall the one with the highest precision, and of these the tightest. A threshold that flags
-    nothing reaches no precision.
+    Of several with that recall one with the highest precision, and of these the nearest to the channel's home, or the
+    middle one, which is farthest from what it has to tell apart. What flags nothing reaches no precision.
     """
-    reached = [
-        point
-        for point in points
-        if point.right and (point.precision.interval[0] if surely else point.precision.value) >= precision
-    ]
-    return max(reached, key=lambda point: (point.right, point.precision.value), default=None)
+
+    def reached(point: Point) -> bool:
+        return (point.precision.interval[0] if surely else point.precision.value) >= precision
+
+    good = [point for point in curve.points if point.right and reached(point)]
+    if not good:
+        return None
+    best = max((point.right, -point.wrong) for point in good)
+    equals = [point for point in good if (point.right, -point.wrong) == best]
+    home = curve.channel.home
+    return equals[len(equals) // 2] if home is None else min(equals, key=lambda point: abs(point.threshold - home))
 
 
 def flags_needed(precision: float) -> int:
@@ -152,7 +159,7 @@ class Calibration:
 
     def chosen(self, name: str) -> Point | None:
         """Return the choice on the channel of that name, None where no threshold reaches the precision."""
-        return choose(self.curve(name).points, self.precision, surely=self.surely)
+        return choose(self.curve(name), self.precision, surely=self.surely)
 
     def curve(self, name: str) -> Curve:
         """Return the curve of the channel of that name."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.calibration import Calibration, Channel, Point, choose, curve_of, flags_needed
+from dedup_service.core.calibration import Calibration, Channel, Curve, Point, choose, curve_of, flags_needed
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.scoring import Share
 
@@ -51,7 +51,7 @@ def test_the_choice_reaches_the_precision_and_no_other_finds_more(
     pairs: Pairs, channel: Channel, precision: float
 ) -> None:
     """Counted again from the pairs; None only where no threshold reaches it."""
-    chosen = choose(curve_of(channel, *zip(*pairs, strict=True)).points, precision)
+    chosen = choose(curve_of(channel, *zip(*pairs, strict=True)), precision)
 
     def scores(threshold: float) -> tuple[float, int]:
         labels = [label for value, label in pairs if flagged(channel, threshold, value)]
@@ -66,20 +66,28 @@ def test_the_choice_reaches_the_precision_and_no_other_finds_more(
         assert chosen.precision.value >= precision
 
 
+def made(*points: Point, home: float | None = None) -> Curve:
+    """A curve of these points."""
+    return Curve(Channel("made", tuple(point.threshold for point in points), home=home), points, (), (), ())
+
+
 def test_surely_asks_the_interval() -> None:
     """Nine of nine flags are a precision of 1, and show no more than .70."""
     few, many = Point(1.0, right=9, wrong=0, missed=91, grey=0), Point(2.0, right=96, wrong=4, missed=4, grey=0)
-    assert choose([few, many], 0.9) == many
-    assert choose([few, many], 0.99) == few
+    assert choose(made(few, many), 0.9) == many
+    assert choose(made(few, many), 0.99) == few
     assert few.precision.interval[0] < many.precision.interval[0] == pytest.approx(0.9016, abs=1e-4)
-    assert choose([few, many], 0.91, surely=True) is None
-    assert choose([few, many], 0.9, surely=True) == many
+    assert choose(made(few, many), 0.91, surely=True) is None
+    assert choose(made(few, many), 0.9, surely=True) == many
 
 
-def test_of_equal_recall_the_most_precise_and_tightest_is_chosen() -> None:
-    """A looser threshold that finds nothing more only costs precision."""
-    points = [Point(1.0, 8, 1, 2, 0), Point(2.0, 8, 1, 2, 0), Point(3.0, 8, 2, 2, 0)]
-    assert choose(points, 0.5) == points[0]
+@pytest.mark.parametrize(("home", "chosen"), [(None, 3.0), (0.0, 2.0), (3.9, 4.0), (9.0, 4.0)])
+def test_of_equals_the_middle_one_or_the_nearest_to_home_is_chosen(home: float | None, chosen: float) -> None:
+    """And a looser threshold that finds nothing more only costs precision."""
+    points = [Point(1.0, 7, 0, 3, 0), *(Point(at, 8, 1, 2, 0) for at in (2.0, 3.0, 4.0)), Point(5.0, 8, 2, 2, 0)]
+    found = choose(made(*points, home=home), 0.5)
+    assert found is not None
+    assert found.threshold == chosen
 
 
 @given(st.floats(0.5, 0.999))
@@ -116,5 +124,5 @@ def test_a_calibration_names_its_channels() -> None:
     shares = curve_of(SHARES, [0.2, 0.8, None], [True, False, None])
     found = Calibration(0.9, (bits, shares))
     assert found.counts == (1, 1, 1)
-    assert found.chosen("bits") == Point(1.0, 1, 0, 0, 0)
+    assert found.chosen("bits") == Point(2.0, 1, 0, 0, 0)
     assert found.chosen("shares") is None

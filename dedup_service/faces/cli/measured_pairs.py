@@ -27,7 +27,8 @@ BITS_APART = tuple(float(bits) for bits in range(BITS + 1))
 WORDS = Channel("words", BITS_APART)
 BODY = Channel("body", BITS_APART)
 JACCARD = Channel("jaccard", tuple(round(step / 100, 2) for step in range(100, -1, -1)), at_least=True)
-RULE = Channel("rule", OFFSETS, at_least=True)
+RULE = Channel("rule", OFFSETS, at_least=True, home=0.0)
+"""A profile is changed no more than the pairs ask for."""
 
 KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
 
