@@ -7,6 +7,7 @@ to S3 are copies that lost or gained up to 5, 15 and 30% of their text.
 """
 
 import random
+import re
 import tomllib
 import unicodedata
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import opencc
 from dedup_service.core.page import Page
 from dedup_service.core.scoring import TruthRow
 
-__all__ = ["LANGUAGES", "Stream", "stream_of"]
+__all__ = ["LANGUAGES", "Stream", "short_pairs", "stream_of"]
 
 LANGUAGES = ("zh", "ja", "ko", "en", "de", "ar", "th", "mixed")
 ARTICLES = 400
@@ -115,14 +116,32 @@ class _Writer:
             article, headline=self.headline(article.topic), sentences=tuple(map(self._filled, article.templates))
         )
 
+    def one_fact_changed(self, sentences: int) -> tuple[str, str]:
+        """Return a text of so many sentences, and the same with another name, number or date in one place."""
+        pools: dict[str, list[str]] = self._bank["topics"]
+        templates = self._random.sample([line for lines in pools.values() for line in lines], sentences)
+        parts = [_parts(template) for template in templates]
+        facts = [[self._value(name, self._random) for name in names] for _, names in parts]
+        texts = [self._joined(parts, facts)]
+        places = [(at, slot) for at, names in enumerate(facts) for slot in range(len(names))]
+        at, slot = self._random.choice(places)
+        old = facts[at][slot]
+        while facts[at][slot] == old:
+            facts[at][slot] = self._value(parts[at][1][slot], self._random)
+        texts.append(self._joined(parts, facts))
+        return texts[0], texts[1]
+
+    def _joined(self, parts: list[tuple[list[str], list[str]]], facts: list[list[str]]) -> str:
+        lines = [self._capital(_put(between, values)) for (between, _), values in zip(parts, facts, strict=True)]
+        ending = self._bank["ending"]
+        return str(self._bank["sentence_join"].join(line.removesuffix(ending) + ending for line in lines))
+
     def _filled(self, template: str) -> str:
-        pick = self._random
-        parts = template.split("{")
-        filled = parts[0]
-        for part in parts[1:]:
-            name, _, rest = part.partition("}")
-            filled += self._value(name, pick) + rest
-        return filled[0].upper() + filled[1:] if self._bank["sentence_join"] else filled
+        between, names = _parts(template)
+        return self._capital(_put(between, [self._value(name, self._random) for name in names]))
+
+    def _capital(self, line: str) -> str:
+        return line[0].upper() + line[1:] if self._bank["sentence_join"] else line
 
     def _value(self, name: str, pick: random.Random) -> str:
         if name == "date":
@@ -131,6 +150,16 @@ class _Writer:
         if name in ranges:
             return str(pick.randint(*ranges[name]))
         return str(pick.choice(self._bank[name]))
+
+
+def _parts(template: str) -> tuple[list[str], list[str]]:
+    """Return the texts around the places of a template, and the names of the places."""
+    parts = re.split(r"\{(\w+)\}", template)
+    return parts[::2], parts[1::2]
+
+
+def _put(between: list[str], values: list[str]) -> str:
+    return between[0] + "".join(value + text for value, text in zip(values, between[1:], strict=True))
 
 
 EDITS: dict[str, tuple[str, Callable[[_Writer, _Article], _Article]]] = {
@@ -170,6 +199,12 @@ def stream_of(language: str, seed: int = 6) -> Stream:
         for page, (group, operator, strength, _) in zip(pages, rows, strict=True)
     ]
     return Stream(pages, truth)
+
+
+def short_pairs(language: str, count: int, seed: int = 6) -> list[tuple[str, str]]:
+    """Return pairs of texts of one to six sentences that differ in one name, number, date or place."""
+    writer = _Writer(language, seed)
+    return [writer.one_fact_changed(1 + at % 6) for at in range(count)]
 
 
 def _page(writer: _Writer, number: int, article: _Article) -> Page:

@@ -1,15 +1,15 @@
 """Precision and recall by language: a profile, and each channel of SimHash alone.
 
-    python -m benchmarks.languages [--language NAME] [--seed N] [--samples] [--segmenters] [--short]
+    python -m benchmarks.languages [--language NAME] [--seed N] [--unspaced icu|pairs] [--samples]
 
 The pages are our own (`benchmarks.language_pages`), made from the seed: 400 articles a language, a copy of each after
 one edit, 300 look-alikes. `body` is character shingles alone, which no language is to fall behind, and so is *exact
 Jaccard*, every pair of pages compared by their exact sets of 5 letters. k and the bound of Jaccard are those that are
-best on half 0; figures are of half 1. --segmenters compares ways to cut one language; a way whose library is not
-installed is left out. Docs: docs/languages.md.
+best on half 0; figures are of half 1. docs/languages.md holds the tables.
 """
 
 import argparse
+import statistics
 import time
 from collections.abc import Iterable
 
@@ -27,7 +27,7 @@ from dedup_service.core.profiles import PROFILES, rule_for
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.scoring import Evaluation, score_stream
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.resources import build_fingerprinter
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 RADII = range(8)
 SHINGLE = 5
@@ -112,35 +112,50 @@ def add(table: Table, way: str, result: Evaluation) -> None:
     table.add_row(way, f"{result.precision:.3f}", f"{result.recall:.3f}", f"{result.f1:.3f}", strengths, drops)
 
 
-def by_language(language: str, seed: int, console: Console) -> None:
-    """Print the table of one language."""
-    stream = stream_of(language, seed)
-    prepared, speed = prepared_by(build_fingerprinter(), stream)
-    size = sum(len(page.text) for page in stream.pages) // len(stream.pages)
-    table = table_of(f"{language}: {len(stream.pages)} pages of {size} characters, {speed:,.0f} pages/s")
-    for name in PROFILES:
-        add(table, name, score_stream(stream.truth, decide(prepared, PROFILES[name]), half=1))
-    for channel in ("words", "body"):
-        for way, result in by_channel(stream, prepared, channel):
-            add(table, way, result)
-    add(table, *by_jaccard(stream))
+def by_language(language: str, arguments: argparse.Namespace, console: Console) -> list[str]:
+    """Print the table of one language and return its row of the summary."""
+    stream = stream_of(language, arguments.seed)
+    fingerprinter = build_fingerprinter(SpaceOptions(unspaced=arguments.unspaced))
+    prepared, speed = prepared_by(fingerprinter, stream)
+    results = {
+        name: score_stream(stream.truth, decide(prepared, profile), half=1) for name, profile in PROFILES.items()
+    }
+    channels = {channel: list(by_channel(stream, prepared, channel)) for channel in ("words", "body")}
+    for found in channels.values():
+        results.update(found)
+    bound, exact = by_jaccard(stream)
+    results[bound] = exact
+    letters_a_page = statistics.median(len(letters(fold(page.text))) for page in stream.pages)
+    table = table_of(f"{language}: {len(stream.pages)} pages of {letters_a_page:.0f} letters, {fingerprinter.space_id}")
+    for way, result in results.items():
+        add(table, way, result)
     console.print(table)
+    balanced = results["balanced"]
+    figures = [balanced.precision, balanced.recall, balanced.f1, exact.f1]
+    figures.append(results["simhash"].f1)
+    figures += [channels[channel][-1][1].f1 for channel in ("words", "body")]
+    return [language, *(f"{figure:.3f}" for figure in figures), f"{speed:,.0f}"]
 
 
 def main() -> None:
-    """Print a table for each language."""
+    """Print a table for each language, and one of them all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--language", choices=LANGUAGES, action="append")
     parser.add_argument("--seed", type=int, default=6)
+    parser.add_argument("--unspaced", choices=["icu", "pairs"], help="how scripts without spaces are cut")
     parser.add_argument("--samples", action="store_true", help="print the first page of each language and stop")
     arguments = parser.parse_args()
     console = Console(width=160)
+    headings = ("language", "balanced P", "R", "F1", "exact Jaccard F1", "simhash F1", "words F1", "body F1", "pages/s")
+    summary = Table(*headings, title="profile balanced and exact Jaccard; distance alone, each channel at its best k")
     for language in arguments.language or LANGUAGES:
         if arguments.samples:
             page = stream_of(language, arguments.seed).pages[0]
             console.print(page.title, page.text, sep="\n", end="\n\n")
         else:
-            by_language(language, arguments.seed, console)
+            summary.add_row(*by_language(language, arguments, console))
+    if not arguments.samples:
+        console.print(summary)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,66 @@
+"""How short is too short? Texts that differ in one fact, by language and number of letters.
+
+    python -m benchmarks.language_short [--count N] [--seed N]
+
+A shorter text than `least_letters` of a profile has to be the same, letter for letter. The bound counts letters, and
+a language's letters say more or less. Printed: letters of a word, letters of fifty words, and, of pairs that differ in
+one name, number, date or place and have fewer than fifty words, the share that profile balanced merges at each bound.
+Pairs are made from the seed by `benchmarks.language_pages`; words need the extra `languages`.
+"""
+
+import argparse
+from dataclasses import replace
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.language_pages import LANGUAGES, short_pairs
+from dedup_service.core.evidence.likeness import Likeness
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.normalise import fold, letters
+from dedup_service.core.page import Page
+from dedup_service.core.profiles import PROFILES
+from dedup_service.core.segmentation import IcuSegmenter, ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
+from dedup_service.runtime.resources import build_fingerprinter
+
+BOUNDS = (64, 120, 160, 200, 240, 300, 360)
+FEW_WORDS = 50
+
+
+def evidence_of(text: str) -> Evidence:
+    """Return the evidence of a page with this text and no title."""
+    return Evidence(build_fingerprinter().prepare(Page(url="", canonical_url="", id="", text=text)).evidence)
+
+
+def merged(one: Evidence, other: Evidence, bound: int) -> bool:
+    """Whether a row of profile balanced holds, with `bound` in place of its own bound of letters."""
+    rows = [replace(row, least_letters=bound) if row.least_letters else row for row in PROFILES["balanced"].verified]
+    return any(row.holds(Likeness(one, other)) for row in rows)
+
+
+def row_of(language: str, arguments: argparse.Namespace) -> list[str]:
+    """Return the figures of one language."""
+    segmenter = ScriptSegmenter(chinese_segmenter("rjieba"), IcuSegmenter(UnicodeSegmenter()))
+    pairs = short_pairs(language, arguments.count, arguments.seed)
+    words = [sum(any(map(str.isalnum, word)) for word in segmenter.cut(fold(text))) for text, _ in pairs]
+    a_word = sum(len(letters(fold(text))) for text, _ in pairs) / sum(words)
+    short = [pair for pair, count in zip(pairs, words, strict=True) if count < FEW_WORDS]
+    evidence = [(evidence_of(one), evidence_of(other)) for one, other in short]
+    shares = [sum(merged(*pair, bound) for pair in evidence) / len(evidence) for bound in BOUNDS]
+    return [language, f"{a_word:.1f}", f"{FEW_WORDS * a_word:.0f}", str(len(short)), *(f"{x:.1%}" for x in shares)]
+
+
+def main() -> None:
+    """Print a row for each language."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=600)
+    parser.add_argument("--seed", type=int, default=6)
+    arguments = parser.parse_args()
+    table = Table("language", "letters a word", "of 50 words", "short pairs", *(f"merged, {b}" for b in BOUNDS))
+    for language in LANGUAGES:
+        table.add_row(*row_of(language, arguments))
+    Console(width=160).print(table)
+
+
+if __name__ == "__main__":
+    main()
