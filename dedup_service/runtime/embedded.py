@@ -9,23 +9,28 @@ Batches are what makes it fast: every call is one transaction. Calls from severa
 """
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dedup_service.core.changelog import CorrectionRecord
+from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.page import Page
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.corrections import Correction
+from dedup_service.runtime.database import Database
 from dedup_service.runtime.facts import IndexFact, Observer
 from dedup_service.runtime.folder import FolderKind, made_folder, refuse_other_kind
 from dedup_service.runtime.lock import StateLock
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from dedup_service.runtime.state import SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
+from dedup_service.runtime.state import JOURNAL_FILE, SNAPSHOT_EVERY, TEXT_BUDGET_BYTES, State, StateSettings
 from dedup_service.runtime.state_info import StateInfo, read_info
 
 __all__ = ["NearDuplicateFilter"]
@@ -145,6 +150,38 @@ class NearDuplicateFilter:
         """Return the main text of the page at `sequence`, None where the text budget has let it go."""
         with self._turn:
             return self._state.text_at(sequence)
+
+    def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
+        """Record what a person said of two pages, by canonical URL: in force from the next page on, durably.
+
+        by: who said it; at: when, Unix seconds. A kept page that is called a duplicate leaves. Verdicts given so far
+        stay. Whether the pages are known is not asked.
+        """
+        with self._turn:
+            return self._state.correct(record, by=by, at=at)
+
+    @contextmanager
+    def reading(self) -> Iterator[Database]:
+        """Yield the journal for reading: beside whoever decides, or, in memory, while nobody does."""
+        if self._folder is None:
+            with self._turn:
+                yield self._state.journal.database
+            return
+        database = Database(self._folder / JOURNAL_FILE, read_only=True)
+        try:
+            yield database
+        finally:
+            database.close()
+
+    def held(self) -> HeldEntries:
+        """Return the pages that others are compared with, within milliseconds however many they are."""
+        with self._turn:
+            return self._state.held()
+
+    @property
+    def options(self) -> SpaceOptions | None:
+        """How fingerprints of this filter are made; None is the default."""
+        return self._options
 
     def index_fact(self) -> IndexFact | None:
         """Return how the indexes stand, None while they are at work: nobody waits for it."""
