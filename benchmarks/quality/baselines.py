@@ -12,11 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges, distances, edges_sharing, edges_within
-from benchmarks.quality.peers import PERMUTATIONS, TOP_TERMS, PeerFeatures, features_of
-from benchmarks.quality.shingles import ShingleSets, shingle_sets
-from benchmarks.quality.store import digest_of_peers
+from benchmarks.quality.peers import PERMUTATIONS, TOP_TERMS, PeerFeatures
+from benchmarks.quality.shingles import ShingleSets
 from benchmarks.quality.systems import Judged, Measure, System, judge, pairs_of_task
-from benchmarks.quality.work import mapped, trial
+from benchmarks.quality.work import trial
 from benchmarks.quality.world import Words, World
 from dedup_service.core.combined import Combined
 from dedup_service.core.evidence.packed import Evidence
@@ -47,20 +46,11 @@ def compute(world: World) -> list[Judged]:
     return rows
 
 
-def features(world: World, task: str) -> list[PeerFeatures]:
-    """Return what the packages make of the pages of a task, worked out once."""
-
-    def make() -> list[PeerFeatures]:
-        return mapped(features_of, world.pages(task), f"{task}: the packages compared", world.processes)
-
-    return world.store.get(f"peers-{task}", (world.data, digest_of_peers()), make)
-
-
 def exact(world: World) -> Iterator[System]:
     """Every pair compared by exact 5-gram Jaccard: no system, a bound."""
     yield System(
         "exact 5-gram Jaccard, every pair",
-        _by_task(world, lambda task: shingle_sets(world.pages(task)).alike(0.3), _exactly(world)),
+        _by_task(world, lambda task: world.shingles(task).alike(0.3), _exactly(world)),
         SHARES,
         (0.5, 0.65),
     )
@@ -140,7 +130,7 @@ def _far(values: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], one: In
 
 def _fingerprints(world: World, chosen: Callable[[PeerFeatures], int | None]) -> Callable[[str], Words]:
     def values(task: str) -> Words:
-        found = [chosen(page) for page in features(world, task)]
+        found = [chosen(page) for page in world.features(task)]
         return np.array([value or 0 for value in found], np.uint64), np.array([value is not None for value in found])
 
     return values
@@ -152,7 +142,7 @@ def _of_terms(number: int, page: PeerFeatures) -> int | None:
 
 def _md5(world: World) -> Iterator[System]:
     def hashes(task: str) -> npt.NDArray[np.uint64]:
-        return np.array([int(page.md5[:16], 16) for page in features(world, task)], np.uint64)
+        return np.array([int(page.md5[:16], 16) for page in world.features(task)], np.uint64)
 
     def alike(task: str) -> Alike:
         found = hashes(task)
@@ -167,7 +157,7 @@ def _md5(world: World) -> Iterator[System]:
 
 def _shingle(world: World) -> Iterator[System]:
     def sets(task: str) -> ShingleSets:
-        kept = [page.sampled for page in features(world, task)]
+        kept = [page.sampled for page in world.features(task)]
         offsets = np.r_[0, np.cumsum([len(values) for values in kept])].astype(np.int64)
         return ShingleSets(offsets, np.concatenate(kept))
 
@@ -177,7 +167,7 @@ def _shingle(world: World) -> Iterator[System]:
 
 def _minhash(world: World) -> Iterator[System]:
     def values(task: str, raw: bool) -> npt.NDArray[np.uint32]:
-        return np.array([page.minhash_raw if raw else page.minhash for page in features(world, task)])
+        return np.array([page.minhash_raw if raw else page.minhash for page in world.features(task)])
 
     for threshold, raw in ((0.5, False), (0.5, True), (0.7, False)):
         found = {task: _buckets(values(task, raw), threshold) for task in ("stream", "pairs", "html")}
@@ -193,7 +183,7 @@ def _of_buckets(world: World, name: str, found: dict[str, Edges], shares: Sequen
     for task, edges in found.items():
         likeness = edges.likeness
         if shares is not None:
-            likeness = shingle_sets(world.pages(task)).jaccard(edges.later, edges.earlier)
+            likeness = world.shingles(task).jaccard(edges.later, edges.earlier)
         judged = Edges(edges.later, edges.earlier, likeness)
         if task == "stream":
             measures[task] = Measure(edges=judged)
@@ -233,7 +223,7 @@ def _looked_up(edges: Edges, one: Integers, other: Integers) -> npt.NDArray[np.f
 
 
 def _exactly(world: World) -> Callable[[str], Alike]:
-    return lambda task: shingle_sets(world.pages(task)).jaccard
+    return lambda task: world.shingles(task).jaccard
 
 
 def _by_task(world: World, edges: Callable[[str], Edges], alike: Callable[[str], Alike]) -> dict[str, Measure]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
-from benchmarks.quality.shingles import ShingleSets, shingle_sets
+from benchmarks.quality.shingles import ShingleSets
 from benchmarks.quality.walk import walk
 from benchmarks.quality.work import tracked
 from benchmarks.quality.world import World
@@ -86,7 +86,7 @@ def _channels(world: World, pages: Sequence[PreparedPage]) -> dict[str, Edges]:
     body = edges_within(channels.body, channels.has_body & judged, 7)
     words = edges_within(channels.words, channels.has_words & judged, 7)
     wide = {name: _edges_128(world, name, judged) for name in ("body", "words")}
-    sets = shingle_sets(world.pages("stream"))
+    sets = world.shingles("stream")
     size = len(pages)
     found = {}
     for k in (3, 5, 7):
@@ -193,7 +193,7 @@ def _costs(world: World, pages: Sequence[PreparedPage]) -> dict[str, tuple[float
     costs["8 keys"] = _cost_of_keys(keys)
     costs["8 keys, body and words, k = 3"] = _sum(costs["8 keys"], costs["body and words, k = 3"])
     costs["4 keys"] = _cost_of_keys([key[:4] for key in keys])
-    sixteen = keys_in_parts(shingle_sets(world.pages("stream")), 16)
+    sixteen = keys_in_parts(world.shingles("stream"), 16)
     rows = [tuple(part.tolist()) for part in _split(*sixteen)]
     halves = _cost_of_keys([row[:8] for row in rows]), _cost_of_keys([row[8:] for row in rows])  # an index takes eight
     costs["16 keys"] = _sum(*halves)

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
-from benchmarks.quality.shingles import shingle_sets
 from benchmarks.quality.systems import pairs_of_task
 from benchmarks.quality.work import tracked
 from benchmarks.quality.world import SEED, World
@@ -59,7 +58,7 @@ def compute(world: World) -> Estimates:
         orders[task] = _orders(world.prepared(task), list(zip(one.tolist(), other.tolist(), strict=True)))
     return Estimates(
         np.minimum(letters[later], letters[earlier]),
-        shingle_sets(world.pages("stream")).jaccard(later, earlier),
+        world.shingles("stream").jaccard(later, earlier),
         np.array([estimated_jaccard(sketches[a], sketches[b]) for a, b in pairs]),
         len(found),
         orders,

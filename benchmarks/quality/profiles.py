@@ -1,9 +1,10 @@
 """Our own verdicts on every task, by profile: the decisions of `twinsieve filter` and `pairs`, page by page."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from benchmarks.quality.systems import Judged
-from benchmarks.quality.work import tracked
+from benchmarks.quality.work import mapped, tracked
 from benchmarks.quality.world import World
 from dedup_service.core.decision import Decider
 from dedup_service.core.fingerprint import PreparedPage
@@ -31,18 +32,24 @@ class Profiles:
 
 
 def compute(world: World) -> Profiles:
-    """Return what every profile reaches."""
-    rows: list[Judged] = []
-    pieces, recrawls = {}, {}
-    for name, rule in PROFILES.items():
-        said = verdicts(world.prepared("stream"), rule, f"{name}: stream")
-        named = {v.id: v.duplicate_of for v in said if v.kind in FLAGS and v.duplicate_of is not None}
-        by_half = tuple(score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
-        rows.append(Judged(name, "stream", 0.0, "", True, (by_half[0], by_half[1])))
-        recrawls[name] = _recrawls(world, said)
-        rows += [_pairs(world, name, rule, task) for task in ("pairs", "html")]
-        pieces[name] = _pieces(verdicts(world.prepared("pieces"), rule, f"{name}: pieces"))
-    return Profiles(rows, pieces, recrawls)
+    """Return what every profile reaches, profiles beside each other where there are processes."""
+    for task in ("stream", "pieces", "pairs", "html"):
+        world.prepared(task)
+    found = mapped(partial(_of_profile, world.bare()), list(PROFILES), "profiles", world.processes, chunk=1)
+    rows = [row for part in found for row in part.rows]
+    pieces = {name: shares for part in found for name, shares in part.pieces.items()}
+    return Profiles(rows, pieces, {name: shares for part in found for name, shares in part.recrawls.items()})
+
+
+def _of_profile(world: World, name: str) -> Profiles:
+    rule = PROFILES[name]
+    said = verdicts(world.prepared("stream"), rule, f"{name}: stream")
+    named = {v.id: v.duplicate_of for v in said if v.kind in FLAGS and v.duplicate_of is not None}
+    first, second = (score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
+    rows = [Judged(name, "stream", 0.0, "", True, (first, second))]
+    rows += [_pairs(world, name, rule, task) for task in ("pairs", "html")]
+    pieces = _pieces(verdicts(world.prepared("pieces"), rule, f"{name}: pieces"))
+    return Profiles(rows, {name: pieces}, {name: _recrawls(world, said)})
 
 
 class _Names:
@@ -71,8 +78,8 @@ def _pairs(world: World, name: str, rule: MatchRule, task: str) -> Judged:
         (pair.a, pair.b): VerdictKind(comparer.compare(pages[pair.a], pages[pair.b])["verdict"]) in FLAGS
         for pair in pairs
     }
-    by_half = tuple(score_pairs(pairs, said, half=half) for half in (0, 1))
-    return Judged(name, task, 0.0, "", True, (by_half[0], by_half[1]))
+    first, second = (score_pairs(pairs, said, half=half) for half in (0, 1))
+    return Judged(name, task, 0.0, "", True, (first, second))
 
 
 def _pieces(said: list[Verdict]) -> tuple[Share, Share]:

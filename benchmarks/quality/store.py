@@ -4,10 +4,12 @@ A value's key names the code, the data and the options it was made with, so a st
 broken off goes on where it stopped. Files appear whole or not at all.
 """
 
+import ast
 import os
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,14 +21,8 @@ Value = TypeVar("Value")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORE = ROOT / "dedup_service" / "core"
-DECIDING = frozenset(
-    (
-        *("alike", "candidates", "candidate_pairs", "changelog", "decision", "entries", "entry_arrays", "entry_chunk"),
-        *("entry_rows", "entry_table", "judgements", "matching", "profiles", "replica", "rule", "scoring", "verdict"),
-        *("facts", "guards", "calibration", "thresholds", "labelling"),
-    )
-)
-"""Modules of the core that read prepared pages and make none."""
+PREPARING = ("dedup_service.core.fingerprinter", "dedup_service.core.extraction", "dedup_service.core.scoring")
+"""What prepares pages and scores verdicts, with all that it imports; the rest of the core decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +52,30 @@ class Store:
         return self.folder / f"{name}-{xxhash.xxh3_64_hexdigest(repr(list(key)).encode())}.pickle"
 
 
+@cache
 def digest_of_code(*, preparing: bool = False) -> str:
-    """Return a digest of the core; preparing: only of what prepares pages."""
-    paths = sorted(CORE.rglob("*.py")) + sorted((ROOT / "dedup_service" / "runtime" / "data").iterdir())
-    if preparing:
-        paths = [path for path in paths if path.stem not in DECIDING and path.parent.name != "index"]
-    return digest_of_files(paths)
+    """Return a digest of the core; preparing: only of PREPARING."""
+    paths = modules_behind(PREPARING) if preparing else CORE.rglob("*.py")
+    return digest_of_files(sorted(paths) + sorted((ROOT / "dedup_service" / "runtime" / "data").iterdir()))
 
 
+def modules_behind(names: Iterable[str]) -> set[Path]:
+    """Return the files of modules of this project and of all that they import of it."""
+    found: set[Path] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        place = ROOT.joinpath(*name.split("."))
+        path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+        if path not in found and path.is_file():
+            found.add(path)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ImportFrom) and node.module is not None:
+                    waiting += [node.module, *(f"{node.module}.{part.name}" for part in node.names)]
+    return found
+
+
+@cache
 def digest_of_peers() -> str:
     """Return a digest of what gives the compared packages their text, and of what they make of it."""
     ours = [CORE / "normalise.py", CORE / "reposts.py", CORE / "ngrams.py"]

@@ -3,16 +3,19 @@
 Prepared pages and fingerprints are stored under the `space_id` and a digest of the code that prepares them.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.corpora import Corpora, Html
+from benchmarks.quality.peers import PeerFeatures, features_of
 from benchmarks.quality.scheme_words import word_fingerprints
-from benchmarks.quality.store import Store, digest_of_code, digest_of_files
+from benchmarks.quality.shingles import ShingleSets, shingle_sets
+from benchmarks.quality.store import Store, digest_of_code, digest_of_files, digest_of_peers
 from benchmarks.quality.work import mapped
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
@@ -21,6 +24,7 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 __all__ = ["SEED", "Channels", "Words", "World"]
 
+Value = TypeVar("Value")
 SEED = 7
 DEFAULT = SpaceOptions()
 Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]
@@ -44,6 +48,11 @@ class World:
     corpora: Corpora
     store: Store
     processes: int = 2
+    _held: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
+
+    def bare(self) -> Self:
+        """The same world with nothing read yet, for a process of its own."""
+        return type(self)(Corpora(self.corpora.folder), self.store, 1)
 
     @cached_property
     def data(self) -> str:
@@ -53,14 +62,14 @@ class World:
             sorted(path for task in ("stream", "pairs", "html") for path in (folder / task).glob("*.jsonl"))
         )
 
-    @cached_property
+    @property
     def html(self) -> list[Page]:
         """The pages of the HTML task, extracted."""
 
         def make() -> list[Page]:
             return mapped(_extracted, self.corpora.html, "extracting", self.processes)
 
-        return self.store.get("html", (self.data, digest_of_code(preparing=True)), make)
+        return self._once("html", make)
 
     def pages(self, task: str) -> list[Page]:
         """The pages of stream, pieces, pairs or html."""
@@ -79,7 +88,7 @@ class World:
         def make() -> list[PreparedPage]:
             return mapped(partial(_prepared, options), self.pages(task), f"{task}: {space}", self.processes)
 
-        return self.store.get(f"prepared-{task}-{space}", (self.data, digest_of_code(preparing=True)), make)
+        return self._once(f"prepared-{task}-{space}", make)
 
     def fingerprints(self, task: str, options: SpaceOptions = DEFAULT) -> list[Fingerprint]:
         """The fingerprints alone."""
@@ -88,7 +97,7 @@ class World:
         def make() -> list[Fingerprint]:
             return mapped(partial(_fingerprint, options), self.pages(task), f"{task}: {space}", self.processes)
 
-        return self.store.get(f"fingerprints-{task}-{space}", (self.data, digest_of_code(preparing=True)), make)
+        return self._once(f"fingerprints-{task}-{space}", make)
 
     def channels(self, task: str) -> Channels:
         """The fingerprints of the default space as arrays."""
@@ -103,8 +112,34 @@ class World:
             label = f"{task}: words of {len(spaces)} spaces"
             return mapped(partial(word_fingerprints, tuple(spaces)), self.pages(task), label, self.processes)
 
-        rows = self.store.get(f"words-{task}", (names, self.data, digest_of_code(preparing=True)), make)
+        rows = self._once(f"words-{task}", make, names)
         return [_array([row[number] for row in rows]) for number in range(len(spaces))]
+
+    def shingles(self, task: str) -> ShingleSets:
+        """The sets of 5-grams of the pages of a task."""
+        if ("shingles", task) not in self._held:
+            self._held["shingles", task] = shingle_sets(self.pages(task))
+        found: ShingleSets = self._held["shingles", task]
+        return found
+
+    def features(self, task: str) -> list[PeerFeatures]:
+        """What the packages compared make of the pages of a task."""
+
+        def make() -> list[PeerFeatures]:
+            return mapped(features_of, self.pages(task), f"{task}: the packages compared", self.processes)
+
+        return self._once(f"peers-{task}", make, code=digest_of_peers())
+
+    def _once(
+        self, name: str, make: Callable[[], Value], names: Sequence[str] = (), *, code: str | None = None
+    ) -> Value:
+        """Return what is held in memory, or in the store, or is made now; code: a digest of what makes it."""
+        key = (name, *names)
+        if key not in self._held:
+            of = (*names, self.data, code or digest_of_code(preparing=True))
+            self._held[key] = self.store.get(name, of, make)
+        value: Value = self._held[key]
+        return value
 
 
 def _array(values: Sequence[int | None]) -> Words:

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks.quality.numbers import figure, table
-from benchmarks.quality.store import Store
+from benchmarks.quality.store import Store, modules_behind
 
 
 def test_a_value_is_made_once_for_a_key(tmp_path):
@@ -35,3 +35,10 @@ def test_figures_have_no_leading_zero_and_tables_are_markdown():
     """As the page writes them."""
     assert [figure(value) for value in (0.9871, 1.0, 0.0, float("nan"))] == [".987", "1.000", "0.000", "–"]
     assert table(["a", "b"], [[1, 2]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+
+
+def test_what_prepares_pages_is_found_by_its_imports():
+    """A change of a threshold makes no page anew, one of the evidence does."""
+    names = {path.stem for path in modules_behind(["dedup_service.core.fingerprinter"])}
+    assert {"fingerprinter", "packed", "sketch", "normalise", "schemes"} <= names
+    assert not names & {"decision", "profiles", "rule"}

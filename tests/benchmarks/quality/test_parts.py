@@ -1,0 +1,106 @@
+"""The parts on a folder of a few pages of our own: what they count is what is there."""
+
+import json
+from itertools import product
+
+import numpy as np
+import pytest
+
+from benchmarks.quality import baselines, channels, profiles
+from benchmarks.quality.corpora import Corpora
+from benchmarks.quality.estimator import Estimates
+from benchmarks.quality.short_texts import FORMS, Found
+from benchmarks.quality.store import Store
+from benchmarks.quality.tables import TABLES
+from benchmarks.quality.world import World
+from dedup_service.core.profiles import PROFILES
+from dedup_service.core.scoring import Share
+
+ARTICLES = """
+市图书馆新馆星期六向读者开放。新馆位于河东路，共有五层，藏书四十万册。读者可以凭身份证办理借书卡，每次最多借十本。馆长说，儿童阅览室设在一层，周末有人讲故事。
+一场大雪使山区的公路中断了两天。养路工人清理了四十公里路面，星期三下午恢复通车。当地小学停课一天，老师在网上给学生布置了作业。村民用拖拉机把牛奶送到镇上。
+今年的苹果比去年早熟了一个星期。果农说，春天雨水足，夏天日照长，果子又大又甜。合作社在村口建了冷库，可以存放两千吨。第一批苹果已经装车运往南方，价格与去年持平。
+长江上的新渡船昨天试航，两岸往来只要八分钟。渡船用电池驱动，充满一次能跑六趟，船上可以放二十辆自行车。渡口重新铺了路面，候船室装了暖气。票价不变，老人和孩子免费。
+""".split()  # noqa: SIM905 - a text a line
+
+
+def write(path, rows):
+    """Write lines of JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Four articles and a copy of each. Truth, pairs and HTML of them."""
+    folder = tmp_path_factory.mktemp("data")
+    texts = [*ARTICLES, *ARTICLES]
+    pages = [
+        {"id": f"p{n}", "url": f"https://a.example/{n}", "title": "", "text": text, "lang": "zh"}
+        for n, text in enumerate(texts)
+    ]
+    original = {"duplicate_of": None, "operator": "unrelated", "strength": None}
+    copies = [{"duplicate_of": f"p{n}", "operator": "exact", "strength": "S1"} for n in range(4)]
+    truth = [{"id": f"p{n}", "group": f"g{n % 4}", **row} for n, row in enumerate([*[original] * 4, *copies])]
+    pairs = [
+        {"a": f"p{a}", "b": f"p{b}", "label": "dup" if b == a + 4 else "not", "kind": kind}
+        for (a, b), kind in zip(product(range(4), range(4, 8)), ["nat_D", "nat_N", "nat_R", "neg_law"] * 4, strict=True)
+    ]
+    write(folder / "stream/pages.jsonl", pages)
+    write(folder / "stream/truth.jsonl", truth)
+    write(
+        folder / "stream/unrelated30k.jsonl",
+        [{"id": f"p{n}.0", "of": f"p{n}", "start": 0, "end": 90} for n in range(4)],
+    )
+    write(folder / "pairs/pages.jsonl", pages)
+    write(folder / "pairs/pairs.jsonl", pairs)
+    write(folder / "html/html.jsonl", [{**page, "html_path": f"html/{page['id']}.html"} for page in pages])
+    write(folder / "html/pairs.jsonl", pairs)
+    for page in pages:
+        body = f"<body><article><p>{page['text']}</p></article></body>"
+        html = f"<html lang=zh><head><title>新闻</title></head>{body}</html>"
+        path = folder / "html" / "html" / f"{page['id']}.html"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(html, encoding="utf-8")
+    return World(Corpora(folder), Store(folder / "cache"), processes=1)
+
+
+def test_every_profile_finds_the_copies_and_nothing_else(world):
+    """Four positives in both halves together, pairs likewise, and no piece is another page's."""
+    found = profiles.compute(world)
+    for row in found.rows:
+        assert sum(half.right for half in row.by_half) == 4, (row.system, row.task)
+        assert sum(half.wrong for half in row.by_half) == 0, (row.system, row.task)
+    assert {name: foreign for name, (foreign, _) in found.pieces.items()} == dict.fromkeys(PROFILES, Share(0, 4))
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # jieba leaves its table open
+def test_every_system_compared_finds_exact_copies_on_every_task(world):
+    """Each package is driven as it is meant to be: four exact copies, no article taken for another."""
+    rows = baselines.compute(world)
+    assert {(row.task) for row in rows} == {"stream", "pairs", "html"}
+    for row in rows:
+        if row.best and "seed-java" not in row.system:
+            right, wrong = (sum(getattr(half, name) for half in row.by_half) for name in ("right", "wrong"))
+            assert (right, wrong) == (4, 0), (row.system, row.task)
+
+
+def test_keys_find_what_bits_find(world):
+    """Every copy is among the candidates of the keys; the table keeps no other."""
+    found = {channel.name: channel for channel in channels.compute(world)}
+    keys = found["8 keys"]
+    assert (keys.after.wrong, keys.after.missed) == (0, 0)
+    assert keys.us_a_page > 0
+    assert found["8 keys, body and words, k = 3"].candidates >= keys.candidates
+
+
+def test_tables_say_what_was_counted():
+    """A count stays a count, and classes of length without a pair are left out."""
+    shares = [
+        Found("number", harmless=False, form=form, half=half, share=Share(1, 2000)) for form in FORMS for half in (0, 1)
+    ]
+    assert TABLES["short"].make({"short": shares}).splitlines()[-1] == "| number | 0 |" + " 1 of 2,000 |" * 4
+    found = Estimates(np.array([200, 300]), np.array([0.5, 0.7]), np.array([0.52, 0.7]), 2, {"pairs": (2, 0)})
+    lines = TABLES["estimator"].make({"estimator": found}).splitlines()
+    assert len(lines) == 4
+    assert lines[-1] == "| **all** | 2 | 0.0100 | 0.0100 | 0.0198 | 0.0200 |"
