@@ -78,13 +78,13 @@ class Sampler:
 
     def offer(self, row: Row, now_s: float) -> bool:
         """Draw `row`, or not; return whether it was. Never waits."""
-        if row.of_sequence is None or not self._hit(row.sequence) or now_s < self._next_s:
+        if now_s < self._next_s or row.of_sequence is None or not self._hit(row.sequence):
             return False
+        self._next_s = now_s + self._between_s
         try:
             self.drawn.put_nowait(row)
         except queue.Full:
             return False
-        self._next_s = now_s + self._between_s
         return True
 
     def _hit(self, sequence: int) -> bool:

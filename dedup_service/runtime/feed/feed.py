@@ -17,7 +17,7 @@ from typing import Any
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.facts import BatchFact, Bystander, IndexFact, Judged, Problem, Removal
 from dedup_service.runtime.feed.checking import Checked, Sampler
-from dedup_service.runtime.feed.cleaning import MOST_TITLE, MOST_URL, cut, shown
+from dedup_service.runtime.feed.cleaning import MOST_URL, cut, shown
 from dedup_service.runtime.feed.events import Event, EventLog
 from dedup_service.runtime.feed.frequent import Frequent
 from dedup_service.runtime.feed.newest import NAMING, Newest, Row
@@ -218,7 +218,7 @@ class Feed(Bystander):
             self.drawn += 1
 
     def _remember_title(self, row: Row) -> None:
-        self._titles[row.of_url] = cut(row.title, MOST_TITLE)
+        self._titles[row.of_url] = row.title
         if len(self._titles) > 2 * GROUPS:
             counted = {top.thing for top in self.groups.top(GROUPS)}
             self._titles = {url: title for url, title in self._titles.items() if url in counted}
