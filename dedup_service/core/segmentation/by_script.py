@@ -18,7 +18,7 @@ KANA_SHARE = 5  # Japanese has at least one kana to five Chinese characters; a b
 HAN_SHARE = 20  # of 16,719 crawled pages with any Han two have less, both Russian with a Chinese name
 
 
-class ScriptSegmenter:
+class ScriptSegmenter(Segmenter):
     """Gives each text to the segmenter of its script."""
 
     def __init__(self, chinese: Segmenter, other: Segmenter) -> None:

@@ -15,7 +15,7 @@ SEGMENTERS = ("rjieba", "jieba")
 USER_FREQUENCY = 100_000
 
 
-class _Rjieba:
+class _Rjieba(Segmenter):
     def __init__(self, user_words: Mapping[str, str]) -> None:
         import rjieba
 
@@ -33,7 +33,7 @@ class _Rjieba:
         return pairs
 
 
-class _Jieba:
+class _Jieba(Segmenter):
     def __init__(self, user_words: Mapping[str, str]) -> None:
         import logging
 

@@ -22,7 +22,7 @@ _UNSPACED = re.compile(
 _APART, _WHOLE = ("\u0e4d\u0e32", "\u0ecd\u0eb2"), ("\u0e33", "\u0eb3")
 
 
-class IcuSegmenter:
+class IcuSegmenter(Segmenter):
     """Cuts text that holds an unspaced script by ICU's dictionaries, and leaves other text to `spaced`."""
 
     def __init__(self, spaced: Segmenter) -> None:

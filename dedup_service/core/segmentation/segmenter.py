@@ -17,3 +17,7 @@ class Segmenter(Protocol):
     def tag(self, text: str) -> list[tuple[str, str]]:
         """Return the same with a part of speech each, `x` where none is known."""
         ...
+
+    def for_text(self, text: str, language: str | None = None) -> "Segmenter":  # noqa: ARG002
+        """Return the segmenter of a folded text; language: the page's BCP 47 tag, where it states one."""
+        return self

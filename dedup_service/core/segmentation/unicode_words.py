@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import regex
 
-from dedup_service.core.segmentation.segmenter import UNKNOWN
+from dedup_service.core.segmentation.segmenter import UNKNOWN, Segmenter
 
 __all__ = ["UnicodeSegmenter"]
 
@@ -21,7 +21,7 @@ _BOUNDARY = regex.compile(r"(?w)\b")
 _UNSPACED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Hiragana}\p{Katakana}\p{Han}]+")
 
 
-class UnicodeSegmenter:
+class UnicodeSegmenter(Segmenter):
     """Words between Unicode word boundaries; unspaced scripts as overlapping pairs of characters."""
 
     def cut(self, text: str) -> list[str]:
