@@ -6,6 +6,7 @@ often as the least that is.
 Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams", ICDT 2005.
 """
 
+from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -30,7 +31,7 @@ class Frequent(Generic[T]):
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._counts: dict[T, int] = {}
-        self._things: dict[int, dict[T, int]] = {}  # count → thing → how much of the count may be another's
+        self._things: dict[int, OrderedDict[T, int]] = {}  # count → thing → how much of it may be another's
         self._least = 0
 
     def __len__(self) -> int:
@@ -69,7 +70,10 @@ class Frequent(Generic[T]):
 
     def _put(self, thing: T, count: int, over: int) -> None:
         self._counts[thing] = count
-        self._things.setdefault(count, {})[thing] = over
+        things = self._things.get(count)
+        if things is None:  # ordered, since the first of a plain dict is found past all that were taken out before
+            things = self._things[count] = OrderedDict()
+        things[thing] = over
 
     def _take(self, thing: T, count: int) -> int:
         """Take a thing out of its count, and return by how much that may be too high."""
