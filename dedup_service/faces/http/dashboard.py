@@ -20,6 +20,7 @@ from dedup_service.faces.http.app import metrics_route
 from dedup_service.faces.http.feed_events import EventHub
 from dedup_service.faces.http.feed_routes import feed_routes
 from dedup_service.faces.http.guard import PROBES, Guard
+from dedup_service.faces.http.page_routes import page_routes
 from dedup_service.faces.http.server import HttpServer
 from dedup_service.faces.http.token import Token, is_loopback
 from dedup_service.runtime.embedded import NearDuplicateFilter
@@ -50,7 +51,7 @@ class Watched:
 
 def dashboard_routes(watched: Watched) -> list[BaseRoute]:
     """Return the routes of the dashboard, `/events` apart, which needs the server's own loop."""
-    return [*feed_routes(watched.feed)]
+    return [*page_routes(), *feed_routes(watched.feed)]
 
 
 @contextmanager

@@ -13,10 +13,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dedup_service.faces.http.limits import Limiter
+from dedup_service.faces.http.page_routes import token_page
 from dedup_service.faces.http.token import Token
 
 __all__ = ["COOKIE", "POLICY", "Guard"]
@@ -95,7 +96,7 @@ class Guard:
         if cookie is not None and token.is_cookie(cookie) and asked is None:
             return None
         if bearer is None and asked is None:
-            return _unauthorised()
+            return _unauthorised(request)
         if wait_s := self._failures.wait_s(address, take=False):
             return _refused(429, "too many wrong tokens", {"retry-after": str(math.ceil(wait_s))})
         if bearer is not None and token.is_given(bearer):
@@ -103,7 +104,7 @@ class Guard:
         if asked is not None and token.is_given(asked):
             return _welcome(request, token)
         self._failures.wait_s(address)
-        return _unauthorised()
+        return _unauthorised(request)
 
 
 def _bearer(headers: Headers) -> str | None:
@@ -163,9 +164,13 @@ def _refused(status: int, error: str, headers: dict[str, str] | None = None) -> 
     return JSONResponse({"error": error}, status_code=status, headers=headers)
 
 
-def _unauthorised() -> Response:
+def _unauthorised(request: Request) -> Response:
+    """Say how to show the token: to a person who opens a page with a form, to programs in one line."""
+    challenge = {"www-authenticate": "Bearer"}
+    if request.method == "GET" and "text/html" in request.headers.get("accept", ""):
+        return HTMLResponse(token_page(), status_code=401, headers=challenge)
     how = "send the header Authorization: Bearer TOKEN, or open /?token=TOKEN once in a browser"
-    return _refused(401, f"this dashboard needs its token: {how}", {"www-authenticate": "Bearer"})
+    return _refused(401, f"this dashboard needs its token: {how}", challenge)
 
 
 def _with_headers(send: Send) -> Send:
