@@ -58,7 +58,8 @@ def test_distance_alone_has_no_family() -> None:
 def test_a_looser_rule_keeps_every_match(seed: int, changed: int, name: str) -> None:
     """Which is what makes the tightest offset of a pair the only thing to know of it."""
     likeness = Likeness(evidence(story(seed)), evidence(edited(seed, changed)))
-    said = [any(row.holds(likeness) for row in tightened(PROFILES[name], offset).verified) for offset in OFFSETS]
+    offsets = OFFSETS[::5]
+    said = [any(row.holds(likeness) for row in tightened(PROFILES[name], offset).verified) for offset in offsets]
     assert said == sorted(said)
-    found = tightest_offset(lambda offset: said[OFFSETS.index(offset)])
-    assert found == next((offset for offset, yes in zip(OFFSETS, said, strict=True) if yes), None)
+    found = tightest_offset(lambda offset: said[offsets.index(offset)], offsets)
+    assert found == next((offset for offset, yes in zip(offsets, said, strict=True) if yes), None)

@@ -20,22 +20,29 @@ def found() -> Calibration:
     return Calibration(0.9, tuple(curve_of(at, values[at.name], LABELS) for at in (WORDS, BODY, JACCARD, RULE)))
 
 
-def test_the_same_calibration_gives_the_same_pictures(found: Calibration, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def drawn(found: Calibration, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Its pictures."""
+    return contents(found, tmp_path_factory.mktemp("drawn"))
+
+
+def contents(found: Calibration, folder: Path) -> dict[str, bytes]:
+    """What is drawn, by name."""
+    draw_calibration(found, folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_the_same_calibration_gives_the_same_pictures(
+    found: Calibration, drawn: dict[str, bytes], tmp_path: Path
+) -> None:
     """Byte for byte, so that a changed picture means changed figures."""
-    contents = []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        folder.mkdir()
-        draw_calibration(found, folder)
-        contents.append({path.name: path.read_bytes() for path in folder.iterdir()})
-    assert contents[0] == contents[1]
-    assert contents[0].keys() == NAMES
-    assert contents[0]["distances.png"].startswith(b"\x89PNG")
-    assert b"<svg" in contents[0]["distances.svg"]
+    assert contents(found, tmp_path) == drawn
+    assert drawn.keys() == NAMES
+    assert drawn["distances.png"].startswith(b"\x89PNG")
+    assert b"<svg" in drawn["distances.svg"]
 
 
-def test_other_figures_give_other_pictures(found: Calibration, tmp_path: Path) -> None:
+def test_other_figures_give_other_pictures(found: Calibration, drawn: dict[str, bytes], tmp_path: Path) -> None:
     """A precision that is asked for is drawn, too."""
-    draw_calibration(found, tmp_path)
-    before = (tmp_path / "precision_recall.svg").read_bytes()
-    draw_calibration(Calibration(0.5, found.curves), tmp_path)
-    assert (tmp_path / "precision_recall.svg").read_bytes() != before
+    other = contents(Calibration(0.5, found.curves), tmp_path)
+    assert other["precision_recall.svg"] != drawn["precision_recall.svg"]
