@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.service.kept import CHANNELS, Kept, KeptPages
+from benchmarks.service.suspicion import Suspicion
 from dedup_service.core.changelog import (
     CorrectionRecord,
     LogRecord,
@@ -69,6 +70,7 @@ class Oracle:
         self._kept = KeptPages()
         self._same: dict[str, str] = {}
         self._apart: set[frozenset[str]] = set()
+        self._suspicion: Suspicion | None = None
 
     def read(self, sequence: int, record: LogRecord) -> None:
         """Take the next record of the log in."""
@@ -76,8 +78,9 @@ class Oracle:
             case PolicyRecord():
                 if self.policy is None or (not record.initial and record.policy.space_id == self.policy.space_id):
                     self.policy = record.policy
+                    self._suspicion = (self._suspicion or Suspicion()) if record.policy.rule.guards else None
             case RetractionRecord():
-                self._kept.forget(record.url)
+                self._forget(record.url)
             case CorrectionRecord():
                 self._correct(record)
             case RejectedRecord():
@@ -97,14 +100,30 @@ class Oracle:
         prepared = record.prepared
         if record.space_id != policy.space_id:
             return "undecided", None, f"made in space {record.space_id}, this log is of {policy.space_id}"
+        found = self._matched(policy.rule, prepared)
+        if self._suspicion is None:
+            return self._decide_on(sequence, prepared, policy, found)
+        if found is None:
+            self._suspicion.other()
+            return self._decide_on(sequence, prepared, policy, None)
+        disbelief = self._suspicion.match(found.kept, prepared, policy.rule.guards)
+        return ("duplicate", found, None) if disbelief is None else ("undecided", None, disbelief)
+
+    def _matched(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
+        """What the fingerprints call the page a copy of, where that is theirs to say."""
+        if prepared.body_hash is None or self._kept.at(prepared.page.canonical_url) or self._judged(prepared):
+            return None
+        return self._most_alike(rule, prepared)
+
+    def _decide_on(
+        self, sequence: int, prepared: PreparedPage, policy: Policy, found: _Found | None
+    ) -> tuple[str, _Found | None, str | None]:
         if prepared.body_hash is None:
             return "undecided", None, prepared.reason or "no text"
         known = self._kept.at(prepared.page.canonical_url)
         if known is not None:
             return self._visited_again(sequence, prepared, known)
-        found = self._judged(prepared)
-        if found is None:
-            found = self._most_alike(policy.rule, prepared)
+        found = self._judged(prepared) or found
         if found is not None:
             return "duplicate", found, None
         held = self._held(policy.rule, prepared)
@@ -115,7 +134,7 @@ class Oracle:
         bits = _distance(known.prepared, prepared)
         if known.prepared.body_hash == prepared.body_hash:
             return "unchanged", _Found(known, bits, 1.0, "same URL, same body"), None
-        self._kept.forget(known.url)
+        self._forget(known.url)
         self._kept.keep(sequence, prepared)
         return "updated", _Found(known, bits, _score(bits), "same URL, other body"), None
 
@@ -150,6 +169,13 @@ class Oracle:
                 says = f"{'contains' if theirs.letters > ours.letters else 'is contained in'} {kept.prepared.page.id}"
         return says
 
+    def _forget(self, url: str) -> None:
+        """Take the kept page of a canonical URL out, where there is one."""
+        kept = self._kept.at(url)
+        self._kept.forget(url)
+        if kept is not None and self._suspicion is not None:
+            self._suspicion.left(kept.sequence)
+
     def _correct(self, record: CorrectionRecord) -> None:
         for one, other in ((record.url, record.of), (record.of, record.url)):
             if self._same.get(one) == other:
@@ -158,7 +184,7 @@ class Oracle:
         if record.duplicate:
             self._apart.discard(pair)
             self._same[record.url] = record.of
-            self._kept.forget(record.url)
+            self._forget(record.url)
         else:
             self._apart.add(pair)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.service.kept import bit_counts
@@ -20,6 +20,7 @@ from dedup_service.core.changelog import (
 from dedup_service.core.combined import Combined
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.guards import Guards
 from dedup_service.core.metadata import pack
 from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
@@ -36,9 +37,11 @@ RULES = (
     MatchRule((Near(body=3), Near(words=2, body=9))),
     MatchRule((Near(words=4),)),
     MatchRule(combined=Combined(900)),
+    MatchRule((Near(body=7),), guards=Guards(most_pages=2, most_hosts=0, most_titles=1)),
+    MatchRule((Near(body=7),), guards=Guards(most_pages=4, most_hosts=1, most_titles=0)),
 )
 
-urls = st.integers(0, 7).map("https://site.example/第{}".format)
+urls = st.tuples(st.integers(0, 2), st.integers(0, 4)).map(lambda at: f"https://site{at[0]}.example/第{at[1]}")
 fingerprints = st.one_of(st.none(), st.integers(0, 10).map(lambda bits: (1 << bits) - 1), st.integers(0, 2**64 - 1))
 SENTENCES = [
     f"the {number} harbours of the region reported {number * 37} ships in the year {1990 + number}. "
@@ -46,13 +49,16 @@ SENTENCES = [
 ]
 
 
-def folded(sentences: list[str]) -> tuple[str, str, npt.NDArray[np.uint32]]:
+TITLES = ["", "ships in the region", "ships in the region, some news", "harbour closed", "harbours closed", "a wall"]
+
+
+def folded(title: str, sentences: list[str]) -> tuple[str, str, npt.NDArray[np.uint32]]:
     """Title, folded text and letters of some sentences."""
     text = "".join(sentences)
-    return "ships in the region", text, letters(text)
+    return title, text, letters(text)
 
 
-texts = st.lists(st.sampled_from(SENTENCES), max_size=6).map(folded)
+texts = st.builds(folded, st.sampled_from(TITLES), st.lists(st.sampled_from(SENTENCES), max_size=6))
 sources = st.builds(Source, st.just("pages"), st.integers(0, 1), st.integers(0, 12))
 
 
@@ -113,6 +119,21 @@ def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, Answer]:
 def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRecord]) -> None:
     """Pages, corrections, retractions, changes of policy: every verdict is written with the same bytes."""
     log = [(3 * place, record) for place, record in enumerate([PolicyRecord(first, initial=True), *later])]
+    assert answers(log) == of_replica(log)
+
+
+@given(st.lists(st.tuples(st.integers(300, 900), st.booleans()), min_size=4, max_size=6), st.integers(0, 60))
+@settings(max_examples=5, deadline=None)
+def test_oracle_and_replica_agree_on_jumps(runs: list[tuple[int, bool]], percent: int) -> None:
+    """Runs of copies under another title, and of pages of their own: recent and usual shares are the same."""
+    rule = MatchRule((Near(body=0),), guards=Guards(most_pages=0, most_hosts=0, most_titles=0, jump_percent=percent))
+    log: list[tuple[int, LogRecord]] = [(0, PolicyRecord(Policy(rule, Action.FLAG, SPACE), initial=True))]
+    for offset, copied in enumerate(copied for length, copied in runs for _ in range(length)):
+        url = f"https://site.example/{offset}"
+        body = (offset % 97 if copied else offset) * 0x9E3779B97F4A7C15 % 2**64
+        evidence = pack_evidence(f"title {offset}", "", letters(""), pack(("a",)))
+        page = PreparedPage(Page(url=url, canonical_url=url, id=url), Fingerprint(None, body), offset, evidence)
+        log.append((len(log), PageRecord(Source("pages", 0, offset), page, SPACE)))
     assert answers(log) == of_replica(log)
 
 
