@@ -25,6 +25,14 @@ class HeldEntries:
 
     chunks: tuple[HeldChunk, ...] = ()
 
+    def has(self, sequence: int) -> bool:
+        """Whether the page at `sequence` is among them."""
+        for chunk in self.chunks:
+            places = np.flatnonzero(chunk.rows["sequence"] == sequence)
+            if len(places):
+                return chunk.alive is None or bool(chunk.alive[places[0]])
+        return False
+
     def rows(self) -> EntryRows:
         """Return them in one piece, in order of sequence."""
         if not self.chunks:

@@ -12,7 +12,7 @@ from dedup_service.core.entry_rows import flags_of, signed
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
-__all__ = ["INSERT_PAGE", "VERDICTS", "VERDICT_COLUMNS", "DecidedPage", "name_of", "page_row", "verdict_of"]
+__all__ = ["INSERT_PAGE", "VERDICTS", "VERDICT_COLUMNS", "DecidedPage", "name_of", "page_row", "text_of", "verdict_of"]
 
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, title, verdict, repeats, "
@@ -89,8 +89,8 @@ def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
 
 def name_of(page_id: Text, url: Text) -> tuple[str, str]:
     """Return (id, url) as the caller gave them, from how they are stored."""
-    known_url = _read(url)
-    return (known_url if page_id is None else _read(page_id)), known_url
+    known_url = text_of(url)
+    return (known_url if page_id is None else text_of(page_id)), known_url
 
 
 def _stored(text: str | None) -> Text:
@@ -103,5 +103,6 @@ def _stored(text: str | None) -> Text:
     return text
 
 
-def _read(text: Text) -> str:
+def text_of(text: Text) -> str:
+    """Return a text from how it is stored, "" for none."""
     return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text or ""

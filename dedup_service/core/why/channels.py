@@ -18,7 +18,7 @@ _BLOCK = (1 << BLOCK_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block of both fingerprints, 16 bits each. tolerance: bits that may differ, -1: the radius needs no such table."""
+    """A block of both, 16 bits each. tolerance: bits that may differ, -1 where the radius needs no such table."""
 
     block: int
     one: int

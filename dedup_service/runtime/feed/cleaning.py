@@ -8,7 +8,7 @@ Source: Unicode Standard Annex 9 (bidirectional formatting), Technical Report 36
 
 import re
 
-__all__ = ["MOST_TITLE", "MOST_URL", "MOST_WORDS", "cut", "host_of", "shown"]
+__all__ = ["MOST_TITLE", "MOST_URL", "MOST_WORDS", "cut", "harmless", "host_of", "shown"]
 
 MOST_TITLE, MOST_URL, MOST_WORDS = 300, 500, 200
 """Characters of a title, of a URL, and of whatever else (ids, reasons)."""
@@ -30,7 +30,12 @@ def shown(text: str) -> str:
     >>> shown("a" + chr(0x202e) + "b" + chr(27) + "[31mc")
     'ab [31mc'
     """
-    return _TAGS.sub("", _ACTING.sub("", _BLANK.sub(" ", text))).strip()
+    return harmless(text).strip()
+
+
+def harmless(text: str) -> str:
+    """Return a piece of text likewise, with the blanks at its ends."""
+    return _TAGS.sub("", _ACTING.sub("", _BLANK.sub(" ", text)))
 
 
 def host_of(url: str) -> str:
