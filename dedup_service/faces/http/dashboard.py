@@ -23,6 +23,8 @@ from dedup_service.faces.http.guard import PROBES, Guard
 from dedup_service.faces.http.page_routes import page_routes
 from dedup_service.faces.http.server import HttpServer
 from dedup_service.faces.http.token import Token, is_loopback
+from dedup_service.faces.http.why_backends import backend_of
+from dedup_service.faces.http.why_routes import why_routes
 from dedup_service.runtime.embedded import NearDuplicateFilter
 from dedup_service.runtime.feed import Feed
 
@@ -51,7 +53,9 @@ class Watched:
 
 def dashboard_routes(watched: Watched) -> list[BaseRoute]:
     """Return the routes of the dashboard, `/events` apart, which needs the server's own loop."""
-    return [*page_routes(), *feed_routes(watched.feed)]
+    backend = backend_of(watched)
+    why = [] if backend is None else why_routes(watched.feed, backend)
+    return [*page_routes(), *feed_routes(watched.feed), *why]
 
 
 @contextmanager

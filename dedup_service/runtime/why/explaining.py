@@ -1,6 +1,6 @@
 """Put an explanation together: the page, the one that its verdict names, its neighbours, and what people said."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dedup_service.core.entry_arrays import HeldEntries
@@ -64,14 +64,17 @@ class _Asked:
 
 
 class Explainer:
-    """Asks `source`. fingerprinter: makes one, which weighs features. texts: given again, by canonical URL."""
+    """Asks `source`. fingerprinter: makes one, which weighs features. given: finds a page that was given again."""
 
     def __init__(
-        self, source: PageSource, fingerprinter: Callable[[], Fingerprinter], texts: Mapping[str, Page] | None = None
+        self,
+        source: PageSource,
+        fingerprinter: Callable[[], Fingerprinter],
+        given: Callable[[KnownPage], Page | None] = lambda _page: None,
     ) -> None:
         self._source = source
         self._fingerprinter = fingerprinter
-        self._texts = texts or {}
+        self._given = given
 
     def explain(
         self, reference: str | int, *, of: str | int | None = None, neighbours: int | None = None
@@ -121,7 +124,7 @@ class Explainer:
         return asked
 
     def _text(self, page: KnownPage, asked: _Asked) -> str | None:
-        given = self._texts.get(page.canonical_url)
+        given = self._given(page)
         if given is None:
             text = self._source.text(page)
             if text is None and page.entry.body_hash is not None:
