@@ -157,6 +157,15 @@ class Replica:
         """Return the live entries in pieces, within milliseconds however many they are."""
         return HeldEntries() if self._decider is None else self._decider.held()
 
+    def sequence_of(self, canonical_url: str) -> int | None:
+        """Return the sequence of the kept visit of a canonical URL, or None."""
+        return None if self._decider is None else self._decider.sequence_of(canonical_url)
+
+    @property
+    def corrections(self) -> tuple[CorrectionRecord, ...]:
+        """The corrections that hold, oldest first."""
+        return self._judgements.records
+
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""
         return EntryRows.none() if self._decider is None else self._decider.rows()

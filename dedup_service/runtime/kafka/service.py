@@ -10,11 +10,13 @@ Invariant: a step that fails ends the service with its error; no half of it goes
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
+from dedup_service.core.replica import Replica
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.facts import Observer, Observers, RestoreFact
@@ -30,6 +32,7 @@ from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideSte
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
 from dedup_service.runtime.kafka.steps.poison import PoisonLimit
+from dedup_service.runtime.kafka.steps.questions import NotAnsweredError
 from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.pool import PoolState
 from dedup_service.runtime.preparation import Preparer
@@ -38,6 +41,8 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 __all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings"]
 
 _LOG = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"
 _MOST_BYTES = 32 << 20
@@ -103,6 +108,16 @@ class Service:
     def pool_state(self) -> PoolState | None:
         """Return how the worker processes stand, None where there are none yet; from any thread."""
         return None if self._preparer is None else self._preparer.pool_state()
+
+    def ask(self, question: Callable[[Replica], T]) -> T:
+        """Return what `question` finds in the replica, between two turns of the deciding step; from any other thread.
+
+        NotAnsweredError where this process does not decide, has not begun to, or is too busy.
+        """
+        step = self._steps.get(DECIDE)
+        if not isinstance(step, DecideStep):
+            raise NotAnsweredError("this process does not decide, or not yet: ask one with --steps both or decide")
+        return step.questions.ask(question)
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain and return. Raises what ended a step."""

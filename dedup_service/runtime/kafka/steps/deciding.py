@@ -35,6 +35,7 @@ from dedup_service.runtime.kafka.state.snapshots import tail_of
 from dedup_service.runtime.kafka.steps.contents import Contents, Ready
 from dedup_service.runtime.kafka.steps.outputs import outputs_of
 from dedup_service.runtime.kafka.steps.parts import PartTimes
+from dedup_service.runtime.kafka.steps.questions import Questions
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.kafka.wire.headers import stats_headers
 from dedup_service.runtime.kafka.wire.keys import STATS_KEY
@@ -110,6 +111,7 @@ class DecideStep:
         self._written_at = self._linger_s = 0.0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
+        self.questions = Questions()
 
     @property
     def status(self) -> StepStatus:
@@ -146,6 +148,7 @@ class DecideStep:
     def turn(self, stop: threading.Event) -> int:
         """Read on, decide, write, look after the state; return how many records were written. `stop` ends a pause."""
         self.ticked_at = time.monotonic()
+        self.questions.answer(self._replica)
         applied, read = self._read_log(0.0), self._read_pages(0.0)
         written = self._write(stop, behind=applied == self._settings.log_records)
         if not applied and not read and not written:
