@@ -3,14 +3,18 @@
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.guards import NO_GUARDS, Guards
+from dedup_service.core.profiles import rule_for
+from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Verdict
+from dedup_service.core.watch import WatchMemory
 from dedup_service.runtime.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
 
 from .prepared import SPACE, SPACE_ID, prepared
@@ -33,11 +37,16 @@ class Crash:
     leftover: bool = False
 
 
+GUARDED = replace(rule_for(), guards=Guards(most_pages=3, most_hosts=2, most_titles=1))
+LENIENT = replace(GUARDED, guards=Guards(most_pages=4, most_hosts=0, most_titles=2))
+UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
+
 pages = st.builds(
-    lambda url, story, version, short: prepared(
-        f"http://site/{url}", story, version=version, reason="too short" if short else None
+    lambda host, url, story, version, short: prepared(
+        f"http://site{host}/{url}", story, version=version, reason="too short" if short else None
     ),
-    st.integers(0, 7),
+    st.integers(0, 2),
+    st.integers(0, 4),
     st.integers(0, 4),
     st.sampled_from([0, 0, 0, 1, 3]),
     st.sampled_from([False] * 5 + [True]),
@@ -49,10 +58,16 @@ crashes = st.builds(
 )
 
 
-def opened(folder: Path, snapshot_every: int) -> State:
-    """The state in `folder`."""
+def opened(folder: Path, snapshot_every: int, rule: MatchRule | None = GUARDED) -> State:
+    """The state in `folder`; guards that speak after three copies, unless another rule is given."""
     folder.mkdir(exist_ok=True)
-    return State(folder, SPACE_ID, SPACE, None, StateSettings(snapshot_every=snapshot_every))
+    return State(folder, SPACE_ID, SPACE, rule, StateSettings(snapshot_every=snapshot_every))
+
+
+def memory_of(state: State) -> WatchMemory | None:
+    """What the guards have seen."""
+    watch = state._decider.watch
+    return None if watch is None else watch.memory()
 
 
 def fed(state: State, stream: Sequence[Delivery]) -> list[Verdict]:
@@ -106,6 +121,7 @@ def test_a_resumed_run_says_what_one_run_says(stream: list[Delivery], crash: Cra
         assert given_out == expected[: len(given_out)]
         resumed = opened(image, every)
         assert fed(resumed, stream) == expected
+        assert memory_of(resumed) == memory_of(whole)
         resumed.close()
 
 
@@ -114,9 +130,10 @@ def test_a_resumed_run_says_what_one_run_says(stream: list[Delivery], crash: Cra
 def test_any_openings_and_retractions_give_one_history(
     stream: list[Delivery], openings: list[int], data: st.DataObject
 ) -> None:
-    """Closing and reopening between batches changes no verdict, also where pages are retracted in between."""
+    """Reopening between batches changes no verdict, also where pages are retracted or guards change in between."""
     with tempfile.TemporaryDirectory() as name:
         steady, moved = opened(Path(name) / "steady", 1000), opened(Path(name) / "moved", 2)
+        rules = iter(data.draw(st.lists(st.sampled_from([None, None, GUARDED, LENIENT, UNGUARDED]), max_size=4)))
         for number in range(0, len(stream), BATCH):
             batch = stream[number : number + BATCH]
             verdicts = steady.decide(batch)
@@ -126,8 +143,13 @@ def test_any_openings_and_retractions_give_one_history(
                 target = data.draw(st.sampled_from(live))
                 assert steady.retract(target) == moved.retract(target)
             if number // BATCH in openings:
+                rule = next(rules, None)
+                if rule is not None:
+                    steady.close()
+                    steady = opened(Path(name) / "steady", 1000, rule)
                 moved.close()
-                moved = opened(Path(name) / "moved", 2)
+                moved = opened(Path(name) / "moved", 2, rule)
                 assert live_sequences(moved) == live_sequences(steady)
+                assert memory_of(moved) == memory_of(steady)
         steady.close()
         moved.close()
