@@ -1,0 +1,102 @@
+"""What Grafana and Prometheus are told to look for: every metric that they name is one of ours."""
+
+import json
+import re
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dedup_service.faces.http.health import Health
+from dedup_service.faces.http.metrics import Metrics
+from dedup_service.runtime.facts import BatchFact, Problem
+from tests.faces.http.facts import Told, both_steps
+from tests.faces.http.test_metrics import watched
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
+RULES = DEPLOY / "prometheus" / "rules.yml"
+OF_PROMETHEUS = {"ALERTS", "up"}
+
+
+@pytest.fixture(scope="module")
+def panels() -> list[dict[str, Any]]:
+    """Of the dashboard."""
+    return json.loads(DASHBOARD.read_text())["panels"]
+
+
+@pytest.fixture(scope="module")
+def rules() -> list[dict[str, Any]]:
+    """Those that record and those that alert."""
+    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+
+
+def series_of_the_code() -> set[str]:
+    """Names of all samples that a process can have."""
+    told = Told(both_steps())
+    feed, _ = watched(told)
+    metrics = Metrics(told, Health(told), feed)
+    metrics.batch(BatchFact(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
+    metrics.problem(Problem("s", "transaction_lost", "text"))
+    return {sample.name for family in metrics.registry.collect() for sample in family.samples}
+
+
+def named(expression: str) -> set[str]:
+    """Series in an expression: words with an underscore or a colon that are no function, label or modifier."""
+    bare = re.sub(r'"[^"]*"', "", expression)
+    bare = re.sub(r"\{[^}]*\}", "{}", bare)
+    bare = re.sub(r"\b(by|ignoring|on|without)\s*\([^)]*\)", "", bare)
+    return {word for word in re.findall(r"[a-zA-Z_:][\w:]*(?!\w|\s*\()", bare) if "_" in word or ":" in word}
+
+
+def test_the_dashboard_names_only_metrics_that_there_are(panels: list[dict[str, Any]]) -> None:
+    """In every query of every panel."""
+    asked = set().union(*(named(target["expr"]) for panel in panels for target in panel["targets"]))
+    assert len(asked) > 20
+    assert asked - {"$__rate_interval", "__rate_interval"} <= series_of_the_code()
+
+
+def test_the_rules_name_only_metrics_that_there_are(rules: list[dict[str, Any]]) -> None:
+    """Or what another rule records."""
+    recorded = {rule["record"] for rule in rules if "record" in rule}
+    asked = set().union(*(named(rule["expr"]) for rule in rules))
+    assert asked >= {"neardup_false_drop_ratio", "neardup_ready", "process_resident_memory_bytes"} | recorded
+    assert asked <= series_of_the_code() | recorded | OF_PROMETHEUS
+
+
+def test_the_words_of_an_expression() -> None:
+    """Functions, labels and modifiers are not taken for series."""
+    expression = (
+        'sum by (a_b) (rate(x_total{c_d="e_f"}[5m])) / ignoring (g_h) job:x:rate5m > 0 and predict_linear(y_z[1h], 1)'
+    )
+    assert named(expression) == {"x_total", "job:x:rate5m", "y_z"}
+
+
+def test_alerts_say_what_is_wrong_and_what_to_do(rules: list[dict[str, Any]]) -> None:
+    """A severity, a summary and a description each, under a name of its own."""
+    alerts = [rule for rule in rules if "alert" in rule]
+    assert len({alert["alert"] for alert in alerts}) == len(alerts)
+    for alert in alerts:
+        assert alert["labels"]["severity"] in {"warning", "critical"}, alert["alert"]
+        assert alert["annotations"].keys() == {"summary", "description"}, alert["alert"]
+
+
+def test_panels_lie_beside_each_other(panels: list[dict[str, Any]]) -> None:
+    """With an id each, inside Grafana's 24 columns, and none upon another."""
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    for one, other in combinations([panel["gridPos"] for panel in panels], 2):
+        apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
+        assert apart or one["y"] + one["h"] <= other["y"] or other["y"] + other["h"] <= one["y"], (one, other)
+    assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
+
+
+def test_grafana_is_given_what_it_asks_for() -> None:
+    """The provisioning names the folder of the dashboard and a data source of the kind that its variable takes."""
+    provisioning = DEPLOY / "grafana" / "provisioning"
+    (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())["datasources"]
+    (provider,) = yaml.safe_load((provisioning / "dashboards" / "twinsieve.yaml").read_text())["providers"]
+    variables = json.loads(DASHBOARD.read_text())["templating"]["list"]
+    assert source["type"] == next(variable["query"] for variable in variables if variable["type"] == "datasource")
+    assert provider["options"]["path"].endswith(DASHBOARD.stem)
