@@ -9,8 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dedup_service.core.errors import StateError
+from dedup_service.core.guards import Guard
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.counters import read_counters
+from dedup_service.runtime.counters import guard_counter, read_counters
 from dedup_service.runtime.database import Database
 from dedup_service.runtime.log_reader import LogReader
 from dedup_service.runtime.schema import read_header
@@ -27,8 +28,8 @@ class StateInfo:
     """A state at one instant.
 
     space_id, space, format_version: as written in its header. rule: the match rule in force, as plain values.
-    sequence: of the last record. pages: by verdict, all five. entries: kept pages, compared with later ones.
-    retractions, policies: records of these kinds; the first policy counts.
+    sequence: of the last record. pages: by verdict, all five. guards: undecided pages by guard, all guards.
+    entries: kept pages, compared with later ones. retractions, policies: records of these kinds; the first policy counts.
     text_bytes: compressed texts. snapshot_sequence, snapshot_age_s: None where there is no snapshot.
     journal_bytes, snapshot_bytes: on disk, the write-ahead file included.
     """
@@ -39,6 +40,7 @@ class StateInfo:
     rule: Mapping[str, Any]
     sequence: int
     pages: Mapping[str, int]
+    guards: Mapping[str, int]
     entries: int
     retractions: int
     policies: int
@@ -80,6 +82,7 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         rule=MappingProxyType(rule),
         sequence=sequence,
         pages=MappingProxyType({kind.value: counters.get(kind.value, 0) for kind in VerdictKind}),
+        guards=MappingProxyType({guard.value: counters.get(guard_counter(guard), 0) for guard in Guard}),
         entries=counters.get("entries", 0),
         retractions=rare.get("retraction", 0),
         policies=rare.get("policy", 0),

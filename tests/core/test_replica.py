@@ -1,6 +1,7 @@
 """The replica: one log, one state, wherever a reader began and however often a record came."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -17,12 +18,17 @@ from dedup_service.core.changelog import (
     Source,
 )
 from dedup_service.core.errors import StateError
+from dedup_service.core.guards import NO_GUARDS, Guards
 from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import Outcome, Replica
 from dedup_service.core.verdict import Action, VerdictKind
 from tests.runtime.prepared import SPACE_ID, prepared
 
 FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="a-log")
+
+GUARDED = replace(rule_for("body"), guards=Guards(most_pages=2, most_hosts=1, most_titles=1))
+LENIENT = replace(GUARDED, guards=Guards(most_pages=6, most_hosts=0, most_titles=0))
+UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
 
 
 class Memory:
@@ -56,12 +62,40 @@ def kinds(records: Sequence[LogRecord]) -> list[VerdictKind | None]:
     return [None if outcome is None or outcome.verdict is None else outcome.verdict.kind for outcome in outcomes]
 
 
+def copies(number: int, start: int = 0) -> list[LogRecord]:
+    """Copies of one story, without a title that could vouch for them."""
+    return [page(at, f"http://site/{at}", 1) for at in range(start, start + number)]
+
+
+def test_guards_that_change_keep_what_was_seen() -> None:
+    """Raised, the next copies are believed; lowered again, none is; without guards all is forgotten."""
+    guarded, lenient, unguarded = (
+        PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID)) for rule in (GUARDED, LENIENT, UNGUARDED)
+    )
+    log: list[LogRecord] = [guarded, *copies(4), lenient, *copies(1, 4), guarded, *copies(1, 5), unguarded]
+    log += copies(2, 6)
+    replica = Replica(Memory())
+    read(replica, [FIRST, *log])
+    assert replica.memory().watch is None
+    said = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
+    assert [kind for kind in kinds(log) if kind] == said
+    assert kinds([*log, guarded, *copies(3, 20)])[-3:] == ["duplicate", "duplicate", "undecided"]
+
+
+def test_guards_are_counted() -> None:
+    """By name, beside the verdicts."""
+    replica = Replica(Memory())
+    log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID)), *copies(5)]
+    read(replica, log)
+    assert (replica.counts["undecided"], replica.counts["guard_titles"], replica.counts["guard_pages"]) == (2, 0, 2)
+
+
 records = st.lists(
     st.one_of(
         st.builds(
             page,
             offset=st.integers(0, 30),
-            url=st.sampled_from([f"http://site/{letter}" for letter in "abcdefgh"]),
+            url=st.sampled_from([f"http://site{letter in 'efgh'}/{letter}" for letter in "abcdefghij"]),
             story=st.integers(0, 4),
             version=st.integers(0, 2),
             partition=st.integers(0, 1),
@@ -82,7 +116,7 @@ records = st.lists(
             PolicyRecord,
             st.builds(
                 Policy,
-                st.sampled_from([rule_for("body"), rule_for("words", k=1)]),
+                st.sampled_from([rule_for("body"), rule_for("words", k=1), GUARDED, LENIENT, UNGUARDED]),
                 st.sampled_from(Action),
                 st.just(SPACE_ID),
             ),

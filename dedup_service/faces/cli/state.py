@@ -56,6 +56,7 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
         ("rule", str(MatchRule.from_dict(info.rule))),
         ("last sequence", f"{info.sequence:,}"),
         *((kind, f"{count:,}") for kind, count in info.pages.items()),
+        *((f"guard {guard}", f"{count:,}") for guard, count in info.guards.items() if count),
         ("pages compared with", f"{info.entries:,}"),
         ("retractions", f"{info.retractions:,}"),
         ("changes of policy", f"{max(0, info.policies - 1):,}"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dedup_service.core.guards import Guard
 from dedup_service.core.verdict import Verdict, VerdictKind
 
 __all__ = ["Summary"]
@@ -17,6 +18,7 @@ class Summary:
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
+        self.guards: Counter[str] = Counter()
         self.bad_records = 0
         self.size_bytes = 0
 
@@ -27,12 +29,16 @@ class Summary:
 
     def count(self, verdicts: Iterable[Verdict]) -> None:
         """Take a batch of verdicts into account."""
-        self.kinds.update(verdict.kind.value for verdict in verdicts)
+        for verdict in verdicts:
+            self.kinds[verdict.kind.value] += 1
+            if verdict.guard is not None:
+                self.guards[verdict.guard.value] += 1
 
     def as_dict(self, **facts: Any) -> dict[str, Any]:
         """Return the counts and `facts` as plain values."""
         verdicts = {kind.value: self.kinds[kind.value] for kind in VerdictKind}
-        return {"pages": self.pages, "verdicts": verdicts, "bad_records": self.bad_records, **facts}
+        guards = {guard.value: self.guards[guard.value] for guard in Guard}
+        return {"pages": self.pages, "verdicts": verdicts, "guards": guards, "bad_records": self.bad_records, **facts}
 
     def print_json(self, **facts: Any) -> None:
         """Write one line of JSON to stderr."""
@@ -50,6 +56,8 @@ class Summary:
         for kind in VerdictKind:
             share = f"{self.kinds[kind.value] / self.pages:.1%}" if self.pages else ""
             table.add_row(kind.value, f"{self.kinds[kind.value]:,}", share)
+        for guard, count in sorted(self.guards.items()):
+            table.add_row(f"  guard {guard}", f"{count:,}", f"{count / self.pages:.1%}")
         table.add_row("bad records", f"{self.bad_records:,}", "")
         console = Console(stderr=True)
         console.print(table)

@@ -27,6 +27,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.fingerprint import PreparedPage
+from dedup_service.core.guards import guard_in
 from dedup_service.core.verdict import Action
 from dedup_service.faces.scrapy.deciding import DecisionThread
 from dedup_service.faces.scrapy.meta import flag_of, forget, remember, remember_page
@@ -194,6 +195,9 @@ class NearDuplicateDownloaderMiddleware:
 
     def _tell(self, verdict: dict[str, Any], request: "Request", response: "Response") -> None:
         self._count(f"verdict_count/{verdict['verdict']}")
+        guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
+        if guard is not None:
+            self._count(f"guard_count/{guard}")
         self._crawler.signals.send_catch_log(page_judged, verdict=verdict, request=request, response=response)
 
     def _failed(self, kind: str, response: "Response", error: object) -> None:

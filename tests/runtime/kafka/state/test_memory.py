@@ -11,6 +11,7 @@ from dedup_service.core.profiles import rule_for
 from dedup_service.core.replica import ReplicaMemory
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
+from dedup_service.core.watch import WatchMemory
 from dedup_service.runtime.kafka.state.memory import UnreadableMemoryError, decode_memory, encode_memory, outcomes_of
 from dedup_service.runtime.kafka.steps.outcomes import Outcomes, PendingOutcome
 
@@ -25,6 +26,7 @@ memories = st.builds(
     seen=st.dictionaries(partitions, st.binary()),
     counts=st.dictionaries(st.text(), st.integers(0, 1 << 40)),
     corrections=st.lists(st.builds(CorrectionRecord)).map(tuple),
+    watch=st.none() | st.builds(WatchMemory),
 )
 pending = st.builds(
     PendingOutcome,
@@ -48,6 +50,13 @@ def test_memory_survives_as_bytes(
     assert again.replica == memory
     assert dict(outcomes_of(again).items()) == dict(outcomes.items())
     assert outcomes_of(again).written == outcomes.written
+
+
+def test_memory_from_before_guards_is_read() -> None:
+    """What it has not seen has its default."""
+    value = msgspec.msgpack.decode(encode_memory(ReplicaMemory(sequence=7), Outcomes()))
+    del value["memory"]["replica"]["watch"]
+    assert decode_memory(msgspec.msgpack.encode(value)).replica == ReplicaMemory(sequence=7)
 
 
 @pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 1}), b"\x80"])
