@@ -16,7 +16,7 @@ from dedup_service.core.verdict import Action
 from dedup_service.faces.cli.broker_options import BROKER, connection_of, topics_of
 from dedup_service.faces.cli.dashboard_options import DASHBOARD, dashboard_of
 from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
-from dedup_service.faces.cli.options import with_options
+from dedup_service.faces.cli.options import PROFILE, with_options
 
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
@@ -78,7 +78,7 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
 )
 @click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
 @click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
-@with_options(*DASHBOARD, *PUBLISHING)
+@with_options(PROFILE, *DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,
@@ -91,6 +91,7 @@ def crawl_command(
     processes: int | None,
     overrides: dict[str, str],
     as_json: bool,
+    profile: str | None,
     dashboard: str | None,
     dashboard_token: str | None,
     **broker: Any,
@@ -106,11 +107,13 @@ def crawl_command(
 
     publishes = names_a_broker(broker)
     if publishes:
-        _refuse_verdicts({"--verdicts": verdicts, "--state": state, "--action": action, "--dashboard": dashboard})
+        about_verdicts = {"--state": state, "--action": action, "--profile": profile, "--dashboard": dashboard}
+        _refuse_verdicts({"--verdicts": verdicts, **about_verdicts})
     dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     chosen = {
         "NEARDUP_STATE": state,
         "NEARDUP_ACTION": action,
+        "NEARDUP_PROFILE": profile,
         "NEARDUP_PROCESSES": processes,
         "NEARDUP_DASHBOARD": dashboard,
         "NEARDUP_DASHBOARD_TOKEN": dashboard_token,

@@ -69,6 +69,17 @@ def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
     assert (tmp_path / "pages.csv").read_text("utf-8").startswith("id,url,canonical_url,title,text")
 
 
+def test_a_profile_of_ones_own_decides(tmp_path: Path) -> None:
+    """Its row is what every duplicate's reason quotes."""
+    profile = '[candidates]\nkeys = true\n[[match]]\nname = "ours"\njaccard = 0.5\n'
+    (tmp_path / "ours.toml").write_text(profile, encoding="utf-8")
+    with serve(PAGES) as server:
+        done = run("crawl", server.url, *FAST, "--profile", "ours.toml", "--verdicts", "v.jsonl", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    verdicts = json_lines((tmp_path / "v.jsonl").read_text("utf-8"))
+    assert {verdict["reason"] for verdict in verdicts if verdict["verdict"] == "duplicate"} == {"ours"}
+
+
 def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
     """One line says why, and no page was fetched."""
     with NearDuplicateFilter.open(tmp_path / "s"), serve(PAGES) as server:
@@ -83,6 +94,8 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
     [
         (("--set", "NEARDUP_ACTIONS=drop"), "did you mean NEARDUP_ACTION"),
         (("--set", "LOG_LEVEL"), "NAME=VALUE"),
+        (("--profile", "strict"), "balanced, precise, broad, simhash"),
+        (("--bootstrap", "127.0.0.1:9", "--profile", "precise"), "twinsieve serve"),
         (("-o", "pages.doc"), "pages.doc"),
         (("--prefix", "news."), "--bootstrap"),
         (("--bootstrap", "127.0.0.1:9", "--state", "s"), "twinsieve serve"),

@@ -10,7 +10,7 @@ from dedup_service.core.rule import MatchRule
 from dedup_service.core.weighting.schemes import FACTORS, SCHEMES, SETTINGS
 from dedup_service.runtime.resources import SpaceOptions, profile_named
 
-__all__ = ["MATCHING", "SPACE", "rule_of", "space_of", "with_options"]
+__all__ = ["MATCHING", "PROFILE", "SPACE", "rule_of", "space_of", "with_options"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,12 +34,14 @@ SPACE = (
 )
 """What makes a space."""
 
+PROFILE = click.option(
+    "--profile",
+    metavar="NAME|FILE",
+    help=f"Thresholds: {', '.join(PROFILES)}, or a file of your own. [default: {DEFAULT_PROFILE}]",
+)
+
 MATCHING = (
-    click.option(
-        "--profile",
-        metavar="NAME|FILE",
-        help=f"Thresholds: {', '.join(PROFILES)}, or a file of your own. [default: {DEFAULT_PROFILE}]",
-    ),
+    PROFILE,
     click.option("--k", type=click.IntRange(0, 7), help="Replaces every radius of the rule, 0 to 7 bits."),
     click.option("--channels", type=click.Choice(list(CHANNEL_RULES)), help="Distance alone, in these channels."),
     click.option(
