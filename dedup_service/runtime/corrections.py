@@ -19,11 +19,11 @@ __all__ = ["Correction", "read_detail", "with_force", "written_detail"]
 class Correction:
     """A correction in the log.
 
-    sequence: its place there. at: Unix seconds, by: who said it; None where nobody wrote it down. in_force: no later
+    sequence: its place there; at: Unix seconds; by: who said it. None where that is not known. in_force: no later
     one contradicts it.
     """
 
-    sequence: int
+    sequence: int | None
     record: CorrectionRecord
     at: float | None = None
     by: str | None = None

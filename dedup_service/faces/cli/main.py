@@ -21,7 +21,11 @@ __all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
 
 COMMANDS = {
     "calibrate": ("dedup_service.faces.cli.calibrate:calibrate_command", "Choose thresholds on labelled pairs."),
-    "correct": ("dedup_service.faces.cli.correct:correct_command", "Tell a service what its pages are to each other."),
+    "correct": ("dedup_service.faces.cli.correct:correct_command", "Say what pages are to each other."),
+    "corrections": (
+        "dedup_service.faces.cli.corrections:corrections_command",
+        "List what people said of pairs of pages.",
+    ),
     "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
     "demo": ("crawler.cli:demo_command", "Crawl a small news site of our own and show what was found."),
     "evaluate": ("dedup_service.faces.cli.evaluate:evaluate_command", "Say how good the verdicts on known pages are."),
@@ -39,6 +43,7 @@ COMMANDS = {
         "dedup_service.faces.cli.topics:topics_group",
         "Make the topics of the service, and check them.",
     ),
+    "why": ("dedup_service.faces.cli.why:why_command", "Tell why a page has its verdict."),
 }
 """Name → where the command lives, and what `--help` says of it."""
 

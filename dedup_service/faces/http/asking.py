@@ -19,6 +19,7 @@ from dedup_service.runtime.why import UnknownPageError
 __all__ = ["Asking", "BadRequestError", "refusal"]
 
 MOST_WAITING = 8
+CLOSE_S = 30.0
 
 _encode = msgspec.json.Encoder().encode
 
@@ -33,6 +34,12 @@ class Asking:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="twinsieve-why")
         self._waiting = 0
+
+    def close(self, last: Callable[[], None]) -> None:
+        """End the thread, what it has begun and then `last` done in it; nobody is answered any more."""
+        done = self._thread.submit(last)
+        self._thread.shutdown(wait=False)
+        done.result(CLOSE_S)
 
     async def answer(self, ask: Callable[[], Any], *, status: int = 200) -> Response:
         """Return what `ask` gives as JSON, or what it raised as an error."""

@@ -24,7 +24,7 @@ from dedup_service.faces.http.page_routes import page_routes
 from dedup_service.faces.http.server import HttpServer
 from dedup_service.faces.http.token import Token, is_loopback
 from dedup_service.faces.http.why_backends import backend_of
-from dedup_service.faces.http.why_routes import why_routes
+from dedup_service.faces.http.why_routes import WhyBackend, why_routes
 from dedup_service.runtime.embedded import NearDuplicateFilter
 from dedup_service.runtime.feed import Feed
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.client.settings import Connection
     from dedup_service.runtime.kafka.service import Service
     from dedup_service.runtime.kafka.topics import Topics
+    from dedup_service.runtime.kafka.why.serving import Recent
 
 __all__ = ["Watched", "dashboard", "dashboard_routes"]
 
@@ -41,7 +42,7 @@ class Watched:
     """What routes may ask.
 
     feed: what the facts add up to. sieve: the embedded filter, None in the service. service, connection, topics: of
-    the service, None elsewhere.
+    the service, None elsewhere. recent: its observer that remembers where pages stand.
     """
 
     feed: Feed
@@ -49,11 +50,14 @@ class Watched:
     service: "Service | None" = None
     connection: "Connection | None" = None
     topics: "Topics | None" = None
+    recent: "Recent | None" = None
 
 
-def dashboard_routes(watched: Watched) -> list[BaseRoute]:
-    """Return the routes of the dashboard, `/events` apart, which needs the server's own loop."""
-    backend = backend_of(watched)
+def dashboard_routes(watched: Watched, backend: WhyBackend | None = None) -> list[BaseRoute]:
+    """Return the routes of the dashboard, `/events` apart, which needs the server's own loop.
+
+    backend: who explains; None has no routes for that.
+    """
     why = [] if backend is None else why_routes(watched.feed, backend)
     return [*page_routes(), *feed_routes(watched.feed), *why]
 
@@ -74,7 +78,8 @@ def dashboard(
     more: routes beside it, such as probes. hub: who spreads events; for tests. option: named where a port is taken.
     """
     hub = hub or EventHub(watched.feed)
-    app = _app(watched, registry, hub, more)
+    backend = backend_of(watched)
+    app = _app(watched, registry, hub, more, backend)
     guarded = Guard(app, token=token, local=is_loopback(address.host), unguarded=PROBES)
     with HttpServer(guarded, address, option=option) as server:
         hub.cut_off = server.cut_off
@@ -82,8 +87,17 @@ def dashboard(
             yield server
         finally:
             hub.close()
+            if backend is not None:
+                backend.close()
 
 
-def _app(watched: Watched, registry: CollectorRegistry, hub: EventHub, more: Sequence[BaseRoute]) -> ASGIApp:
-    routes = [Route("/events", hub, methods=["GET"]), metrics_route(registry), *dashboard_routes(watched), *more]
+def _app(
+    watched: Watched,
+    registry: CollectorRegistry,
+    hub: EventHub,
+    more: Sequence[BaseRoute],
+    backend: WhyBackend | None,
+) -> ASGIApp:
+    of_dashboard = dashboard_routes(watched, backend)
+    routes = [Route("/events", hub, methods=["GET"]), metrics_route(registry), *of_dashboard, *more]
     return Starlette(routes=routes, lifespan=hub.lifespan)

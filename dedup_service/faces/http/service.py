@@ -23,6 +23,7 @@ from dedup_service.runtime.feed.newest import Row
 from dedup_service.runtime.kafka.page_texts import PageTexts
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.why.serving import Recent
 
 __all__ = ["Addresses", "ServedService"]
 
@@ -57,8 +58,9 @@ class ServedService:
         self._health = Health(lambda: self.service.status(), limit_s=limit_s)  # noqa: PLW0108 - there is no service yet
         self._sampler = Sampler(between_s=BETWEEN_S)
         self._feed = Feed("serve", scope="log", sampler=self._sampler)
+        self._recent = Recent()
         self._metrics = Metrics(lambda: self.service.status(), self._health, self._feed)  # noqa: PLW0108
-        self.service = Service(settings, [*observers, self._health, self._metrics, self._feed])
+        self.service = Service(settings, [*observers, self._health, self._metrics, self._feed, self._recent])
         self._feed.pool = self.service.pool_state
 
     def stopping(self) -> None:
@@ -70,7 +72,13 @@ class ServedService:
         where = self._addresses
         registry, settings = self._metrics.registry, self._settings
         topics = Topics(settings.prefix)
-        watched = Watched(feed=self._feed, service=self.service, connection=settings.connection, topics=topics)
+        watched = Watched(
+            feed=self._feed,
+            service=self.service,
+            connection=settings.connection,
+            topics=topics,
+            recent=self._recent,
+        )
         more = probes(self._health)
         facts = {}
         if where.http is not None and where.carried:

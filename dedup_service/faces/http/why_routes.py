@@ -24,12 +24,23 @@ EFFECT = "in force from the next delivery of either page; verdicts given so far 
 
 
 class WhyBackend:
-    """What the routes ask; each is made when it is first needed, in the thread that asks."""
+    """What the routes ask; each is made when it is first needed, in the thread that asks. close: lets go of it."""
 
-    def __init__(self, explainer: Callable[[], Explainer], corrections: Callable[[], Corrections]) -> None:
+    def __init__(
+        self,
+        explainer: Callable[[], Explainer],
+        corrections: Callable[[], Corrections],
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
         self._make = explainer, corrections
+        self._close = close
+        self.asking = Asking()
         self._explainer: Explainer | None = None
         self._corrections: Corrections | None = None
+
+    def close(self) -> None:
+        """Let go of everything, in the thread that asks."""
+        self.asking.close(self._close)
 
     @property
     def explainer(self) -> Explainer:
@@ -56,7 +67,7 @@ _body = msgspec.json.Decoder(_Body)
 
 def why_routes(feed: Feed, backend: WhyBackend) -> list[BaseRoute]:
     """Return the routes that answer from `backend`; corrections are told through `feed`."""
-    asking = Asking()
+    asking = backend.asking
 
     async def why(request: Request) -> Response:
         try:

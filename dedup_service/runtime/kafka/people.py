@@ -7,18 +7,28 @@ Invariant: the first record of a log is the policy of the service that began it;
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dedup_service.core.changelog import CorrectionRecord, Policy, PolicyRecord, RetractionRecord
+from dedup_service.core.changelog import CorrectionRecord, LogRecord, Policy, PolicyRecord, RetractionRecord
 from dedup_service.core.errors import StateError
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.corrections import Correction, with_force
 from dedup_service.runtime.kafka.client.clients import Connection, ConsumerRecord, LogReader, Message, append
 from dedup_service.runtime.kafka.policies import ForeignLogError
 from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.kafka.wire.headers import log_headers
 from dedup_service.runtime.kafka.wire.log_record import decode, encode
 
-__all__ = ["InForce", "add_records", "change_policy", "policy_in_force", "require_begun"]
+__all__ = [
+    "InForce",
+    "add_records",
+    "change_policy",
+    "correction_of",
+    "corrections_in",
+    "policy_in_force",
+    "require_begun",
+]
 
+BY = "twinsieve.by"
 AT_ONCE = 2000
 WAIT_S = 0.5
 
@@ -76,16 +86,43 @@ def change_policy(
 
 
 def add_records(
-    connection: Connection, topics: Topics, records: Sequence[RetractionRecord | CorrectionRecord]
+    connection: Connection,
+    topics: Topics,
+    records: Sequence[RetractionRecord | CorrectionRecord],
+    *,
+    by: str | None = None,
 ) -> list[int]:
-    """Append `records` to the log, and return the sequence of each. ForeignLogError where no service has begun it."""
+    """Append `records` to the log, and return the sequence of each. ForeignLogError where no service has begun it.
+
+    by: who says so; stands in a header, where it changes nothing.
+    """
     require_log(connection, topics)
     log = LogReader(connection, topics.fingerprints)
     try:
         require_begun(log, topics)
     finally:
         log.close()
-    return _append(connection, topics, records)
+    return _append(connection, topics, records, by)
+
+
+def corrections_in(connection: Connection, topics: Topics, read: Read = lambda _done, _total: None) -> list[Correction]:
+    """Read the log and return the corrections in it, in their order, and which of them hold."""
+    log = LogReader(connection, topics.fingerprints)
+    try:
+        require_begun(log, topics)
+        found = (correction_of(record, decode(record.value or b"")) for record in _records(log, read) if not record.key)
+        return with_force(correction for correction in found if correction is not None)
+    finally:
+        log.close()
+
+
+def correction_of(record: ConsumerRecord, value: LogRecord) -> Correction | None:
+    """Return the correction that a record of the log is, with who and when; None where it is none."""
+    if not isinstance(value, CorrectionRecord):
+        return None
+    by = dict(record.headers).get(BY)
+    said_by = None if by is None else by.decode("utf-8", "replace")
+    return Correction(sequence=record.offset, record=value, at=record.timestamp / 1000, by=said_by)
 
 
 def require_begun(log: LogReader, topics: Topics) -> None:
@@ -95,10 +132,16 @@ def require_begun(log: LogReader, topics: Topics) -> None:
 
 
 def _append(
-    connection: Connection, topics: Topics, records: Sequence[RetractionRecord | CorrectionRecord | PolicyRecord]
+    connection: Connection,
+    topics: Topics,
+    records: Sequence[RetractionRecord | CorrectionRecord | PolicyRecord],
+    by: str | None = None,
 ) -> list[int]:
     log = topics.fingerprints
-    messages = [Message(log, encode(record), headers=log_headers(record, log), partition=0) for record in records]
+    more = () if by is None else ((BY, by.encode("utf-8", "replace")),)
+    messages = [
+        Message(log, encode(record), headers=(*log_headers(record, log), *more), partition=0) for record in records
+    ]
     return append(connection, log, messages)
 
 

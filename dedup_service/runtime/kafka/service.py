@@ -105,6 +105,11 @@ class Service:
         steps = tuple(step.status for step in list(self._steps.values()))
         return ServiceStatus(self._restore, steps, len(self._settings.steps))
 
+    @property
+    def space_options(self) -> SpaceOptions:
+        """Return how fingerprints are made here."""
+        return self._settings.space
+
     def pool_state(self) -> PoolState | None:
         """Return how the worker processes stand, None where there are none yet; from any thread."""
         return None if self._preparer is None else self._preparer.pool_state()

@@ -84,7 +84,7 @@ class Explainer:
         of: another page to compare with, in place of the one that the verdict names. neighbours: how many nearest
         pages; None gives NEIGHBOURS of a page that was not called a duplicate.
         """
-        asked = self._asked(self._known(reference))
+        asked = self._asked(self._source.judged(self._known(reference)))
         page = asked.page
         other = self._known(of) if of is not None else None if page.of is None else self._source.find(page.of)
         if of is None and other is None and page.of is not None:
@@ -119,6 +119,8 @@ class Explainer:
         asked = _Asked(page, self._source.held(), self._source.rule(page), judgements, corrections)
         if page.verdict is None:
             asked.notes.append("its verdict is kept no longer: what follows is what the rule in force says")
+        if asked.in_force.since is None:
+            asked.notes.append("the rule was changed on the way; this is the one in force now")
         if asked.in_force.changed:
             asked.notes.append("another rule is in force now; this is the one that decided the page")
         return asked

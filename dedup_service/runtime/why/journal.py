@@ -84,6 +84,10 @@ class JournalPages:
             of=of,
         )
 
+    def judged(self, page: KnownPage) -> KnownPage:
+        """Return `page`, which has its verdict."""
+        return page
+
     def text(self, page: KnownPage) -> str | None:
         """Return the main text of a page; None where the text budget has let it go."""
         with self._reading() as database:

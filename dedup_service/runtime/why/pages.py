@@ -42,10 +42,13 @@ class KnownPage:
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """The rule that decided a page. since: sequence of its policy record. changed: another one is in force now."""
+    """The rule that decided a page. since: sequence of its policy record, None where that is not known.
+
+    changed: another one is in force now.
+    """
 
     rule: MatchRule
-    since: int
+    since: int | None
     changed: bool = False
 
 
@@ -59,6 +62,10 @@ class PageSource(Protocol):
 
     def find(self, reference: str | int) -> KnownPage | None:
         """Return the page at a sequence, or the latest visit of a URL; None where there is none."""
+        ...
+
+    def judged(self, page: KnownPage) -> KnownPage:
+        """Return `page` with its verdict, where that is known."""
         ...
 
     def text(self, page: KnownPage) -> str | None:

@@ -1,7 +1,7 @@
 // The texts side by side, with what differs marked; and the words that weigh most in the fingerprints.
 import { alien, el, table } from "./dom.js";
 
-const FACTORS = ["title", "marker", "pos", "length"];
+const NAMES = { pos: "Part of speech" };
 
 export function passages(pair, again) {
   if (!pair.passages) {
@@ -21,9 +21,13 @@ export function passages(pair, again) {
 export function features(pair) {
   if (!pair.features) return [el("p", {}, "The words cannot be had: a text is gone, or the space cannot be made here.")];
   const { shared, one, other } = pair.features;
-  const both = [["Word", ""], ["Weight here", "number"], ["there", "number"], ["Times", "number"], ["Idf", "number"], ...factorColumns()];
-  const single = [["Word", ""], ["Weight", "number"], ["Times", "number"], ["Idf", "number"], ...factorColumns()];
-  const alone = (words) => words.map(({ word, weight }) => [alien(word), figure(weight.weight), figure(weight.count), figure(weight.idf), ...factors(weight)]);
+  const names = factorsOf([...shared.flatMap((word) => [word.one, word.other]), ...[...one, ...other].map((word) => word.weight)]);
+  const factorColumns = names.map((name) => [NAMES[name] ?? name[0].toUpperCase() + name.slice(1), "number"]);
+  const both = [["Word", ""], ["Weight here", "number"], ["there", "number"], ["Times", "number"], ["Idf", "number"], ...factorColumns];
+  const single = [["Word", ""], ["Weight", "number"], ["Times", "number"], ["Idf", "number"], ...factorColumns];
+  const factors = (here, there = here) => names.map((name) => two(here.factors[name], there.factors[name]));
+  const alone = (words) => words.map(({ word, weight }) =>
+    [alien(word), figure(weight.weight), figure(weight.count), figure(weight.idf), ...factors(weight)]);
   return [
     el("h3", {}, "In both"),
     table("Words of both pages", both, shared.map(({ word, one: here, other: there }) => [
@@ -36,10 +40,9 @@ export function features(pair) {
   ];
 }
 
-const factorColumns = () => FACTORS.map((name) => [{ pos: "Part of speech" }[name] ?? name[0].toUpperCase() + name.slice(1), "number"]);
-
-function factors(here, there = here) {
-  return FACTORS.map((name) => two(here.factors[name], there.factors[name]));
+// Names of all factors that these weights were made of.
+function factorsOf(weights) {
+  return [...new Set(weights.flatMap((weight) => Object.keys(weight.factors)))];
 }
 
 const figure = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(3))));
