@@ -1,8 +1,8 @@
 """From a page to its fingerprint in both channels.
 
 `words`: weighted words of title and body; `body`: distinct character n-grams of the body alone.
-A page without text has neither; one with too few letters has both but gets a reason, and no verdict
-is built on them.
+A page without text has neither; one with too few letters, or with the same few again and again, has both but gets a
+reason, and no distance is asked of them.
 """
 
 from collections import Counter
@@ -60,12 +60,13 @@ class Fingerprinter:
         """Return `page` with its fingerprint, the hash of its body, its evidence and, if it cannot be judged, why."""
         title, folded = _folded(page)
         seen = letters(folded)
+        shingles = distinct_ngrams(seen, self.space.shingle)
         return PreparedPage(
             page=page,
-            fingerprint=Fingerprint(words=self._words(page.text, title, folded), body=self._body(seen)),
+            fingerprint=Fingerprint(words=self._words(page.text, title, folded), body=self._body(shingles)),
             body_hash=body_hash(folded),
             evidence=pack_evidence(title, folded, seen, pack((*page.keywords, *page.tags, *page.references))),
-            reason=page.problem or self._too_short(len(seen)),
+            reason=page.problem or self._too_little(len(seen), len(shingles)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:
@@ -106,16 +107,22 @@ class Fingerprinter:
         lanes = (table.low, table.high)[: self.space.bits // LANE]
         return simhash_of_lanes(lanes, self.space.scheme.weigh(table))
 
-    def _body(self, seen: npt.NDArray[np.uint32]) -> int | None:
-        hashes = distinct_ngrams(seen, self.space.shingle)
+    def _body(self, hashes: npt.NDArray[np.uint64]) -> int | None:
         lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + _SECOND_LANE)]
         return simhash_unweighted(lanes)
 
-    def _too_short(self, count: int) -> str | None:
+    def _too_little(self, count: int, shingles: int) -> str | None:
+        """Why `count` letters with so many distinct shingles say too little: of few, each bit has a small margin."""
         if count == 0:
             return "no text"
         least = self.space.least_letters
-        return f"too little text: {count} letters, at least {least} to judge" if count < least else None
+        if count < least:
+            return f"too little text: {count} letters, at least {least} to judge"
+        if shingles < least // 2:
+            return (
+                f"too little variety: {shingles} different shingles in {count} letters, at least {least // 2} to judge"
+            )
+        return None
 
 
 def _folded(page: Page) -> tuple[str, str]:

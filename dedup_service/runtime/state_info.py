@@ -29,7 +29,8 @@ class StateInfo:
 
     space_id, space, format_version: as written in its header. rule: the match rule in force, as plain values.
     sequence: of the last record. pages: by verdict, all five. guards: undecided pages by guard, all guards.
-    entries: kept pages, compared with later ones. retractions, policies: records of these kinds; the first policy counts.
+    entries: kept pages, compared with later ones.
+    retractions, policies: records of these kinds; the first policy counts.
     text_bytes: compressed texts. snapshot_sequence, snapshot_age_s: None where there is no snapshot.
     journal_bytes, snapshot_bytes: on disk, the write-ahead file included.
     """

@@ -102,6 +102,16 @@ def test_too_little_text_is_named_with_both_numbers() -> None:
     assert prepare(page("大桥通车了")).reason == "too little text: 5 letters, at least 64 to judge"
 
 
+@pytest.mark.parametrize("line", ["a", "大桥通车 ", "12.50 kg 99 pieces; "])
+def test_the_same_few_letters_again_and_again_are_not_judged(line: str) -> None:
+    """A table of one row has many letters and says no more than the row."""
+    reason = prepare(page(line * 500)).reason
+    assert reason is not None
+    assert reason.startswith("too little variety: ")
+    assert reason.endswith(", at least 32 to judge")
+    assert prepare(page(BODY * 20)).reason is None
+
+
 def test_stop_words_and_punctuation_are_no_features() -> None:
     """The words of a page are its content words."""
     words = build_fingerprinter().words(page())

@@ -2,10 +2,14 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dedup_service.core.guards import Guards
+from dedup_service.core.profiles import rule_for, written
+from dedup_service.runtime.state_info import state_info
 from tests.faces.cli.running import Cli, article, page, write_lines
 
 KEYS = ["id", "url", "verdict", "duplicate_of", "duplicate_of_url", "distance", "score", "reason", "sequence", "space"]
@@ -173,6 +177,20 @@ def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> No
     assert summary["pages"] == 5
     assert summary["verdicts"] == {"unique": 2, "duplicate": 1, "unchanged": 1, "updated": 0, "undecided": 1}
     assert (summary["bad_records"], summary["action"], summary["interrupted"]) == (0, "flag", False)
+
+
+def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
+    """For machines all of them, for people those that did; the state remembers, too."""
+    profile = tmp_path / "guarded.toml"
+    profile.write_text(written(replace(rule_for(), guards=Guards(most_hosts=1))))
+    copies = [page(number, article(1), url=f"https://host{number}.example/") for number in range(4)]
+    path = write_lines(tmp_path / "pages.jsonl", copies)
+    ran = cli("filter", path, "--profile", profile, "--state", tmp_path / "state", "--json")
+    assert json.loads(ran.err)["guards"] == {"pages": 0, "hosts": 2, "titles": 0, "jump": 0}
+    assert [line["verdict"] for line in ran.lines] == ["unique", "duplicate", "undecided", "undecided"]
+    assert ran.lines[2]["reason"].startswith("guard hosts: pages of about 2 hosts match ")
+    assert "guard hosts" in cli("filter", path, "--profile", profile).err
+    assert state_info(tmp_path / "state").guards["hosts"] == 2
 
 
 def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Path) -> None:
