@@ -13,11 +13,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.index import uniform
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.shingles import ShingleSets
 from benchmarks.quality.walk import walk
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import World
+from benchmarks.quality.world import SEED, World
 from dedup_service.core.entries import Entry
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.fingerprint import PreparedPage
@@ -31,6 +32,7 @@ from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["Channel", "compute", "keys_in_parts"]
 
+AT = 1_000_000
 STEP = np.uint64(0x9E3779B97F4A7C15)
 Words = npt.NDArray[np.uint64]
 Index = TypeVar("Index")
@@ -42,7 +44,8 @@ class Channel:
 
     candidates: pairs a page, of all earlier pages. found: of the positives of half 1, the share with a page of their
     group among the candidates, by strength ("" is all). after: what the stream's rule makes of the verified ones.
-    bytes_an_entry, us_a_page: of the index, to probe and insert each page in turn; None where there is none.
+    bytes_an_entry: of the index, at AT entries of uniform fingerprints or keys. us_a_page: to probe and insert each
+    page of the stream in turn. None where there is no index.
     """
 
     name: str
@@ -178,25 +181,25 @@ def _found(world: World, pages: Sequence[PreparedPage], edges: Edges) -> dict[st
 
 
 def _costs(world: World, pages: Sequence[PreparedPage]) -> dict[str, tuple[float, float]]:
-    """Return bytes an entry and microseconds a page, by channel: each page probed, then inserted."""
+    """Return bytes an entry among AT and microseconds a page of the stream, by channel."""
     channels = world.channels("stream")
     judged = np.array([page.reason is None for page in pages])
+    of_blocks = _bytes_of_blocks()
     costs: dict[str, tuple[float, float]] = {}
     for k in (3, 5, 7):
         for name, values, present in (
             ("body", channels.body, channels.has_body),
             ("words", channels.words, channels.has_words),
         ):
-            costs[f"{name}, k = {k}"] = _cost_of_blocks(values[present & judged].tolist(), k)
+            costs[f"{name}, k = {k}"] = of_blocks, _time_of_blocks(values[present & judged].tolist(), k)
         costs[f"body and words, k = {k}"] = _sum(costs[f"body, k = {k}"], costs[f"words, k = {k}"])
     keys = [tuple(map(int, Evidence(page.evidence).keys)) for page in pages if page.evidence]
-    costs["8 keys"] = _cost_of_keys(keys)
+    sixteen = [tuple(part.tolist()) for part in _split(*keys_in_parts(world.shingles("stream"), 16))]
+    costs["4 keys"] = _bytes_of_keys(4), _time_of_keys([row[:4] for row in keys])
+    costs["8 keys"] = _bytes_of_keys(8), _time_of_keys(keys)
+    halves = [row[:8] for row in sixteen], [row[8:] for row in sixteen]  # an index takes eight
+    costs["16 keys"] = 2 * _bytes_of_keys(8), sum(map(_time_of_keys, halves))
     costs["8 keys, body and words, k = 3"] = _sum(costs["8 keys"], costs["body and words, k = 3"])
-    costs["4 keys"] = _cost_of_keys([key[:4] for key in keys])
-    sixteen = keys_in_parts(world.shingles("stream"), 16)
-    rows = [tuple(part.tolist()) for part in _split(*sixteen)]
-    halves = _cost_of_keys([row[:8] for row in rows]), _cost_of_keys([row[8:] for row in rows])  # an index takes eight
-    costs["16 keys"] = _sum(*halves)
     return costs
 
 
@@ -208,32 +211,47 @@ def _split(owners: npt.NDArray[np.int64], keys: Words) -> list[Words]:
     return np.split(keys, np.flatnonzero(np.diff(owners)) + 1)
 
 
-def _cost_of_blocks(values: Sequence[int], k: int) -> tuple[float, float]:
+def _bytes_of_blocks() -> float:
+    index = BlockIndex(3)
+    index.insert_many(np.arange(AT), uniform(AT, SEED))
+    return index.statistics().bytes / AT
+
+
+def _bytes_of_keys(count: int) -> float:
+    index = KeyIndex(best=32)
+    keys = np.zeros((AT, 8), np.uint32)
+    keys[:, :count] = np.random.default_rng(SEED).integers(1, 1 << 32, (AT, count), dtype=np.uint32)
+    index.insert_many(np.arange(AT), keys)
+    return index.size_bytes / AT
+
+
+def _time_of_blocks(values: Sequence[int], k: int) -> float:
     def run(index: BlockIndex) -> None:
         for sequence, value in enumerate(values):
             index.probe(value)
             index.insert(sequence, value)
 
-    return _timed(partial(BlockIndex, k), run, lambda index: index.statistics().bytes, len(values))
+    return _timed(partial(BlockIndex, k), run, len(values))
 
 
-def _cost_of_keys(keys: Sequence[tuple[int, ...]]) -> tuple[float, float]:
+def _time_of_keys(keys: Sequence[tuple[int, ...]]) -> float:
     def run(index: KeyIndex) -> None:
         for sequence, values in enumerate(keys):
             index.probe(values)
             index.insert(sequence, values)
 
-    return _timed(lambda: KeyIndex(best=32), run, lambda index: index.size_bytes, len(keys))
+    return _timed(partial(KeyIndex, best=32), run, len(keys))
 
 
-def _timed(
-    make: Callable[[], Index], run: Callable[[Index], None], size: Callable[[Index], int], count: int
-) -> tuple[float, float]:
-    run(make())
-    index = make()
-    begin = time.process_time()
-    run(index)
-    return size(index) / count, (time.process_time() - begin) * 1e6 / count
+def _timed(make: Callable[[], Index], run: Callable[[Index], None], count: int) -> float:
+    """Return the least processor time of three runs, in microseconds for each of `count`."""
+    times = []
+    for _ in range(3):
+        index = make()
+        begin = time.process_time()
+        run(index)
+        times.append(time.process_time() - begin)
+    return min(times) * 1e6 / count
 
 
 def _codes(edges: Edges, size: int) -> npt.NDArray[np.int64]:

@@ -153,7 +153,7 @@ def _estimator(results: Results) -> Figure:
     """Estimated against exact similarity, and the error by length."""
     found: Estimates = results["estimator"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), layout="constrained")
-    left.hexbin(found.exact, found.estimated, gridsize=60, bins="log", cmap="Reds", linewidths=0.1)
+    left.hexbin(found.exact, found.estimated, gridsize=60, bins="log", cmap="Reds", rasterized=True)
     left.plot([0, 1], [0, 1], color=OTHER, linewidth=0.8)
     left.set(xlabel="exact Jaccard", ylabel="estimated", xlim=(0, 1), ylim=(0, 1))
     off = np.abs(found.estimated - found.exact)
@@ -189,17 +189,17 @@ def _few_words(results: Results) -> Figure:
 
 
 def _channels(results: Results) -> Figure:
-    """What each channel finds against what it costs."""
-    figure, axes = plt.subplots(figsize=(7.6, 3.6), layout="constrained")
-    rows: list[Channel] = [row for row in results["channels"] if row.us_a_page is not None]
-    for row in rows:
-        colour = OURS if "keys" in row.name else "#2980b9"
-        axes.plot(row.us_a_page or 0, row.found[""], "o", color=colour, markersize=3 + (row.bytes_an_entry or 0) / 40)
-        axes.annotate(row.name, (row.us_a_page or 0, row.found[""]), (6, -3), textcoords="offset points", fontsize=7.5)
-    axes.set(
-        xlabel="µs a page to probe and insert (area: memory)", ylabel="copies among the candidates", ylim=(0, 1.05)
-    )
-    axes.set_xlim(0, 1.35 * max(row.us_a_page or 0 for row in rows))
+    """What each channel finds, with what it costs beside it."""
+    figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+    rows: list[Channel] = results["channels"]
+    names = [row.name for row in rows][::-1]
+    shares = [row.found[""] for row in rows][::-1]
+    axes.barh(names, shares, color=[OURS if "keys" in name else "#2980b9" for name in names], height=0.7)
+    for place, row in enumerate(rows[::-1]):
+        cost = "no index" if row.us_a_page is None else f"{row.us_a_page:.0f} µs, {row.bytes_an_entry:.0f} bytes"
+        axes.annotate(cost, (row.found[""], place), (4, -3), textcoords="offset points", fontsize=7.5)
+    axes.grid(visible=False, axis="y")
+    axes.set(xlim=(0, 1.2), xlabel="copies among the candidates; µs to probe and insert a page, bytes an entry")
     return figure
 
 

@@ -200,6 +200,22 @@ def _estimator(results: Results) -> str:
     return table(["letters of the shorter page", "pairs", "bias", "p50", "p99", "most"], rows)
 
 
+def _by_similarity(results: Results) -> str:
+    """The same by exact similarity: most candidates share a key and nothing else."""
+    found: Estimates = results["estimator"]
+    off = np.abs(found.estimated - found.exact)
+    rows = []
+    for low, high in pairwise((0, 0.15, 0.4, 0.6, 0.8, 1.01)):
+        chosen = (found.exact >= low) & (found.exact < high)
+        if chosen.any():
+            spread = float((found.estimated - found.exact)[chosen].std())
+            p50, p99 = np.percentile(off[chosen], (50, 99))
+            name = f"{low:g} to {min(high, 1):g}"
+            values = (f"{value:.4f}" for value in (spread, p50, p99, off[chosen].max()))
+            rows.append([name, f"{chosen.sum():,}", *values])
+    return table(["exact Jaccard", "pairs", "standard deviation", "p50", "p99", "most"], rows)
+
+
 def _orders(results: Results) -> str:
     found: Estimates = results["estimator"]
     rows = [[name, f"{pairs:,}", differing] for name, (pairs, differing) in found.orders.items()]
@@ -314,6 +330,7 @@ TABLES = {
     "baselines-html": Table(BOTH, _baselines("html")),
     "channels": Table(("channels",), _channels),
     "estimator": Table(("estimator",), _estimator),
+    "estimator-similarity": Table(("estimator",), _by_similarity),
     "orders": Table(("estimator",), _orders),
     "short": Table(("short",), _short),
     "ladder": Table(("factors",), _ladder),
