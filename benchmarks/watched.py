@@ -7,9 +7,11 @@ nobody. The pages are cut into chunks; each chunk goes through both, now one and
 slows down slows both. Shown is the ratio of processor times, with its 95% interval by bootstrap over the chunks; and
 the observers' own time, from the facts of such a run told once more.
 
-Streams: prepared pages (a third are copies) go through the filter's `decide_many`, in turn with nobody connected and
-with 180 watchers that read and 20 that do not, in a process of their own: first at 2,000 pages/s, then as fast as it
-can. Shown are pages per second of wall clock, their ratio with its interval over the turns, and the process's memory.
+Streams: prepared pages (a third are copies) go through the filter's `decide_many`, its state in memory so that no
+disk hides what the processor does, in turn with nobody connected and with 180 watchers that read and 20 that do not,
+in a process of their own: first at 2,000 pages/s, then as fast as it can. Shown are pages per second of wall clock,
+their ratio with its interval over the turns, the processor time of the server's thread (what it takes, at most, from
+a filter that has one core), and the process's memory.
 
 Data: FILE holds JSON lines of pages (`title`, `text`); without it, generated ones. Seed 7.
 """
@@ -23,6 +25,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -77,7 +80,7 @@ def prepared_pages(count: int) -> list[PreparedPage]:
     found = []
     for at in range(count):
         if not stories or rng.random() > 1 / 3:
-            text = " ".join(f"{rng.choice(WORDS)}{rng.randrange(2000)}" for _ in range(60))
+            text = "".join(map(chr, rng.choices(range(0x4E00, 0x9000), k=300)))
             stories.append((rng.getrandbits(64), pack_evidence("", text, letters(text), b""), text))
             story, version = stories[-1], 0
         else:
@@ -120,8 +123,7 @@ def streamed(pages: Sequence[PreparedPage], seconds: float, turns: int) -> Itera
     feed = Feed("filter")
     observers: list[Observer] = [feed, Metrics(feed=feed)]
     with (
-        tempfile.TemporaryDirectory() as folder,
-        NearDuplicateFilter.open(folder, observers=observers) as sieve,
+        NearDuplicateFilter.open(None, observers=observers) as sieve,
         dashboard(
             Watched(feed=feed, sieve=sieve), Metrics(feed=feed).registry, Address("127.0.0.1", 0), None
         ) as server,
@@ -130,15 +132,21 @@ def streamed(pages: Sequence[PreparedPage], seconds: float, turns: int) -> Itera
         before = resident_mib()
         for name, pace in (("2,000 pages/s", PACE), ("as fast as it can", None)):
             rates: list[tuple[float, float]] = []
-            read = 0
+            read, server_s, watched_s = 0, 0.0, 0.0
             for turn in track(range(turns), name, transient=True):
                 pair = [0.0, 0.0]
                 for watched in (True, False) if turn % 2 else (False, True):
                     with crowd(server.address, feed) if watched else _nobody() as figures:
+                        spent, began = _server_s(), time.perf_counter()
                         pair[watched] = _rate(sieve, batches, seconds, pace)
+                    if watched:
+                        server_s, watched_s = server_s + _server_s() - spent, watched_s + time.perf_counter() - began
                     read += figures()["read"] if watched else 0
                 rates.append((pair[1], pair[0]))
-            yield name, {"rates": rates, "ratio": _ratio(rates), "read_mib": read / 2**20}
+            yield (
+                name,
+                {"rates": rates, "ratio": _ratio(rates), "read_mib": read / 2**20, "server": server_s / watched_s},
+            )
         yield "memory", {"before_mib": before, "after_mib": resident_mib(), "dropped": feed.watchers()[1]}
 
 
@@ -190,6 +198,13 @@ def _rate(
             continue
         done += len(sieve.decide_many(next(batches)))
     return done / (time.perf_counter() - began)
+
+
+def _server_s() -> float:
+    """Return the processor time of the server's thread so far."""
+    thread = next(thread for thread in threading.enumerate() if thread.name == "twinsieve-http")
+    scheduled = Path(f"/proc/self/task/{thread.native_id}/schedstat").read_text(encoding="ascii")
+    return int(scheduled.split()[0]) / 1e9
 
 
 def _ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
@@ -277,7 +292,15 @@ def main() -> None:
         console.print(table)
     if arguments.turns:
         table = Table(title=f"decide_many with {READERS} watchers and {IDLERS} that do not read, and with none")
-        for heading in ("pace", "pages/s, none", "pages/s, watched", "ratio", "95% interval", "MiB read"):
+        for heading in (
+            "pace",
+            "pages/s, none",
+            "pages/s, watched",
+            "ratio",
+            "95% interval",
+            "MiB read",
+            "server, ms/s",
+        ):
             table.add_column(heading, justify="right")
         for name, found in streamed(prepared_pages(arguments.prepared), arguments.seconds, arguments.turns):
             figures[name] = found
@@ -285,9 +308,8 @@ def main() -> None:
                 watched, none = (sum(rates) / len(rates) for rates in zip(*found["rates"], strict=True))
                 ratio = found["ratio"]
                 interval = f"{ratio[1]:.4f} to {ratio[2]:.4f}"
-                table.add_row(
-                    name, f"{none:,.0f}", f"{watched:,.0f}", f"{ratio[0]:.4f}", interval, f"{found['read_mib']:.1f}"
-                )
+                rest = (f"{ratio[0]:.4f}", interval, f"{found['read_mib']:.1f}", f"{found['server'] * 1e3:.1f}")
+                table.add_row(name, f"{none:,.0f}", f"{watched:,.0f}", *rest)
         console.print(table)
         memory = figures["memory"]
         console.print(
