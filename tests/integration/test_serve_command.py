@@ -132,3 +132,25 @@ def test_topics_that_are_not_there(broker: Broker, serve: Callable[..., Serving]
     assert nowhere.process.wait(PATIENCE_S) in {1, 2}
     assert "nowhere." in nowhere.log.read_text().splitlines()[-1]
     assert "topics create" in nowhere.log.read_text().splitlines()[-1]
+
+
+def test_the_feed_of_a_service(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
+    """Every page of the log; and a duplicate compared again by the texts that `pages` still has."""
+    values = [json.dumps(page(number, article(number % 20))).encode() for number in range(40)]
+    append(broker.connection, topics.pages, [Message(topics.pages, value) for value in values])
+    serving = serve()
+
+    def figures() -> dict[str, Any]:
+        return json.loads(serving.get("/api/stats?history=none")[1] or "{}")  # type: ignore[no-any-return]
+
+    serving.wait_for(lambda: figures().get("summary", {}).get("pages") == 40)
+    serving.wait_for(lambda: figures()["false_drops"]["checked"] > 0)
+    found = figures()
+    assert (found["summary"]["mode"], found["summary"]["scope"]) == ("serve", "log")
+    assert found["summary"]["verdicts"]["duplicate"] == 20
+    assert found["false_drops"]["wrong"] == 0
+    assert found["summary"]["pool"]["processes"] == 1
+    rows = json.loads(serving.get("/api/duplicates?limit=200")[1])["rows"]
+    assert len(rows) == 20
+    assert all(row["of_sequence"] < row["sequence"] for row in rows)
+    assert serving.end(signal.SIGTERM) == 143
