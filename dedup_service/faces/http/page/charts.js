@@ -20,7 +20,10 @@ export function chart(figure, { summary, columns, rows, traces, layout = {} }) {
   }
   const again = () => {
     const colours = palette();
-    window.Plotly.react(plot, traces(colours), laidOut(layout, colours), CONFIG);
+    const [data, laid] = [traces(colours), laidOut(layout, colours)];
+    const key = JSON.stringify([data, laid]); // drawing costs a hundred times as much as finding that nothing changed
+    if (plot.drawnKey !== key) window.Plotly.react(plot, data, laid, CONFIG);
+    plot.drawnKey = key;
   };
   drawn.set(figure, again);
   again();

@@ -57,7 +57,8 @@ export class Rings {
 
   // [from, to] of the time axis: a young process need not be a thin line at the right edge.
   range(span, now) {
-    return [Math.max(now - SPAN_S[span], Math.min(this.startedAt, now - LEAST_S[span])), now];
+    const end = Math.ceil(now / BIN_S[span]) * BIN_S[span];
+    return [Math.max(end - SPAN_S[span], Math.min(this.startedAt, end - LEAST_S[span])), end];
   }
 }
 

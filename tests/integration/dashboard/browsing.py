@@ -1,0 +1,140 @@
+"""A browser that tells what went wrong in it, and the demo with its dashboard, as tests use them."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+from deploy.programs import CHROMIUM, provide
+
+T = TypeVar("T")
+
+PATIENCE_S = 120
+SERIOUS = {"serious", "critical"}
+DESK, PHONE = (1280, 900), (360, 740)
+
+
+class Demo:
+    """A `twinsieve demo --dashboard` process."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "demo.log"
+        command = [sys.executable, "-m", "dedup_service.faces.cli", "demo", "--dashboard", "0", "--processes", "1"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=quiet())
+
+    @property
+    def url(self) -> str:
+        """Where the dashboard is, once it is."""
+        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self._log.read_text()))[1]
+
+    def get(self, path: str) -> str:
+        """Ask it; "" before it answers."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=30) as response:
+                return response.read().decode()
+        except OSError:
+            return ""
+
+    def wait_for(self, what: Callable[[], T | None]) -> T:
+        """Return what there is once there is something; not longer than the process lives."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := what()):
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.05)
+        return found
+
+    def end(self) -> int:
+        """Press Ctrl-C, and return the exit code."""
+        self._process.send_signal(signal.SIGINT)
+        try:
+            return self._process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+
+    @classmethod
+    @contextmanager
+    def running(cls, folder: Path) -> Iterator["Demo"]:
+        """One that is gone afterwards."""
+        demo = cls(folder)
+        try:
+            yield demo
+        finally:
+            demo.end()
+
+
+class Watched:
+    """A page of the browser, and all that went wrong or went elsewhere in it."""
+
+    def __init__(self, browser: Browser, url: str, size: tuple[int, int] = DESK, **context: Any) -> None:
+        self._context = browser.new_context(viewport={"width": size[0], "height": size[1]}, base_url=url, **context)
+        self._context.set_default_timeout(PATIENCE_S * 1000)
+        self.page: Page = self._context.new_page()
+        self.faults: list[str] = []
+        self.asked: set[str] = set()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.faults.append(f"{error}"))
+        self.page.on("request", lambda request: self.asked.add(request.url))
+        self.page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+
+    def axe(self) -> list[str]:
+        """Serious accessibility faults, as axe-core finds them."""
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{fault['id']}: {[node['html'][:200] for node in fault['nodes']][:3]}"
+            for fault in found
+            if fault["impact"] in SERIOUS
+        ]
+
+    def figure(self, name: str) -> int:
+        """The number in a tile."""
+        digits = re.sub(r"\D", "", self.page.locator(f"[data-figure={name}]").inner_text())
+        return int(digits or 0)
+
+    def until(self, expression: str, argument: object = None) -> None:
+        """Wait until a JavaScript expression holds; Playwright's own waiting needs `eval`, which the page forbids."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.page.evaluate(expression, argument):
+            assert time.monotonic() < deadline, expression
+            self.page.wait_for_timeout(50)
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than the window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+    def close(self) -> None:
+        """End it."""
+        self._context.close()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.faults.append(f"{message.type}: {message.text} {message.location}")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The distribution's browser; MissingProgramError with one line where it is not to be had."""
+    (program,) = provide(CHROMIUM)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def quiet() -> dict[str, str]:
+    """The environment without settings of whoever runs the tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("TWINSIEVE_", "NEARDUP_"))}
