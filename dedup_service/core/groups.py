@@ -1,6 +1,6 @@
 """What is remembered of a kept page's copies: about how many pages, hosts and other titles they have.
 
-48 bytes a group (three sketches of `core.distinct`), some 170 with its place in the dictionary. Bounded: where there
+48 bytes a group (three sketches of `core.distinct`), some 155 with its place in the dictionary. Bounded: where there
 are too many groups, those that grew least recently are forgotten, a quarter at once; what collapses grows all the time.
 Invariant: the same growth gives the same groups, from the beginning or from bytes in between.
 """
@@ -16,7 +16,7 @@ from dedup_service.core.distinct import NOTHING, SKETCH_BYTES, estimate, with_va
 __all__ = ["Copy", "Groups", "Sizes"]
 
 MOST_GROUPS = 1 << 17
-"""22 MB of memory. A group is forgotten after 100,000 others have grown since it grew: a million pages or so."""
+"""20 MB of memory. A group is forgotten after 100,000 others have grown since it grew: a million pages or so."""
 
 _NEW = (NOTHING, NOTHING, NOTHING)
 _ROW = np.dtype([("of", "<i8"), ("sketches", f"V{3 * SKETCH_BYTES}")])
