@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from scrapy.utils.test import get_crawler
 
 from crawler.demo.articles import load_articles
 from crawler.demo.templates import article_page
+from dedup_service.core.guards import Guards
+from dedup_service.core.profiles import rule_for, written
 from dedup_service.faces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.state_errors import StateInUseError
 
@@ -89,6 +92,19 @@ def test_a_copy_is_flagged_with_the_page_that_it_repeats(sieve: Sieve) -> None:
     assert [v["verdict"] for v in sieve.judged] == ["unique", "duplicate"]
     assert (sieve.stat("page_count"), sieve.stat("verdict_count/duplicate")) == (2, 1)
     assert copy.meta["neardup_page"].title == STORIES["en-ferry"].title
+
+
+def test_guards_are_counted_by_name(tmp_path: Path) -> None:
+    """A copy that is not believed is passed on also where copies are dropped."""
+    profile = tmp_path / "guarded.toml"
+    profile.write_text(written(replace(rule_for(), guards=Guards(most_pages=1))))
+    sieve = Sieve(NEARDUP_PROFILE=str(profile), NEARDUP_ACTION="drop")
+    sieve.give(page("ferry", FERRY))
+    with pytest.raises(IgnoreRequest):
+        sieve.give(page("copy", FERRY_AGAIN))
+    assert sieve.give(page("another", FERRY_AGAIN)).flags == ["neardup-undecided"]
+    assert (sieve.stat("guard_count/pages"), sieve.stat("verdict_count/undecided")) == (1, 1)
+    sieve.close()
 
 
 @pytest.mark.parametrize(
