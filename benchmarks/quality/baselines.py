@@ -100,7 +100,6 @@ def _met(similar: Sequence[Fraction], rule: Combined) -> npt.NDArray[np.float64]
 
 def _peers(world: World) -> Iterator[System]:
     yield _simhash(world, "PyPI simhash (4-grams)", _fingerprints(world, lambda page: page.pypi), WIDEST)
-    yield _simhash(world, "PyPI simhash, raw text", _fingerprints(world, lambda page: page.pypi_raw), WIDEST)
     yield _simhash(world, "TF SimHash (words)", _fingerprints(world, lambda page: page.tf), WIDEST)
     for number, most in enumerate(TOP_TERMS):
         values = _fingerprints(world, partial(_of_terms, number))

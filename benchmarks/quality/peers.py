@@ -2,15 +2,16 @@
 
 Each reads the body that the filter reads: folded (NFKC, case, traditional to simplified), without a first line that
 repeats the title and without the marks of a repost. That is in their favour: on the text as it comes they miss the
-copies in traditional characters, which `raw` rows show.
+copies in traditional characters, which a `raw` row shows.
 """
 
 import hashlib
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from benchmarks.quality.shingles import body_of
 from dedup_service.core.ngrams import distinct_ngrams
 from dedup_service.core.normalise import letters
 from dedup_service.core.page import Page
+from dedup_service.core.simhash import fixed_point, simhash
 
 __all__ = ["MOD", "PERMUTATIONS", "TOP_TERMS", "WIDTH", "PeerFeatures", "features_of"]
 
@@ -38,7 +40,6 @@ class PeerFeatures:
 
     md5: str
     pypi: int | None
-    pypi_raw: int | None
     tf: int | None
     tfidf: tuple[int | None, ...]
     minhash: npt.NDArray[np.uint32]
@@ -53,39 +54,45 @@ def features_of(page: Page) -> PeerFeatures:
     terms = _top_terms(body)
     return PeerFeatures(
         md5=hashlib.md5("".join(body.split()).encode()).hexdigest(),
-        pypi=_simhash(body) if body else None,
-        pypi_raw=_simhash(page.text) if page.text else None,
-        tf=_simhash([(word, float(count)) for word, count in Counter(words).items()]) if words else None,
-        tfidf=tuple(_simhash(terms[:most]) if terms else None for most in TOP_TERMS),
+        pypi=_pypi(body) if body else None,
+        tf=_weighted(list(Counter(words).items())),
+        tfidf=tuple(_weighted(terms[:most]) for most in TOP_TERMS),
         minhash=_minhash(body),
         minhash_raw=_minhash(page.text),
         sampled=_sampled(words),
     )
 
 
-def _simhash(value: str | list[tuple[str, float]]) -> int:
+def _pypi(body: str) -> int:
     from simhash import Simhash  # type: ignore[import-untyped]
 
     logging.getLogger("simhash").setLevel(logging.ERROR)
     try:
-        return int(Simhash(value).value)
+        return int(Simhash(body).value)
     except OverflowError:  # beside numpy 2 it cannot count beyond 255; what it means is the same with floats
-        grams = Counter(Simhash(0)._tokenize(value))  # noqa: SLF001
+        grams = Counter(Simhash(0)._tokenize(body))  # noqa: SLF001
         return int(Simhash([(gram, float(count)) for gram, count in grams.items()]).value)
 
 
+def _weighted(terms: Sequence[tuple[str, float]]) -> int | None:
+    """SimHash of weighted words by their xxh3: the package would take ten times as long for the same."""
+    hashes = [xxhash.xxh3_64_intdigest(term.encode()) for term, _ in terms]
+    return simhash(hashes, fixed_point(np.array([weight for _, weight in terms], np.float64)))
+
+
 def _top_terms(body: str) -> list[tuple[str, float]]:
-    return _jieba_terms()(body, topK=max(TOP_TERMS), withWeight=True)
+    terms: list[tuple[str, float]] = _jieba_terms().extract_tags(body, topK=max(TOP_TERMS), withWeight=True)
+    return terms
 
 
 @cache
-def _jieba_terms() -> Callable[..., list[tuple[str, float]]]:
-    import jieba
-    import jieba.analyse
+def _jieba_terms() -> Any:
+    """Jieba's TF-IDF with rjieba for a tokenizer: the same words at a twentieth of the price."""
+    from jieba.analyse import TFIDF
 
-    jieba.setLogLevel(logging.WARNING)
-    found: Callable[..., list[tuple[str, float]]] = jieba.analyse.extract_tags
-    return found
+    terms = TFIDF()
+    terms.tokenizer = rjieba
+    return terms
 
 
 def _minhash(text: str) -> npt.NDArray[np.uint32]:
