@@ -23,13 +23,18 @@ __all__ = ["CHARTS", "PAGE", "page_routes", "token_page"]
 
 PAGE = Path(__file__).with_name("page")
 CHARTS = "plotly.min.js"
-FILES = {"/": "index.html", "/why": "why.html"}
+HTML = "text/html; charset=utf-8"
+FILES = {
+    "/": ("index.html", HTML),
+    "/why": ("why.html", HTML),
+    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # asked for by browsers where an answer is no page of ours
+}
 ASK_AGAIN = {"cache-control": "private, no-cache"}  # kept, but asked whether it is still the same
 
 
 def page_routes() -> list[BaseRoute]:
     """Return the routes of the page."""
-    pages = [Route(path, _page(name)) for path, name in FILES.items()]
+    pages = [Route(path, _page(*file)) for path, file in FILES.items()]
     assets = Mount(
         "/assets",
         routes=[Route(f"/{CHARTS}", _charts), Mount("/", _Assets(directory=PAGE))],
@@ -53,9 +58,9 @@ class _Assets(StaticFiles):
         return answer
 
 
-def _page(name: str) -> Callable[[Request], Awaitable[Response]]:
+def _page(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
     async def page(request: Request) -> Response:  # noqa: ARG001 - Starlette's signature
-        return FileResponse(PAGE / name, media_type="text/html; charset=utf-8")
+        return FileResponse(PAGE / name, media_type=media_type)
 
     return page
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from deploy.programs import CHROMIUM, provide
 
@@ -22,6 +22,8 @@ T = TypeVar("T")
 PATIENCE_S = 120
 SERIOUS = {"serious", "critical"}
 DESK, PHONE = (1280, 900), (360, 740)
+
+expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 class Demo:

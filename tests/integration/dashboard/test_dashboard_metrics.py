@@ -1,0 +1,148 @@
+"""Prometheus, from the distribution, over a crawl: rules that it takes, and answers to all that Grafana asks."""
+
+import json
+import re
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploy.kafka.ports import free_ports
+from deploy.programs import PROMETHEUS, PROMTOOL, provide
+from tests.integration.dashboard.browsing import PATIENCE_S, Demo
+
+pytestmark = pytest.mark.slow
+
+DEPLOY = Path(__file__).parents[3] / "deploy"
+CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
+RULES = CONFIG.with_name("rules.yml")
+DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
+VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}
+OF_A_LOG = ("neardup_lag_", "neardup_live", "neardup_ready", "neardup_restore", "neardup_problems", "neardup_rejected")
+"""What a crawl without a log and without a fault has no series of."""
+
+
+@pytest.fixture(scope="module")
+def tools() -> dict[str, Path]:
+    """Both programs."""
+    server, tool = provide(PROMETHEUS, PROMTOOL)
+    return {"prometheus": server, "promtool": tool}
+
+
+@pytest.mark.parametrize("question", [["check", "rules", "rules.yml"], ["test", "rules", "rules_test.yml"],
+                                      ["check", "config", "prometheus.yml"]], ids=" ".join)  # fmt: skip
+def test_promtool_finds_nothing_wrong(tools: dict[str, Path], question: list[str]) -> None:
+    """With syntax and types, and with when each alert comes."""
+    command = [tools["promtool"], *question]
+    done = subprocess.run(command, cwd=RULES.parent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS" in done.stdout
+
+
+class Prometheus:
+    """A server with our configuration, scraping one process every second."""
+
+    def __init__(self, program: Path, folder: Path, target: str) -> None:
+        (port,) = free_ports(1)
+        self.url = f"http://127.0.0.1:{port}"
+        config = folder / "prometheus.yml"
+        text = CONFIG.read_text()
+        for old, new in (("localhost:9100", target), ("_interval: 15s", "_interval: 1s"), ("rules.yml", str(RULES))):
+            assert old in text
+            text = text.replace(old, new)
+        config.write_text(text)
+        self._log = folder / "prometheus.log"
+        command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder}", "--log.level=warn"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
+            )
+
+    def ask(self, path: str, **parameters: str) -> Any:
+        """The data of an answer; fails on an error that Prometheus names."""
+        query = urllib.parse.urlencode(parameters)
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as response:
+            answer = json.load(response)
+        assert answer["status"] == "success", answer
+        return answer["data"]
+
+    def value(self, expression: str) -> float:
+        """A figure, 0 where there is none, or nobody answers yet."""
+        try:
+            found = self.ask("query", query=expression)["result"]
+        except OSError:
+            return 0.0
+        return float(found[0]["value"][1]) if found else 0.0
+
+    def wait_for(self, what: Callable[[], object]) -> None:
+        """Until it is so."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not what():
+            assert self._process.poll() is None, self._log.read_text()
+            assert time.monotonic() < deadline, self._log.read_text()
+            time.sleep(0.1)
+
+    def end(self) -> None:
+        """Stop it."""
+        self._process.terminate()
+        self._process.wait(PATIENCE_S)
+
+
+@pytest.fixture(scope="module")
+def prometheus(tools: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """One that has seen a crawl begin and end, and a duplicate compared again."""
+    with Demo.running(tmp_path_factory.mktemp("demo")) as demo:
+        target = demo.url.removeprefix("http://")
+        server = Prometheus(tools["prometheus"], tmp_path_factory.mktemp("prometheus"), target)
+        try:
+            server.wait_for(lambda: server.value("job:neardup_duplicates:ratio_rate5m") > 0)
+            server.wait_for(lambda: server.value('neardup_false_drop_ratio{bound="high"}') > 0)
+            server.wait_for(lambda: server.value("job_verdict:neardup_pages:rate5m") > 0)
+            yield server
+        finally:
+            server.end()
+
+
+def test_every_panel_of_grafana_has_its_answer(prometheus: Prometheus) -> None:
+    """No query is an error, and those about what a crawl has are not empty."""
+    queries = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"] for target in panel["targets"]]
+    assert len(queries) > 30
+    empty = []
+    for query in queries:
+        asked = query
+        for name, value in VARIABLES.items():
+            asked = asked.replace(name, value)
+        if not prometheus.ask("query", query=asked)["result"]:
+            empty.append(query)
+    assert [query for query in empty if not any(name in query for name in OF_A_LOG)] == []
+
+
+def test_every_rule_is_evaluated(prometheus: Prometheus) -> None:
+    """Prometheus finds each healthy, and what an alert compares is there, whether it is too high or not."""
+    groups = prometheus.ask("rules")["groups"]
+    rules = [rule for group in groups for rule in group["rules"]]
+    written = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    assert {rule["name"] for rule in rules} == {rule.get("record", rule.get("alert")) for rule in written}
+    prometheus.wait_for(
+        lambda: all(rule["health"] == "ok" for group in prometheus.ask("rules")["groups"] for rule in group["rules"])
+    )
+    empty = []
+    for rule in written:
+        prometheus.ask("query", query=rule["expr"])
+        series = set(re.findall(r"\b[a-z_]*:?(?:neardup|process)_[\w:]+", rule["expr"]))
+        if any(not prometheus.ask("query", query=name)["result"] for name in series):
+            empty.append((rule.get("alert", rule.get("record")), sorted(series)))
+    assert [(name, series) for name, series in empty if not any(metric in str(series) for metric in OF_A_LOG)] == []
+
+
+def test_nothing_is_told_of_a_crawl_that_goes_well(prometheus: Prometheus) -> None:
+    """No alert fires, and the one target is up."""
+    (target,) = prometheus.ask("targets", state="active")["activeTargets"]
+    assert target["health"] == "up", target
+    assert [alert for alert in prometheus.ask("alerts")["alerts"] if alert["state"] == "firing"] == []
