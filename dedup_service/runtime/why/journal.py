@@ -53,10 +53,21 @@ Reading = Callable[[], AbstractContextManager[Database]]
 
 
 class JournalPages:
-    """Pages of the journal that `reading` opens. header: whose it is. held: asks who is kept now."""
+    """Pages of the journal that `reading` opens.
 
-    def __init__(self, reading: Reading, header: Header, held: Callable[[], HeldEntries]) -> None:
+    header: whose it is. held: asks who is kept now. slice_records: how many one query looks at.
+    """
+
+    def __init__(
+        self,
+        reading: Reading,
+        header: Header,
+        held: Callable[[], HeldEntries],
+        *,
+        slice_records: int = SLICE,
+    ) -> None:
         self._reading = reading
+        self._slice = slice_records
         self._held = held
         self._least_letters = int(header.space.get("least_letters", LETTERS))
         self.space_id = header.space_id
@@ -119,10 +130,10 @@ class JournalPages:
             end = LogReader(database, self.space_id).last_sequence()
         while end > 0:
             with self._reading() as database:
-                found = database.first(_VISIT, end - SLICE, end, *wanted)
+                found = database.first(_VISIT, end - self._slice, end, *wanted)
             if found is not None and found[0] is not None:
                 return int(found[0])
-            end -= SLICE
+            end -= self._slice
         return None
 
     def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...]) -> Entry:
