@@ -18,8 +18,9 @@ AT_MOST = ("missing_numbers", "length_ratio", "words_distance", "body_distance")
 class Alike:
     """Two pages for which every bound holds are near-duplicates; None: not asked. Quantities: see `Likeness`.
 
-    least_letters: both bodies have so many. jaccard, containment, title, sentences, numbers, metadata, combined: at
-    least, 0 to 1. missing_numbers, length_ratio, words_distance, body_distance: at most.
+    least_letters: both bodies have so many, 15 of an alphabet counting as 8. jaccard, containment, title, sentences,
+    numbers, metadata, combined: at least, 0 to 1. missing_numbers, length_ratio, words_distance and body_distance: at
+    most.
     """
 
     name: str

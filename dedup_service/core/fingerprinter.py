@@ -63,7 +63,7 @@ class Fingerprinter:
         shingles = distinct_ngrams(seen, self.space.shingle)
         return PreparedPage(
             page=page,
-            fingerprint=Fingerprint(words=self._words(page.text, title, folded), body=self._body(shingles)),
+            fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(shingles)),
             body_hash=body_hash(folded),
             evidence=pack_evidence(title, folded, seen, pack((*page.keywords, *page.tags, *page.references))),
             reason=page.problem or self._too_little(len(seen), len(shingles)),
@@ -98,12 +98,12 @@ class Fingerprinter:
         ]
 
     def _table(self, page: Page) -> WordTable:
-        return self._counter.table(*_folded(page))
+        return self._counter.table(*_folded(page), page.lang)
 
-    def _words(self, text: str, title: str, folded: str) -> int | None:
+    def _words(self, page: Page, title: str, folded: str) -> int | None:
         if self.space.scheme.name == "seed-java":
-            return seed_java(text, bits=self.space.bits)
-        table = self._counter.table(title, folded)
+            return seed_java(page.text, bits=self.space.bits)
+        table = self._counter.table(title, folded, page.lang)
         lanes = (table.low, table.high)[: self.space.bits // LANE]
         return simhash_of_lanes(lanes, self.space.scheme.weigh(table))
 

@@ -35,7 +35,7 @@ __all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "profile_in", "rule_f
 DEFAULT_PROFILE = "balanced"
 
 LONG = 160
-"""Letters from which shingles say enough: about fifty tokens. Shorter texts have to be the same."""
+"""Letters from which shingles say enough, 300 of an alphabet: about fifty tokens. Shorter texts have to be the same."""
 
 SAME = Alike(name="same text", jaccard=0.999, length_ratio=1.05)
 """Texts of any length, after normalisation: equal sketches of shingle sets that differ nowhere."""

@@ -97,12 +97,12 @@ class WordCounter:
         self._markers = Markers(lexicon.markers, segmenter.cut)
         self._vocabulary = Vocabulary(self._look_up)
 
-    def table(self, title: str, body: str) -> WordTable:
-        """Segment a folded title and body and return their words."""
-        segments, tags = self._segments(body)
+    def table(self, title: str, body: str, language: str | None = None) -> WordTable:
+        """Segment a folded title and body and return their words; language: the page's BCP 47 tag, if it has one."""
+        segments, tags = self._segments(body, language)
         size = len(segments)
         if self._needs.title and title:
-            more, more_tags = self._segments(title)
+            more, more_tags = self._segments(title, language)
             segments, tags = segments + more, tags + more_tags
         vocabulary = self._vocabulary
         slots = vocabulary.slots(segments)
@@ -111,10 +111,11 @@ class WordCounter:
         table = WordTable(segments, found.first, low, high, found.counts, idf, found.in_title, found.marked, tags)
         return _without_particles(table) if tags else table
 
-    def _segments(self, text: str) -> tuple[list[str], list[str]]:
+    def _segments(self, text: str, language: str | None) -> tuple[list[str], list[str]]:
+        segmenter = self._segmenter.for_text(text, language)
         if not self._needs.tags:
-            return self._segmenter.cut(text), []
-        pairs = self._segmenter.tag(text)
+            return segmenter.cut(text), []
+        pairs = segmenter.tag(text)
         return [word for word, _ in pairs], [tag for _, tag in pairs]
 
     def _in_marked(self, segments: Sequence[str], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:

@@ -48,8 +48,8 @@ class Likeness:
 
     @property
     def least_letters(self) -> int:
-        """Letters of the shorter page."""
-        return min(self.one.letters, self.other.letters)
+        """Letters of the page with fewer, 15 of an alphabet counting as 8."""
+        return min(self.one.size, self.other.size)
 
     @cached_property
     def length_ratio(self) -> float:

@@ -1,6 +1,6 @@
 """What is kept of a page to verify a candidate with: some 400 bytes.
 
-Header: letters and shingles (uint32 each), numbers and sentences (uint32 each), then how many of numbers, sentences
+Header: letters, size, shingles, numbers and sentences (uint32 each), then how many of numbers, sentences
 and title terms follow (uint8 each) and how many bytes of metadata (uint16), little-endian. Then the eight keys
 (uint32), the sketch (256 bytes), numbers, sentences and title terms (uint16 each, ascending), and the metadata.
 
@@ -27,13 +27,15 @@ SHINGLE = 5
 
 MOST_NUMBERS, MOST_SENTENCES, MOST_TERMS = 48, 48, 32
 
-_HEADER = struct.Struct("<IIIIBBBH")
+_HEADER = struct.Struct("<IIIIIBBBH")
 _KEYS_AT = _HEADER.size
 _SKETCH_AT = _KEYS_AT + 4 * KEYS
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
-_NOTHING = (0,) * 8
+_UNSPACED_FROM = 0x0E00  # Thai: from here on scripts without spaces, and Korean, whose words are short
+_UNSPACED = chr(_UNSPACED_FROM)
+_NOTHING = (0,) * 9
 _NO_KEYS = np.zeros(KEYS, np.uint32)
-_TERM = re.compile(r"[a-z0-9]+|[^\W_a-z0-9]+")
+_TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # of scripts with spaces, of others
 
 
 def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], metadata: bytes) -> bytes:
@@ -55,17 +57,21 @@ def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], meta
 def _of_body(
     letters: npt.NDArray[np.uint32], code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
 ) -> tuple[
-    tuple[int, int, int],
+    tuple[int, int, int, int],
     npt.NDArray[np.uint32],
     npt.NDArray[np.uint8],
     npt.NDArray[np.uint16],
     npt.NDArray[np.uint16],
 ]:
-    """Return how many shingles, numbers and sentences a body has, then keys, bits, numbers and sentences to keep."""
+    """Return size, shingles, numbers and sentences of a body, counted, then keys, bits, numbers, sentences to keep."""
     shingles = distinct_ngrams(letters, SHINGLE)
     bits, keys = sketch(shingles)
     numbers, sentences = numbers_and_sentences(code_points, kinds)
-    counts = (len(shingles), len(numbers), len(sentences))
+    of_alphabets = 0
+    for letter in letters:
+        of_alphabets += letter < np.uint32(_UNSPACED_FROM)
+    size = len(letters) - of_alphabets + of_alphabets * 8 // 15
+    counts = (size, len(shingles), len(numbers), len(sentences))
     return counts, keys, bits, sampled(numbers, MOST_NUMBERS), sampled(sentences, MOST_SENTENCES)
 
 
@@ -73,7 +79,7 @@ def title_terms(title: str) -> npt.NDArray[np.uint16]:
     """Return hashes of the terms of a folded title, ascending: its words, pairs of letters where none are spaced."""
     terms = set()
     for run in _TERM.findall(title):
-        terms.update([run] if run.isascii() or len(run) == 1 else [a + b for a, b in pairwise(run)])
+        terms.update([run] if run[0] < _UNSPACED or len(run) == 1 else [a + b for a, b in pairwise(run)])
     hashes = np.fromiter((xxhash.xxh3_64_intdigest(term.encode()) for term in terms), dtype=np.uint64, count=len(terms))
     return sampled(hashes, MOST_TERMS)
 
@@ -87,9 +93,9 @@ def keys_of(
     """
     found = np.flatnonzero(sizes >= _REST_AT)
     header = packed[starts[found, None] + np.arange(_HEADER.size)]
-    values = header[:, 16:19].sum(axis=1, dtype=np.int64)
-    metadata = header[:, 19] + (header[:, 20].astype(np.int64) << 8)
-    shingles = header[:, 4:8].any(axis=1)
+    values = header[:, 20:23].sum(axis=1, dtype=np.int64)
+    metadata = header[:, 23] + (header[:, 24].astype(np.int64) << 8)
+    shingles = header[:, 8:12].any(axis=1)
     found = found[shingles & (sizes[found] == _REST_AT + 2 * values + metadata)]
     keys = packed[starts[found, None] + _KEYS_AT + np.arange(4 * KEYS)]
     return found, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
@@ -106,7 +112,7 @@ class Evidence:
         self._header: tuple[int, ...] = _NOTHING
         if len(packed) >= _REST_AT:
             header = _HEADER.unpack_from(packed)
-            if len(packed) == _REST_AT + 2 * (header[4] + header[5] + header[6]) + header[7]:
+            if len(packed) == _REST_AT + 2 * (header[5] + header[6] + header[7]) + header[8]:
                 self._header = header
 
     @property
@@ -115,19 +121,24 @@ class Evidence:
         return self._header[0]
 
     @property
+    def size(self) -> int:
+        """Letters, 15 of an alphabet counting as 8: a text in English needs twice as many to say the same."""
+        return self._header[1]
+
+    @property
     def shingles(self) -> int:
         """How many distinct shingles."""
-        return self._header[1]
+        return self._header[2]
 
     @property
     def number_count(self) -> int:
         """How many numbers."""
-        return self._header[2]
+        return self._header[3]
 
     @property
     def sentence_count(self) -> int:
         """How many distinct sentences."""
-        return self._header[3]
+        return self._header[4]
 
     @property
     def keys(self) -> npt.NDArray[np.uint32]:
@@ -151,22 +162,22 @@ class Evidence:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The sample of the numbers."""
-        return self._values(0, 4)
+        return self._values(0, 5)
 
     @property
     def sentences(self) -> tuple[int, ...]:
         """The sample of the sentences."""
-        return self._values(self._header[4], 5)
+        return self._values(self._header[5], 6)
 
     @property
     def terms(self) -> tuple[int, ...]:
         """The terms of the title."""
-        return self._values(self._header[4] + self._header[5], 6)
+        return self._values(self._header[5] + self._header[6], 7)
 
     @property
     def metadata(self) -> bytes:
         """The packed metadata."""
-        size = self._header[7]
+        size = self._header[8]
         return self.packed[len(self.packed) - size :] if size else b""
 
     def _values(self, before: int, field: int) -> tuple[int, ...]:

@@ -1,10 +1,9 @@
 """The sentences and the numbers of a text, as hashes, in one pass over its characters.
 
-A sentence is a run of letters and digits between sentence ends (a full stop before a space) and line breaks, everything
-else left out; shorter ones
-than LEAST_SENTENCE are not looked at. A number is a run of digits with points or commas inside, or a run of two and
-more Chinese numerals, which dates and articles of laws are written with. The n-th occurrence of a number is not its
-first, so what is compared are multisets.
+A sentence is a run of letters and digits between sentence ends (also a full stop before a space, and a space after a
+Thai or Lao letter) and line breaks, everything else left out; shorter ones than LEAST_SENTENCE are not looked at. A
+number is a run of digits with points or commas inside, or a run of two and more Chinese numerals, which dates and
+articles of laws are written with. The n-th occurrence of a number is not its first, so what is compared are multisets.
 """
 
 import numpy as np
@@ -20,7 +19,7 @@ LEAST_SENTENCE = 6
 
 _LETTER, _DIGIT, _NUMERAL, _END, _INSIDE, _STOP = 1, 2, 4, 8, 16, 32
 _NUMERALS = "〇零一二三四五六七八九十百千万亿两"
-_ENDS = "。！？!?；;…\n"
+_ENDS = "。！？!?；;…؟۔।\n"
 _PLANE = 0x10000
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -103,13 +102,20 @@ def scan(
         if kind & _LETTER:
             letters += 1
             sentence = _mixed(sentence + _STEP * np.uint64(code))
-        stops = (kind & _STOP) and (i + 1 >= count or code_points[i + 1] == np.uint32(32))
-        if (kind & _END) or stops or i == count:
+        if (kind & _END) or i == count or _stops(code_points, i, kind):
             if letters >= LEAST_SENTENCE:
                 sentences[found_sentences] = sentence
                 found_sentences += 1
             letters, sentence = 0, np.uint64(0)
     return numbers[:found_numbers], sentences[:found_sentences]
+
+
+@kernel
+def _stops(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> bool:
+    """Whether a full stop that ends a sentence stands at `i`, or the space that Thai and Lao have for it."""
+    if kind & _STOP:
+        return i + 1 >= len(code_points) or code_points[i + 1] == np.uint32(32)
+    return i > 0 and code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00)
 
 
 @kernel

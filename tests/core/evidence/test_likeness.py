@@ -20,6 +20,19 @@ def evidence(text: str, title: str = "", metadata: bytes = b"") -> Evidence:
     return Evidence(pack_evidence(fold(title), folded, letters(folded), metadata))
 
 
+def test_fifteen_letters_of_an_alphabet_count_as_eight() -> None:
+    """A bound on letters says the same of an English text as of a Chinese one; the letters themselves stay counted."""
+    assert (evidence("大" * 160).size, evidence("a" * 300).size, evidence("大桥" * 40 + "a1" * 75).size) == (
+        160,
+        160,
+        160,
+    )
+    assert (evidence("a" * 300).letters, Likeness(evidence("大" * 200), evidence("a" * 300)).least_letters) == (
+        300,
+        160,
+    )
+
+
 def test_a_page_that_was_cut_is_held_whole() -> None:
     """Its shingles, sentences and numbers are all in the longer one; only the Jaccard similarity falls."""
     alike = Likeness(evidence("".join(STORY)), evidence("".join(STORY[:8])))

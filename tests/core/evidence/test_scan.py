@@ -21,7 +21,7 @@ def numbers_of(text: str) -> Counter[str]:
 
 def sentences_of(text: str) -> set[str]:
     """The definition of a sentence, as a pattern."""
-    pieces = re.split(r"[。！？!?；;…\n]|\.(?= |$)", text)
+    pieces = re.split(r"[。！？!?；;…؟۔।\n]|\.(?= |$)", text)
     bare = ("".join(filter(str.isalnum, piece)) for piece in pieces)
     return {piece for piece in bare if len(piece) >= LEAST_SENTENCE}
 
@@ -41,6 +41,20 @@ def test_texts_share_the_numbers_and_sentences_that_they_share(one: str, other: 
     common = sum((numbers[0] & numbers[1]).values())
     assert len(np.intersect1d(hashes[0][0], hashes[1][0])) == common
     assert len(np.intersect1d(hashes[0][1], hashes[1][1])) == len(sentences[0] & sentences[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("สะพานเปิดวันจันทร์ เรือออกทุกชั่วโมง", 2),
+        ("افتتح الجسر اليوم؟ نعم افتتح الجسر", 2),
+        ("the bridge opened today. ships follow", 2),
+        ("version 1.5 of the bridge opened", 1),
+    ],
+)
+def test_where_a_sentence_ends(text: str, count: int) -> None:
+    """At the marks of its language; in Thai, which has none, at a space."""
+    assert len(hashes_of(text)[1]) == count
 
 
 @pytest.mark.parametrize(
