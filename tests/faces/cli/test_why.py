@@ -1,6 +1,7 @@
 """`twinsieve why`, `correct` and `corrections` on a real state folder."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -65,13 +66,7 @@ def test_why_of_a_kept_page(cli: Cli, state: Path) -> None:
 
 def test_texts_given_again(cli: Cli, state: Path, tmp_path: Path) -> None:
     """A state that keeps no texts is explained with those of the input."""
-    database = state / "journal.sqlite"
-    import sqlite3
-
-    journal = next(
-        path for path in state.iterdir() if path.suffix in {".sqlite", ".db"} or path.name.startswith("journal")
-    )
-    with sqlite3.connect(journal if database != journal else database) as connection:
+    with sqlite3.connect(state / "journal.sqlite") as connection:
         connection.execute("DELETE FROM text")
     connection.close()
     without = cli("why", "#2", "--state", state, "--json").lines[0]

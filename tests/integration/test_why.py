@@ -1,0 +1,139 @@
+"""Why, and corrections, in the service: of a process that runs over HTTP, and from the log alone."""
+
+import json
+import socket
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dedup_service.faces.cli.main import run
+from dedup_service.faces.http.address import Address
+from dedup_service.faces.http.service import Addresses, ServedService
+from dedup_service.runtime.facts import BatchFact, Bystander
+from dedup_service.runtime.kafka.client.clients import Message, append
+from dedup_service.runtime.kafka.service import ServiceSettings
+from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.kafka.wire.keys import page_key
+from tests.faces.cli.running import article, page
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+PATIENCE_S = 120.0
+TEXT = ". ".join(article(at, 12) for at in range(20))
+Ask = Callable[..., tuple[int, Any]]
+
+
+class Decided(Bystander):
+    """Wakes whoever waits for a number of pages to be decided."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._changed = threading.Condition()
+
+    def batch(self, fact: BatchFact) -> None:
+        with self._changed:
+            self.count += fact.records if fact.step == "decide" else 0
+            self._changed.notify_all()
+
+    def wait_for(self, count: int) -> None:
+        """Until so many are decided."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: self.count >= count, PATIENCE_S), self.count
+
+
+@pytest.fixture
+def decided() -> Decided:
+    """What the service has done."""
+    return Decided()
+
+
+@pytest.fixture
+def ask(
+    broker: Broker, topics: Topics, tmp_path: Path, decided: Decided, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ask]:
+    """Return a function that asks a service at work on the topics of the test."""
+    settings = ServiceSettings(
+        connection=broker.connection, state=tmp_path / "s", group=f"{topics.prefix}g", prefix=topics.prefix
+    )
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = Address("127.0.0.1", free.getsockname()[1])
+    addresses = Addresses(http=None, dashboard=address, token=None, carried=False)
+    served, stop = ServedService(settings, [decided], addresses), threading.Event()
+    thread = threading.Thread(target=served.service.run, args=(stop,))
+    with ExitStack() as stack:
+        served.serve(stack)
+        thread.start()
+
+        def call(path: str, body: Any = None) -> tuple[int, Any]:
+            data = None if body is None else json.dumps(body).encode()
+            request = urllib.request.Request(
+                f"http://{address}{path}", data=data, headers={"content-type": "application/json"}
+            )
+            try:
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    return response.status, json.load(response)
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, json.load(error)
+
+        try:
+            yield call
+        finally:
+            stop.set()
+            thread.join(PATIENCE_S)
+
+
+def publish(broker: Broker, topics: Topics, *pages: dict[str, object]) -> None:
+    """Put pages into `pages`, keyed as producers do."""
+    messages = [Message(topics.pages, json.dumps(at).encode(), page_key(str(at["url"]))) for at in pages]
+    append(broker.connection, topics.pages, messages)
+
+
+def test_why_and_a_correction(
+    broker: Broker, topics: Topics, ask: Ask, decided: Decided, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The service explains a duplicate with both texts, takes a correction, and the log alone tells the same."""
+    publish(broker, topics, page(1, TEXT))
+    decided.wait_for(1)
+    publish(broker, topics, page(2, TEXT + " In 2024."), page(3))
+    decided.wait_for(3)
+
+    status, values = ask("/api/why?url=https://news.example/2")
+    assert status == 200
+    verdict, match = values["verdict"], values["match"]
+    assert (verdict["kind"], verdict["of_url"]) == ("duplicate", "https://news.example/1")
+    assert match["row"] == verdict["reason"]
+    assert match["numbers"] == {"one": ["2024"], "other": []}
+    assert (values["page"]["kept"], match["other"]["kept"]) == (False, True)
+    kept = ask("/api/why?url=https://news.example/3")[1]
+    assert (kept["verdict"]["kind"], len(kept["neighbours"])) == ("unique", 1)
+    assert ask("/api/why?url=https://news.example/99")[0] == 404
+    where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
+    assert run(["why", "https://news.example/2", *where, "--json"]) == 0
+    alone = json.loads(capfd.readouterr().out)
+    assert {**alone, "policy": None} == {**values, "policy": None}
+
+    said = {"url": values["page"]["sequence"], "of": match["other"]["url"], "duplicate": False, "reason": "two"}
+    status, answer = ask("/api/corrections", said)
+    assert status == 201
+    assert (answer["correction"]["url"], answer["correction"]["by"]) == ("https://news.example/2", "127.0.0.1")
+    assert ask("/api/corrections", {**said, "of": "https://news.example/99"})[0] == 404
+    publish(broker, topics, page(2, TEXT + " In 2024."))
+    decided.wait_for(4)
+    again = ask("/api/why?url=https://news.example/2")[1]
+    assert again["verdict"]["kind"] == "unique"
+    assert [at["reason"] for at in again["corrections"]] == ["two"]
+    assert ask("/api/corrections")[1]["rows"] == [answer["correction"]]
+
+    pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "pages.jsonl"
+    assert run(["corrections", *where, "--json", "--export", str(pairs), "--pages", str(pages)]) == 0
+    listed = json.loads(capfd.readouterr().out)
+    assert {**listed, "at": None} == {**answer["correction"], "at": None}
+    assert (json.loads(pairs.read_text())["label"], len(pages.read_text().splitlines())) == ("not", 2)
