@@ -36,9 +36,14 @@ class Demo:
             self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=quiet())
 
     @property
+    def said(self) -> str:
+        """What it told so far."""
+        return self._log.read_text()
+
+    @property
     def url(self) -> str:
         """Where the dashboard is, once it is."""
-        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self._log.read_text()))[1]
+        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self.said))[1]
 
     def get(self, path: str) -> str:
         """Ask it; "" before it answers."""
@@ -52,8 +57,8 @@ class Demo:
         """Return what there is once there is something; not longer than the process lives."""
         deadline = time.monotonic() + PATIENCE_S
         while not (found := what()):
-            assert self._process.poll() is None, self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
+            assert self._process.poll() is None, self.said
+            assert time.monotonic() < deadline, self.said
             time.sleep(0.05)
         return found
 

@@ -2,11 +2,13 @@
 import { chart } from "./charts.js";
 import { percent, rate, time } from "./format.js";
 
+const TICKS = 5; // as many times of day as a telephone has room for
+
 // rings: of the history; span: "hour" or "day"; now: Unix seconds.
 export function overTime(rings, span, now) {
   const bins = rings.bins(span, now);
   const x = bins.map((bin) => local(bin.start));
-  const xaxis = { type: "date", range: rings.range(span, now).map(local), nticks: 6 };
+  const xaxis = { type: "date", range: rings.range(span, now).map(local), tickformat: "%H:%M", tickangle: 0, nticks: TICKS };
   const newestFirst = () => [...bins].reverse();
   const last = bins.at(-1);
   const line = (name, kind, colour, more = {}) => ({
