@@ -20,7 +20,16 @@ from dedup_service.core.evidence.sketch import BINS, KEYS, SKETCH_BYTES, sketch
 from dedup_service.core.kernels import kernel
 from dedup_service.core.ngrams import distinct_ngrams
 
-__all__ = ["MOST_NUMBERS", "MOST_SENTENCES", "MOST_TERMS", "SHINGLE", "Evidence", "keys_of", "pack_evidence"]
+__all__ = [
+    "MOST_NUMBERS",
+    "MOST_SENTENCES",
+    "MOST_TERMS",
+    "SHINGLE",
+    "Evidence",
+    "keys_of",
+    "pack_evidence",
+    "shared_keys",
+]
 
 SHINGLE = 5
 """Letters of a shingle. Data: docs/quality.md."""
@@ -99,6 +108,28 @@ def keys_of(
     found = found[shingles & (sizes[found] == _REST_AT + 2 * values + metadata)]
     keys = packed[starts[found, None] + _KEYS_AT + np.arange(4 * KEYS)]
     return found, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
+
+
+@kernel
+def shared_keys(
+    packed: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.uint32],
+) -> npt.NDArray[np.int64]:
+    """Return how many of `keys`, distinct and none of them 0, each of n pieces of packed evidence has: int64[n]."""
+    shared = np.zeros(len(starts), dtype=np.int64)
+    for piece in range(len(starts)):
+        if sizes[piece] < _REST_AT:
+            continue
+        for number in range(KEYS):
+            at = starts[piece] + _KEYS_AT + 4 * number
+            key = np.uint32(0)
+            for byte in range(4):
+                key |= np.uint32(packed[at + byte]) << np.uint32(8 * byte)
+            for own in keys:
+                shared[piece] += own == key
+    return shared
 
 
 class Evidence:

@@ -1,7 +1,7 @@
 """The kept pages nearest to a page, found by looking at all of them.
 
 Not through the indexes: whoever asks why a page was kept wants to see also what they did not bring. One pass over all
-entries takes distances and shared keys, 50 ms a million, and the best are compared by their evidence.
+entries takes distances and shared keys, 0.3 s a million, and the best are compared by their evidence.
 Invariant: the entries are read only, piece by piece, and never copied in one piece.
 """
 
@@ -15,7 +15,7 @@ from dedup_service.core.entry_arrays import HeldEntries
 from dedup_service.core.entry_chunk import HeldChunk
 from dedup_service.core.entry_rows import entry_of
 from dedup_service.core.evidence.likeness import Likeness
-from dedup_service.core.evidence.packed import Evidence, keys_of
+from dedup_service.core.evidence.packed import Evidence, shared_keys
 from dedup_service.core.fingerprint import Fingerprint
 from dedup_service.core.index.instructions import popcount
 from dedup_service.core.kernels import kernel
@@ -60,27 +60,13 @@ def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
             there = (rows["flags"] & mark) > 0
             bits = distances(np.ascontiguousarray(rows[channel]), np.uint64(value))
             far = np.where(there, np.minimum(far, bits), far)
-    far -= _KEY * _shared_keys(chunk.evidence, starts, sizes, Evidence(page.evidence).keys)
+    keys = Evidence(page.evidence).keys
+    far -= _KEY * shared_keys(chunk.evidence, starts, sizes, np.unique(keys[keys > 0]))
     if chunk.alive is not None:
         far[~chunk.alive] = _FAR + 1
     for at in np.argsort(far, kind="stable")[: _LOOKED_AT + 1].tolist():
         if chunk.alive is None or chunk.alive[at]:
             yield entry_of(rows[at].item(), chunk.evidence, int(starts[at]))
-
-
-def _shared_keys(
-    evidence: npt.NDArray[np.uint8],
-    starts: npt.NDArray[np.int64],
-    sizes: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.uint32],
-) -> npt.NDArray[np.int64]:
-    """Return how many of `keys` each of n entries has: int64[n]."""
-    shared = np.zeros(len(starts), np.int64)
-    ours = np.unique(keys[keys > 0])
-    if len(ours) and len(evidence):
-        found, theirs = keys_of(evidence, starts, sizes)
-        shared[found] = np.isin(theirs, ours).sum(axis=1)
-    return shared
 
 
 @kernel

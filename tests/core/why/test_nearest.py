@@ -1,10 +1,12 @@
 """The nearest kept pages, against a comparison with all of them."""
 
+import numpy as np
+
 from dedup_service.core.entries import Entry
 from dedup_service.core.entry_arrays import EntryArrays, HeldEntries
 from dedup_service.core.entry_rows import EntryRows
 from dedup_service.core.evidence.likeness import Likeness
-from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.packed import Evidence, shared_keys
 from dedup_service.core.why.nearest import nearest
 from tests.core.why.pages import CHANGES, entry, prepared
 
@@ -53,3 +55,16 @@ def test_who_is_held() -> None:
     arrays = EntryArrays(EntryRows.of(ENTRIES[:5]))
     arrays.remove(ENTRIES[2].sequence)
     assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
+
+
+def test_shared_keys_are_those_of_both_sets() -> None:
+    """Of every piece, and none of a page without evidence."""
+    packed = [entry_.evidence for entry_ in ENTRIES] + [b"", b"junk"]
+    sizes = np.array([len(piece) for piece in packed])
+    starts = np.cumsum(sizes) - sizes
+    for page in ENTRIES[::40]:
+        ours = {key for key in Evidence(page.evidence).keys.tolist() if key}
+        found = shared_keys(
+            np.frombuffer(b"".join(packed), np.uint8), starts, sizes, np.array(sorted(ours), np.uint32)
+        ).tolist()
+        assert found == [len(ours & set(Evidence(piece).keys.tolist())) for piece in packed]
