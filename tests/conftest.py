@@ -8,10 +8,12 @@ settings.register_profile("twinsieve", deadline=None, max_examples=100)
 settings.load_profile("twinsieve")
 
 BROKER_FIXTURES = frozenset({"broker", "topics", "own_cluster"})
+PROGRAM_FIXTURES = frozenset({"browser", "tools"})
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "broker: needs a Kafka broker; set by itself on what uses its fixtures")
+    config.addinivalue_line("markers", "programs: needs Chromium or Prometheus; set by itself, too")
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` looks at the marks
@@ -19,3 +21,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.broker)
+        if PROGRAM_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.programs)
