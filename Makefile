@@ -8,19 +8,22 @@ READY  := $(VENV)/.ready
 
 # Java, Maven and the broker's jars, fetched where they are missing; one line and a failure where they cannot be.
 BROKER_READY = $(BIN)/python -m deploy.kafka.provision
+# Chromium, Prometheus and promtool, likewise.
+PROGRAMS_READY = $(BIN)/python -m deploy.programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-core broker check bench quality format lock clean
+.PHONY: help demo demo-kafka test test-core broker check bench quality screenshots format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and watch it being de-duplicated"
 	@echo "make demo-kafka  the same through Apache Kafka: a broker, the crawl publishing, the service deciding"
-	@echo "make test        run the tests, those against a real broker included; gets Java and Maven where it may"
-	@echo "make test-core   run the tests that need no broker"
+	@echo "make test        run the tests, those at a real broker and in a browser included; gets what they need where it may"
+	@echo "make test-core   run the tests that need no broker and no browser"
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C removes it"
 	@echo "make check       formatting, lint, types, import floors"
 	@echo "make bench       the measurements that the documents quote"
 	@echo "make quality     the tables and plots of docs/quality.md: make quality DATA=folder of the evaluation data"
+	@echo "make screenshots the pictures of the dashboard in docs/images"
 	@echo "make format      put the code into the form that check asks for"
 	@echo "make lock        resolve the dependencies anew into requirements.lock"
 	@echo "make clean       remove .venv, the broker's jars and every cache"
@@ -34,10 +37,11 @@ demo-kafka: $(READY)
 
 test: $(READY)
 	@$(BROKER_READY)
+	@$(PROGRAMS_READY)
 	$(BIN)/python -m pytest -q
 
 test-core: $(READY)
-	$(BIN)/python -m pytest -q -m "not broker"
+	$(BIN)/python -m pytest -q -m "not broker and not programs"
 
 broker: $(READY)
 	@$(BROKER_READY)
@@ -56,6 +60,10 @@ bench: $(READY)
 quality: $(READY)
 	@test -n "$(DATA)" || { echo "name the evaluation data: make quality DATA=folder" >&2; exit 2; }
 	$(BIN)/python -m benchmarks.quality "$(DATA)" $(ARGS)
+
+screenshots: $(READY)
+	@$(PROGRAMS_READY)
+	$(BIN)/python docs/screenshots.py
 
 format: $(READY)
 	$(BIN)/ruff format .
