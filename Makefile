@@ -63,7 +63,7 @@ quality: $(READY)
 
 screenshots: $(READY)
 	@$(PROGRAMS_READY)
-	$(BIN)/python docs/screenshots.py
+	$(BIN)/python -m docs.screenshots
 
 format: $(READY)
 	$(BIN)/ruff format .
