@@ -35,6 +35,9 @@ from matplotlib.figure import Figure  # noqa: E402
 __all__ = ["PICTURES", "Picture"]
 
 Results = Mapping[str, Any]
+CORNER = (0.75, 0.965)
+"""Recall and precision from which the picture of all systems is drawn again."""
+
 OURS, OTHER = "#c0392b", "#7f8c8d"
 COMPARED = {
     "PyPI simhash (4-grams)": "#2980b9",
@@ -71,29 +74,28 @@ class Picture:
 
 
 def _precision_recall(results: Results) -> Figure:
-    """Every system over its thresholds, the best marked; ours as one point a profile."""
-    figure, axes = plt.subplots(figsize=(7.6, 4.8), layout="constrained")
-    for name, colour in COMPARED.items():
-        row = _best(results["baselines"], name)
-        points = [(r, p) for _, p, r in row.curve if not np.isnan(p)]
-        axes.plot(*zip(*points, strict=True), color=colour, linewidth=1, marker=".", markersize=3, label=name)
-        found = row.by_half[1]
-        axes.plot(found.recall, found.precision, "o", color=colour, markersize=6)
-    for row in results["profiles"].rows:
-        if row.task == "stream":
+    """Every system over its thresholds, the best marked; ours as one point a profile; the best corner again, larger."""
+    figure, (whole, corner) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained")
+    for axes in (whole, corner):
+        for name, colour in COMPARED.items():
+            row = _best(results["baselines"], name)
+            points = [(r, p) for _, p, r in row.curve if not np.isnan(p)]
+            axes.plot(*zip(*points, strict=True), color=colour, linewidth=1, marker=".", markersize=3, label=name)
             found = row.by_half[1]
-            axes.plot(found.recall, found.precision, "*", color=OURS, markersize=13)
-            axes.annotate(
-                row.system,
-                (found.recall, found.precision),
-                (-6, -13),
-                textcoords="offset points",
-                ha="right",
-                color=OURS,
-            )
-    axes.plot([], [], "*", color=OURS, markersize=11, label="twinsieve, by profile")
-    axes.set(xlim=(0, 1.01), ylim=(0.5, 1.01), xlabel="recall", ylabel="precision")
-    axes.legend(loc="lower left", fontsize=7.5, frameon=False)
+            axes.plot(found.recall, found.precision, "o", color=colour, markersize=6)
+        for row in results["profiles"].rows:
+            if row.task == "stream":
+                axes.plot(row.by_half[1].recall, row.by_half[1].precision, "*", color=OURS, markersize=13)
+        axes.plot([], [], "*", color=OURS, markersize=11, label="twinsieve, by profile")
+        axes.set_xlabel("recall")
+    for row in results["profiles"].rows:
+        place = (row.by_half[1].recall, row.by_half[1].precision)
+        if row.task == "stream" and place[0] > CORNER[0] and place[1] > CORNER[1]:
+            beside = (-9, 3 if row.system == "balanced" else -10)
+            corner.annotate(row.system, place, beside, textcoords="offset points", ha="right", color=OURS)
+    whole.set(xlim=(0, 1.01), ylim=(0.5, 1.01), ylabel="precision")
+    corner.set(xlim=(CORNER[0], 1.005), ylim=(CORNER[1], 1.002))
+    whole.legend(loc="lower left", fontsize=7.5, frameon=False)
     return figure
 
 
