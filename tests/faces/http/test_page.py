@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.applications import Starlette
 
+from dedup_service.faces.http import page_routes as routes
 from dedup_service.faces.http.address import Address
 from dedup_service.faces.http.guard import Guard
 from dedup_service.faces.http.page_routes import CHARTS, PAGE, page_routes
@@ -117,7 +118,7 @@ def test_there_is_no_way_out_of_the_folder(server: HttpServer, path: str) -> Non
 
 def test_without_the_library_there_are_tables(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its file is then missing, not the page."""
-    monkeypatch.setattr("dedup_service.faces.http.page_routes.find_spec", lambda _: None)
+    monkeypatch.setattr(routes, "find_spec", lambda _: None)
     assert get(server, f"/assets/{CHARTS}")[0].status == 404
     assert get(server, "/")[0].status == 200
 
