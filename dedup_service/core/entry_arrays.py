@@ -8,6 +8,7 @@ Invariant: sequences ascend from chunk to chunk.
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,11 +34,15 @@ class HeldEntries:
                 return chunk.alive is None or bool(chunk.alive[places[0]])
         return False
 
+    def __iter__(self) -> Iterator[EntryRows]:
+        """Yield them piece by piece, in order of sequence, as often as asked."""
+        return (chunk.live() for chunk in self.chunks)
+
     def rows(self) -> EntryRows:
         """Return them in one piece, in order of sequence."""
         if not self.chunks:
             return EntryRows.none()
-        parts = [chunk.live() for chunk in self.chunks]
+        parts = list(self)
         return EntryRows(np.concatenate([part.rows for part in parts]), b"".join(part.evidence for part in parts))
 
 

@@ -83,7 +83,7 @@ class Snapshots:
         rows = self._followed_by_log(rows, start)
         try:
             more = extra()
-            write_snapshot(self._path, Snapshot(self._label(rows, len(more)), rows, more))
+            write_snapshot(self._path, self._label(rows, len(more)), [rows], more)
         except OSError as error:
             _LOG.warning(
                 "no snapshot written to %s: %s; the next opening reads the log instead, which takes longer",

@@ -14,6 +14,7 @@ the log alone rebuilds the same entries.
 
 import json
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,22 +67,16 @@ class Snapshot:
     extra: bytes = b""
 
 
-def write_snapshot(path: Path, snapshot: Snapshot) -> None:
-    """Put `snapshot` at `path` in one step; OSError leaves the old one in place."""
+def write_snapshot(path: Path, label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes = b"") -> None:
+    """Put a snapshot at `path` in one step; OSError leaves the old one in place.
+
+    pieces: the entries that `label` is on, in order. They are walked twice, so that no more than one is in memory.
+    """
     temporary = path.with_suffix(".tmp")
-    header = json.dumps(asdict(snapshot.label)).encode()
-    parts = (
-        _MAGIC,
-        len(header).to_bytes(4, "little"),
-        header,
-        np.ascontiguousarray(snapshot.rows.rows).view(np.uint8).data,
-        snapshot.rows.evidence,
-        snapshot.extra,
-    )
     digest = xxhash.xxh3_128()
     try:
         with temporary.open("wb") as file:
-            for part in parts:
+            for part in _parts(label, pieces, extra):
                 digest.update(part)
                 file.write(part)
             file.write(digest.digest())
@@ -92,6 +87,16 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         temporary.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+def _parts(label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes) -> Iterator[bytes | memoryview]:
+    header = json.dumps(asdict(label)).encode()
+    yield from (_MAGIC, len(header).to_bytes(4, "little"), header)
+    for piece in pieces:
+        yield np.ascontiguousarray(piece.rows).view(np.uint8).data
+    for piece in pieces:
+        yield piece.evidence
+    yield extra
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,18 @@ LABEL = SnapshotLabel(2, "a journal", "a space", 7, "tail", 0, 5, 4)
 EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"), b"more")
 
 
+def test_pieces_are_read_back_as_one(tmp_path: Path) -> None:
+    """In their order, each entry with its evidence."""
+    some = [Entry(at, at * 3, None, at, at + 7, evidence=bytes([at]) * at) for at in range(1, 8)]
+    pieces = [EntryRows.of(some[:3]), EntryRows.none(), EntryRows.of(some[3:])]
+    whole = EntryRows.of(some)
+    label = replace(LABEL, entries=len(whole), evidence_bytes=len(whole.evidence))
+    write_snapshot(tmp_path / "s", label, pieces, EMPTY.extra)
+    found = read_snapshot(tmp_path / "s")
+    assert (found.label, found.extra, found.rows.evidence) == (label, EMPTY.extra, whole.evidence)
+    assert found.rows.rows.tolist() == whole.rows.tolist()
+
+
 def filled(folder: Path, pages: int, snapshot_every: int = 1000) -> None:
     """Leave a closed state with `pages` kept pages in `folder`."""
     folder.mkdir(exist_ok=True)
@@ -45,7 +58,7 @@ def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
 def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
     """Label, rows, evidence and what else there was survive, and the temporary file is gone."""
     path = tmp_path / "snapshot"
-    write_snapshot(path, EMPTY)
+    write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
     again = read_snapshot(path)
     assert (again.label, len(again.rows), again.rows.evidence, again.extra) == (LABEL, 0, b"bytes", b"more")
     assert read_label(path) == LABEL
@@ -68,7 +81,7 @@ def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
 def test_no_cut_or_altered_snapshot_is_believed(tmp_path: Path) -> None:
     """Every proper prefix of the file, and every file with one byte changed, is refused."""
     path = tmp_path / "snapshot"
-    write_snapshot(path, EMPTY)
+    write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
     whole = path.read_bytes()
     damaged = [whole[:size] for size in range(len(whole))]
     damaged += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]

@@ -20,7 +20,6 @@ from dedup_service.runtime.kafka.state.memory import Memory, UnreadableMemoryErr
 from dedup_service.runtime.kafka.steps.outcomes import Outcomes
 from dedup_service.runtime.snapshot import (
     SNAPSHOT_VERSION,
-    Snapshot,
     SnapshotLabel,
     UnreadableSnapshotError,
     read_snapshot,
@@ -109,7 +108,7 @@ class ServiceSnapshots:
 
     def _write(self, export: "_Export") -> None:
         try:
-            write_snapshot(self.path, export.snapshot())
+            write_snapshot(self.path, export.label(), export.entries, export.extra)
         except (OSError, MemoryError) as error:
             self._missed(error)
 
@@ -119,7 +118,7 @@ class ServiceSnapshots:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Export:
-    """A state at one moment; what takes long is done by `snapshot`."""
+    """A state at one moment; what takes long is done by whoever writes it."""
 
     memory: ReplicaMemory
     entries: HeldEntries
@@ -131,16 +130,15 @@ class _Export:
         memory = replica.memory()
         return cls(memory, replica.held(), encode_memory(memory, outcomes), tail)
 
-    def snapshot(self) -> Snapshot:
-        rows, memory = self.entries.rows(), self.memory
-        label = SnapshotLabel(
+    def label(self) -> SnapshotLabel:
+        memory, sizes = self.memory, [(len(piece), len(piece.evidence)) for piece in self.entries]
+        return SnapshotLabel(
             version=SNAPSHOT_VERSION,
             journal=memory.log or "",
             space_id="" if memory.policy is None else memory.policy.space_id,
             sequence=memory.sequence,
             tail=self.tail,
-            entries=len(rows),
-            evidence_bytes=len(rows.evidence),
+            entries=sum(entries for entries, _ in sizes),
+            evidence_bytes=sum(evidence for _, evidence in sizes),
             extra_bytes=len(self.extra),
         )
-        return Snapshot(label, rows, self.extra)
