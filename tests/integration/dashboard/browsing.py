@@ -27,11 +27,12 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 class Demo:
-    """A `twinsieve demo --dashboard` process."""
+    """A `twinsieve demo --dashboard` process. port: 0 for any."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, port: int = 0) -> None:
         self._log = folder / "demo.log"
-        command = [sys.executable, "-m", "dedup_service.faces.cli", "demo", "--dashboard", "0", "--processes", "1"]
+        command = [sys.executable, "-m", "dedup_service.faces.cli", "demo", "--processes", "1"]
+        command += ["--dashboard", str(port)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=quiet())
 
@@ -73,9 +74,9 @@ class Demo:
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path) -> Iterator["Demo"]:
+    def running(cls, folder: Path, port: int = 0) -> Iterator["Demo"]:
         """One that is gone afterwards."""
-        demo = cls(folder)
+        demo = cls(folder, port)
         try:
             yield demo
         finally:

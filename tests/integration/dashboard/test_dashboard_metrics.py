@@ -96,17 +96,21 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def prometheus(tools: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """One that has seen a crawl begin and end, and a duplicate compared again."""
-    with Demo.running(tmp_path_factory.mktemp("demo")) as demo:
-        target = demo.url.removeprefix("http://")
-        server = Prometheus(tools["prometheus"], tmp_path_factory.mktemp("prometheus"), target)
-        try:
+    """One that has seen a crawl begin and end, and a duplicate compared again.
+
+    It is there before the crawl: of one that is over nothing rises any more.
+    """
+    (port,) = free_ports(1)
+    server = Prometheus(tools["prometheus"], tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{port}")
+    try:
+        server.wait_for(lambda: server.value("vector(1)"))
+        with Demo.running(tmp_path_factory.mktemp("demo"), port):
             server.wait_for(lambda: server.value("job:neardup_duplicates:ratio_rate5m") > 0)
             server.wait_for(lambda: server.value('neardup_false_drop_ratio{bound="high"}') > 0)
             server.wait_for(lambda: server.value("job_verdict:neardup_pages:rate5m") > 0)
             yield server
-        finally:
-            server.end()
+    finally:
+        server.end()
 
 
 def test_every_panel_of_grafana_has_its_answer(prometheus: Prometheus) -> None:
