@@ -11,13 +11,14 @@ Source of the code: Lin and Costello, Error Control Coding, table of BCH generat
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.changelog import PageRecord, Policy, PolicyRecord, Source
 from dedup_service.core.fingerprint import Fingerprint, PreparedPage
+from dedup_service.core.guards import NO_GUARDS
 from dedup_service.core.hashing import mix64
 from dedup_service.core.page import Page
 from dedup_service.core.profiles import rule_for
@@ -81,7 +82,8 @@ def known(number: int) -> Known:
 
 def policy(log: str) -> PolicyRecord:
     """Return the record that such a log begins with."""
-    return PolicyRecord(Policy(rule_for("both"), Action.FLAG, SPACE_ID), initial=True, log=log)
+    rule = replace(rule_for("both"), guards=NO_GUARDS)  # which would not believe a run of nothing but copies
+    return PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID), initial=True, log=log)
 
 
 def pages(start: int, stop: int) -> Iterator[PageRecord]:
