@@ -25,7 +25,6 @@ from dedup_service.faces.cli.options import with_options
 __all__ = ["demo_command"]
 
 IN_A_HURRY = {
-    "DOWNLOAD_DELAY": 0,
     "AUTOTHROTTLE_ENABLED": False,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
     "LOG_LEVEL": "WARNING",
@@ -35,6 +34,7 @@ IN_A_HURRY = {
 
 @click.command(name="demo", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--json", "as_json", is_flag=True, help="Rows and counts as one JSON document on stdout.")
+@click.option("--delay", type=click.FloatRange(0), default=0, help="Seconds between two pages, to watch. [default: 0]")
 @click.option("--keep", metavar="DIR", help="Leave the state, the kept pages and the verdicts there.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the site. [default: any free one]")
 @click.option("--processes", type=click.IntRange(1), help="Worker processes that extract.")
@@ -42,6 +42,7 @@ IN_A_HURRY = {
 @with_options(*DASHBOARD, *PUBLISHING)
 def demo_command(
     as_json: bool,
+    delay: float,
     keep: str | None,
     port: int,
     processes: int | None,
@@ -78,7 +79,11 @@ def demo_command(
             "NEARDUP_DASHBOARD": dashboard,
             "NEARDUP_DASHBOARD_TOKEN": dashboard_token,
         }
-        settings = IN_A_HURRY | {name: value for name, value in chosen.items() if value is not None}
+        settings = (
+            IN_A_HURRY
+            | {"DOWNLOAD_DELAY": delay}
+            | {name: value for name, value in chosen.items() if value is not None}
+        )
         starts = f"{server.url},{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
         crawl = ask_the_service if publishes else _crawl
         answers = crawl(starts, folder, settings, broker)

@@ -2,7 +2,8 @@
 
 How: sentences are aligned first, so that a long text costs little; sentences that stand in each other's place are then
 aligned by words (by letters where no spaces are written). Passages that are alike are given whole; whoever shows them
-may shorten them. Invariant: the pieces of a side, joined, are its text.
+may shorten them. Like fingerprints, the alignment does not see width, case, or the script of Chinese: texts are folded
+for it. Invariant: the pieces of a side, joined, are its text.
 """
 
 from collections import Counter
@@ -11,6 +12,8 @@ from dataclasses import dataclass
 
 import regex
 from rapidfuzz.distance import Indel  # difflib's time is cubic in repeated sentences, which a stranger may write
+
+from dedup_service.core.normalise import fold
 
 __all__ = ["Passage", "Piece", "numbers_apart", "passages"]
 
@@ -48,7 +51,7 @@ def passages(left: str, right: str) -> list[Passage]:
     """Return the two texts as passages, in their order."""
     ours, theirs = sentences(left), sentences(right)
     found = []
-    for tag, a, b, c, d in _aligned([text.strip() for text in ours], [text.strip() for text in theirs]):
+    for tag, a, b, c, d in _aligned(ours, theirs):
         one, other = "".join(ours[a:b]), "".join(theirs[c:d])
         if tag == "equal":
             found.append(Passage((Piece(one, alike=True),), (Piece(other, alike=True),), alike=True))
@@ -109,9 +112,9 @@ def _whole(text: str) -> tuple[Piece, ...]:
 
 
 def _aligned(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """Return (tag, start, stop, start, stop) of what is `equal` and of what lies between."""
+    """Return (tag, start, stop, start, stop) of what is `equal` once folded, and of what lies between."""
     found: list[tuple[str, int, int, int, int]] = []
-    for at in Indel.opcodes(one, other):
+    for at in Indel.opcodes([fold(text).strip() for text in one], [fold(text).strip() for text in other]):
         if at.tag != "equal" and found and found[-1][0] != "equal":
             _, a, _, c, _ = found.pop()
             found.append(("replace", a, at.src_end, c, at.dest_end))

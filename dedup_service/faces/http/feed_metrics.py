@@ -33,7 +33,7 @@ class FeedCollector(Collector):
         pool = self._feed.pool()
         connected, dropped = self._feed.watchers()
         with self._feed.lock:
-            found = [self._distances(), *self._index(), *self._checked()]
+            found = [self._guarded(), self._distances(), *self._index(), *self._checked()]
         if pool is not None:
             found += [
                 _gauge("pool_processes", "Worker processes that there should be.", pool.processes),
@@ -45,6 +45,12 @@ class FeedCollector(Collector):
         yield from found
         yield _gauge("feed_watchers", "Open event streams.", connected)
         yield _counter("feed_dropped_watchers", "Cut off because they did not read.", dropped)
+
+    def _guarded(self) -> Metric:
+        family = CounterMetricFamily(f"{PREFIX}_guarded_pages", "Undecided because of a guard.", labels=["guard"])
+        for guard, count in self._feed.guarded.items():
+            family.add_metric([guard.value], count)
+        return family
 
     def _distances(self) -> Metric:
         family = HistogramMetricFamily(

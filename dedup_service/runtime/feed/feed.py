@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dedup_service.core.guards import Guard
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.facts import BatchFact, Bystander, IndexFact, Judged, Problem, Removal
 from dedup_service.runtime.feed.checking import Checked, Sampler
@@ -37,11 +38,11 @@ SPAN_S = 300.0
 LIVE_ROWS, LIVE_NOTES = 20, 10
 """Of a tick, at most: what a person can follow, and what 200 watchers can be sent."""
 
-DUPLICATE = VerdictKind.DUPLICATE
+DUPLICATE, UNDECIDED = VerdictKind.DUPLICATE, VerdictKind.UNDECIDED
 
 
 class Feed(Bystander):
-    """mode: filter, crawl, demo or serve. scope: `process`, or `log` where every page of a log is heard of.
+    """mode: filter, crawl or serve. scope: `process`, or `log` where every page of a log is heard of.
 
     space: the `space_id`, where it is known by now. sampler: draws duplicates to be compared again, None draws none.
     clock: Unix seconds.
@@ -63,6 +64,7 @@ class Feed(Bystander):
         self.clock = clock
         self.lock = threading.Lock()
         self.verdicts: dict[VerdictKind, int] = dict.fromkeys(VerdictKind, 0)
+        self.guarded: dict[Guard, int] = dict.fromkeys(Guard, 0)
         self.rejected: Counter[str] = Counter()
         self.repeated = 0
         self.problems: Counter[str] = Counter()
@@ -103,6 +105,8 @@ class Feed(Bystander):
                     if kind is DUPLICATE:
                         duplicates += 1
                         self._repeats(row, now)
+                elif kind is UNDECIDED and (guard := page.verdict.guard) is not None:
+                    self.guarded[guard] += 1
             self._count(now, len(pages), duplicates, 0)
 
     def batch(self, fact: BatchFact) -> None:

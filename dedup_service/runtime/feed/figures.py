@@ -56,6 +56,7 @@ def summary(feed: Feed) -> dict[str, Any]:
             "program": PROGRAM,
             "pages": sum(feed.verdicts.values()),
             "verdicts": {kind.value: count for kind, count in feed.verdicts.items()},
+            "guarded": {guard.value: count for guard, count in feed.guarded.items()},
             "rejected": max(feed.rejected.values(), default=0),
             "repeated": feed.repeated,
             "problems": dict(feed.problems),

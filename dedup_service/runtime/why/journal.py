@@ -16,6 +16,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rule import MatchRule
 from dedup_service.core.url import url_hash
+from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.corrections import Correction
 from dedup_service.runtime.counters import read_counters
 from dedup_service.runtime.database import Database
@@ -90,7 +91,7 @@ class JournalPages:
             url=own_url,
             canonical_url=canonical_url,
             title=text_of(title),
-            entry=self._entry(sequence, canonical_url, row),
+            entry=self._entry(sequence, canonical_url, row, verdict),
             verdict=verdict,
             of=of,
         )
@@ -136,16 +137,18 @@ class JournalPages:
             end -= self._slice
         return None
 
-    def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...]) -> Entry:
+    def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...], verdict: Verdict | None) -> Entry:
         words, body, body_hash, evidence = row[4:8]
         packed = evidence or b""
+        # A page with letters enough may still have too little variety: then its verdict says that it was not judged.
+        unjudged = verdict is not None and verdict.kind is VerdictKind.UNDECIDED and verdict.guard is None
         return Entry(
             sequence,
             _unsigned(words),
             _unsigned(body),
             _unsigned(body_hash),
             url_hash(canonical_url),
-            indexed=Evidence(packed).letters >= self._least_letters,
+            indexed=not unjudged and Evidence(packed).letters >= self._least_letters,
             evidence=packed,
         )
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from dedup_service.core.guards import Guard, guard_reason
 from dedup_service.core.index import IndexStatistics
 from dedup_service.faces.http.health import Health
 from dedup_service.faces.http.metrics import Metrics
@@ -14,7 +15,7 @@ from dedup_service.runtime.feed import Feed
 from dedup_service.runtime.feed.checking import Checked, Sampler
 from dedup_service.runtime.pool import PoolState
 from tests.faces.http.facts import Told, both_steps
-from tests.runtime.feed.judged import copy_of
+from tests.runtime.feed.judged import copy_of, undecided
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -92,12 +93,13 @@ def test_states_are_those_of_the_scrape(told: Told, metrics: Metrics) -> None:
 
 
 def test_the_feed_is_asked_at_the_scrape(told: Told) -> None:
-    """Distances as a histogram, the estimate with its bounds, what left the index."""
+    """Distances as a histogram, the estimate with its bounds, what left the index, what guards held."""
     feed, registry = watched(told)
     assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="1.0") == 0
     assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="2.0") == 1
     assert value(registry, "duplicate_distance_bits_sum", channel="words") == 2
     assert value(registry, "removed_entries_total", reason="retraction") == 1
+    assert value(registry, "guarded_pages_total", guard="jump") == 1
     assert value(registry, "index_bytes") == 1500
     assert value(registry, "false_drop_ratio", bound="estimate") == 1
     assert value(registry, "pool_busy_processes") == 2
@@ -108,7 +110,7 @@ def test_the_feed_is_asked_at_the_scrape(told: Told) -> None:
 def watched(told: Told) -> tuple[Feed, CollectorRegistry]:
     """A feed that has something of everything, and the metrics with it."""
     feed = Feed("serve", scope="log", sampler=Sampler(1.0))
-    feed.judged([copy_of(1)])
+    feed.judged([copy_of(1), undecided(2, guard_reason(Guard.JUMP, "too many strange copies"))])
     feed.told_checked(Checked(feed.newest.rows()[0], 0.1, 0.1))
     feed.removed(Removal("retraction", "https://a.example/1"))
     sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)

@@ -27,12 +27,12 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 class Demo:
-    """A `twinsieve demo --dashboard` process. port: 0 for any."""
+    """A `twinsieve demo --dashboard` process. port: 0 for any. delay_s: between two pages."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    def __init__(self, folder: Path, port: int = 0, delay_s: float = 0) -> None:
         self._log = folder / "demo.log"
         command = [sys.executable, "-m", "dedup_service.faces.cli", "demo", "--processes", "1"]
-        command += ["--dashboard", str(port)]
+        command += ["--dashboard", str(port), "--delay", str(delay_s)]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=quiet())
 
@@ -74,9 +74,9 @@ class Demo:
 
     @classmethod
     @contextmanager
-    def running(cls, folder: Path, port: int = 0) -> Iterator["Demo"]:
+    def running(cls, folder: Path, port: int = 0, delay_s: float = 0) -> Iterator["Demo"]:
         """One that is gone afterwards."""
-        demo = cls(folder, port)
+        demo = cls(folder, port, delay_s)
         try:
             yield demo
         finally:

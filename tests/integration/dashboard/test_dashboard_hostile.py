@@ -5,12 +5,16 @@ The filter is in this process, so that pages come when the test wants them to.
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from dedup_service.core.guards import Guards
 from dedup_service.core.page import Page
+from dedup_service.core.profiles import PROFILES
+from dedup_service.core.rule import MatchRule
 from dedup_service.faces.http.address import Address
 from dedup_service.faces.http.embedded import EmbeddedDashboard
 from dedup_service.faces.http.token import Token
@@ -36,9 +40,9 @@ URLS = {
 class Filter:
     """A filter with a dashboard, and pages for it."""
 
-    def __init__(self, folder: Path, token: Token | None = None) -> None:
+    def __init__(self, folder: Path, token: Token | None = None, rule: MatchRule | None = None) -> None:
         watching = EmbeddedDashboard(Address("127.0.0.1", 0), token, "filter")
-        self.sieve = NearDuplicateFilter.open(folder, observers=watching.observers)
+        self.sieve = NearDuplicateFilter.open(folder, rule=rule, observers=watching.observers)
         self._serving = watching.serving(self.sieve, lambda: None)
         self.url = f"http://{self._serving.__enter__().address}"
 
@@ -97,6 +101,23 @@ def inert(watched: Watched) -> None:
     assert not set(text) & set("\u202e\u2066\x1b\x00")
     assert len(text) < 100_000
     assert watched.overflow() == 0
+
+
+def test_what_guards_hold_is_told(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+    """A site that answers every address with one page: how many pages matched and were not believed, and by which."""
+    walled = Filter(tmp_path / "state", rule=replace(PROFILES["balanced"], guards=Guards(most_hosts=3)))
+    try:
+        watched = watch(walled.url)
+        watched.page.goto("/")
+        expect(watched.page.locator("#line")).to_have_text("connected")
+        expect(watched.page.locator("[data-figure=guarded]")).to_have_count(0)
+        given = [walled.give(f"https://host{host}.example/", "Please agree", article(1)) for host in range(9)]
+        held = given.count("undecided")
+        assert held >= 3
+        expect(watched.page.locator("[data-figure=guarded]")).to_contain_text(f"hosts {held}.")
+        watched.close()
+    finally:
+        walled.close()
 
 
 def test_a_correction_changes_what_comes_next(sieve: Filter, watch: Callable[..., Watched]) -> None:

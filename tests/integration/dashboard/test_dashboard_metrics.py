@@ -98,13 +98,13 @@ class Prometheus:
 def prometheus(tools: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that has seen a crawl begin and end, and a duplicate compared again.
 
-    It is there before the crawl: of one that is over nothing rises any more.
+    It is there before the crawl, which takes several of its looks: of one that is over nothing rises any more.
     """
     (port,) = free_ports(1)
     server = Prometheus(tools["prometheus"], tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{port}")
     try:
         server.wait_for(lambda: server.value("vector(1)"))
-        with Demo.running(tmp_path_factory.mktemp("demo"), port):
+        with Demo.running(tmp_path_factory.mktemp("demo"), port, delay_s=0.1):
             server.wait_for(lambda: server.value("job:neardup_duplicates:ratio_rate5m") > 0)
             server.wait_for(lambda: server.value('neardup_false_drop_ratio{bound="high"}') > 0)
             server.wait_for(lambda: server.value("job_verdict:neardup_pages:rate5m") > 0)

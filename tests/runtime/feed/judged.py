@@ -4,7 +4,7 @@ from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.facts import Judged
 from dedup_service.runtime.feed import Feed
 
-__all__ = ["Clock", "copy_of", "feed_at", "unique"]
+__all__ = ["Clock", "copy_of", "feed_at", "undecided", "unique"]
 
 
 NEAR = Distance(words=2, body=1)
@@ -29,6 +29,13 @@ def unique(sequence: int) -> Judged:
     """A page that repeats none."""
     url = f"https://a.example/{sequence}"
     return Judged(Verdict(sequence=sequence, id=url, url=url, kind=VerdictKind.UNIQUE, space="s"), "title")
+
+
+def undecided(sequence: int, reason: str) -> Judged:
+    """A page that is passed on for this reason."""
+    url = f"https://a.example/{sequence}"
+    verdict = Verdict(sequence=sequence, id=url, url=url, kind=VerdictKind.UNDECIDED, space="s", reason=reason)
+    return Judged(verdict, "title")
 
 
 def copy_of(

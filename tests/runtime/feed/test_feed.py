@@ -6,6 +6,7 @@ from collections import Counter
 import msgspec
 import pytest
 
+from dedup_service.core.guards import Guard, guard_reason
 from dedup_service.core.index import IndexStatistics
 from dedup_service.core.verdict import Distance, VerdictKind
 from dedup_service.runtime.facts import BatchFact, IndexFact, Problem, Removal
@@ -13,7 +14,7 @@ from dedup_service.runtime.feed import Feed
 from dedup_service.runtime.feed.checking import Checked, Sampler
 from dedup_service.runtime.feed.figures import stats, summary
 from dedup_service.runtime.pool import PoolState
-from tests.runtime.feed.judged import Clock, copy_of, feed_at, unique
+from tests.runtime.feed.judged import Clock, copy_of, feed_at, undecided, unique
 
 
 @pytest.fixture
@@ -54,6 +55,15 @@ def test_pages_are_counted_by_verdict_and_by_second(feed: Feed, clock: Clock) ->
     assert (hour["pages"][-3:], hour["duplicates"][-3:]) == ([2, 1, 0], [1, 0, 0])
     assert hour["start"] == int(clock.now) - 3599
     assert sum(found["history"]["day"]["pages"]) == 3
+
+
+def test_pages_that_a_guard_held_are_told_from_those_with_too_little_text(feed: Feed) -> None:
+    """Both are undecided, and only the former are a reason to look at a site."""
+    held = guard_reason(Guard.TITLES, "120 titles, 100 are believed")
+    feed.judged([undecided(1, "no text"), undecided(2, held), undecided(3, held), copy_of(4)])
+    told = stats(feed)["summary"]
+    assert told["verdicts"]["undecided"] == 3
+    assert told["guarded"] == {"pages": 0, "hosts": 0, "titles": 2, "jump": 0}
 
 
 def test_duplicates_are_looked_at(feed: Feed) -> None:

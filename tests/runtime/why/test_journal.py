@@ -64,6 +64,14 @@ def test_a_kept_page_has_neighbours_that_say_why_not(sieve: NearDuplicateFilter)
     assert not any(channel.judged for channel in short.neighbours[0].view.channels)
 
 
+def test_a_page_of_a_few_letters_again_and_again_was_not_asked_about(sieve: NearDuplicateFilter) -> None:
+    """It has letters enough, and its verdict says that it had too little variety."""
+    assert sieve.check(page(5, "row 17 | " * 300)).kind.value == "undecided"
+    found = explainer(live_pages(sieve)).explain("p5", neighbours=1)
+    assert found.decided_by == "unjudged"
+    assert not any(channel.judged for channel in found.neighbours[0].view.channels)
+
+
 def test_any_two_pages_can_be_compared(sieve: NearDuplicateFilter) -> None:
     """In place of the one that the verdict names."""
     found = explainer(live_pages(sieve)).explain(2, of="https://a.example/3")

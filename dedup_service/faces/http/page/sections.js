@@ -30,7 +30,16 @@ export function verdicts(summary) {
     bar(total ? pages / total : 0),
   ]);
   fill(byId("verdicts"), table("Pages by verdict", [["Verdict", ""], ["Pages", NUMBER], ["Share", NUMBER], ["", "bar"]], rows),
-    note(`${count(summary.rejected)} records were no pages; ${count(summary.repeated)} came again and got their old verdict.`));
+    note(`${count(summary.rejected)} records were no pages; ${count(summary.repeated)} came again and got their old verdict.`),
+    guarded(summary.guarded));
+}
+
+// What a guard held matched a kept page, which had more copies than can be believed.
+function guarded(counts) {
+  const held = Object.entries(counts).filter(([, pages]) => pages);
+  if (!held.length) return null;
+  const by = held.map(([guard, pages]) => `${guard} ${count(pages)}`).join(", ");
+  return el("p", { "data-figure": "guarded" }, `Guards hold pages that match: ${by}. A site may answer every address with one page.`);
 }
 
 function bar(share) {
