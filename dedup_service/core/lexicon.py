@@ -34,17 +34,25 @@ class Markers:
 
     def __init__(self, markers: Sequence[str], cut: Callable[[str], list[str]]) -> None:
         self._words = tuple(markers)
+        self._whole: set[str] = set()
         self._phrases: dict[str, list[list[str]]] = {}
         for marker in markers:
             segments = cut(marker)
-            self._phrases.setdefault(segments[0], []).append(segments)
+            if len(segments) == 1:
+                self._whole.add(segments[0])
+            else:
+                self._phrases.setdefault(segments[0], []).append(segments)
+
+    def has(self, word: str) -> bool:
+        """Whether this segment is a marker."""
+        return word in self._whole
 
     def begins(self, word: str) -> bool:
-        """Whether a marker begins with this segment."""
+        """Whether a marker of several segments begins with this one."""
         return word in self._phrases
 
     def stands_at(self, segments: Sequence[str], at: int) -> bool:
-        """Whether one of the markers that begin with the segment at `at` stands there whole."""
+        """Whether one of the markers that begin with the segment at `at` stands there."""
         return any(segments[at : at + len(phrase)] == phrase for phrase in self._phrases[segments[at]])
 
     def inside(self, word: str) -> bool:

@@ -20,7 +20,6 @@ __all__ = [
     "bit_sums",
     "fixed_point",
     "hamming",
-    "reduce_sums",
     "simhash",
     "simhash_of_lanes",
     "simhash_unweighted",
@@ -53,27 +52,20 @@ def simhash_of_lanes(
     """Return the same of hashes given as their 64-bit parts, uint64[n] each, the low part first."""
     if not len(weights) and not zero_is_one:
         return None
-    parts = (reduce_sums(bit_sums(lane, weights), zero_is_one=zero_is_one) for lane in lanes)
-    return _joined(parts)
+    return _joined(weighted(lane, weights, zero_is_one) for lane in lanes)
 
 
 def simhash_unweighted(lanes: Sequence[npt.NDArray[np.uint64]]) -> int | None:
     """Return the fingerprint of features that weigh 1 each, their hashes given in lanes; None where there are none."""
-    return _joined(int(majority(lane)) for lane in lanes) if len(lanes[0]) else None
+    return _joined(majority(lane) for lane in lanes) if len(lanes[0]) else None
 
 
-def _joined(parts: Iterable[int]) -> int:
-    return sum(part << LANE * number for number, part in enumerate(parts))
+def _joined(parts: Iterable[np.uint64]) -> int:
+    return sum(int(part) << LANE * number for number, part in enumerate(parts))
 
 
 def _lane(hashes: Sequence[int], lane: int) -> list[int]:
     return [h >> LANE * lane & 0xFFFFFFFFFFFFFFFF for h in hashes]
-
-
-def reduce_sums(sums: npt.NDArray[np.int64], *, zero_is_one: bool = False) -> int:
-    """Return the integer whose bit i is 1 where sums[i] > 0 (≥ 0 with `zero_is_one`)."""
-    ones = sums >= 0 if zero_is_one else sums > 0
-    return int.from_bytes(np.packbits(ones, bitorder="little").tobytes(), "little")
 
 
 def fixed_point(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
@@ -96,8 +88,19 @@ def bit_sums(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]) -> 
         weight = weights[i]
         total += weight
         for bit in range(64):
-            ones[bit] += weight * np.int64((value >> np.uint64(bit)) & np.uint64(1))
+            ones[bit] += weight & -np.int64((value >> np.uint64(bit)) & np.uint64(1))
     return 2 * ones - total
+
+
+@kernel
+def weighted(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64], zero_is_one: bool) -> np.uint64:
+    """Return the integer whose bits are 1 where their sums (`bit_sums`) are > 0 (≥ 0 with `zero_is_one`)."""
+    sums = bit_sums(hashes, weights)
+    result = np.uint64(0)
+    for bit in range(64):
+        if sums[bit] > 0 or (zero_is_one and sums[bit] == 0):
+            result |= np.uint64(1) << np.uint64(bit)
+    return result
 
 
 @kernel

@@ -10,6 +10,7 @@ Invariant: what is found is what the function gives, however many words were met
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,11 @@ import numpy.typing as npt
 from dedup_service.core.kernels import kernel
 from dedup_service.core.ngrams import ngram_hash
 
-__all__ = ["FEATURE", "MARKED", "MARKER", "SENTENCE_END", "Distinct", "Facts", "Vocabulary", "in_sentences_of"]
+__all__ = ["FEATURE", "MARKED", "MARKER", "PHRASE", "SENTENCE_END", "Distinct", "Facts", "Vocabulary"]
 
-FEATURE, MARKER, SENTENCE_END, MARKED = 1, 2, 4, 8
-"""Kinds of a word: it is a feature; a marker begins with it; a sentence ends with it; it holds a marker itself."""
+FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
+"""Kinds of a word: it is a feature; it is a marker, which marks its sentence; a sentence ends with it; it holds a
+marker, which marks the word; a marker of several words may begin with it."""
 
 MOST_KNOWN = 300_000  # words remembered before all are forgotten: some 40 MB
 _FIRST_SIZE = 1 << 14
@@ -40,17 +42,18 @@ class Facts:
     kinds: Sequence[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(NamedTuple):
     """The distinct features among the segments of a page, in order of first occurrence.
 
-    first int64[d]: the segment; slots int64[d]: where the vocabulary keeps the word; counts int64[d]: occurrences in
-    the body, 1 for a word of the title alone; in_title, marked bool[d].
+    first int64[d]: the segment; low, high uint64[d]: the hash; counts int64[d]: occurrences in the body, 1 for a word
+    of the title alone; idf float64[d]; in_title, marked bool[d].
     """
 
     first: Slots
-    slots: Slots
+    low: npt.NDArray[np.uint64]
+    high: npt.NDArray[np.uint64]
     counts: npt.NDArray[np.int64]
+    idf: npt.NDArray[np.float64]
     in_title: npt.NDArray[np.bool_]
     marked: npt.NDArray[np.bool_]
 
@@ -80,21 +83,19 @@ class Vocabulary:
             found = find_slots(hashes, self._table.keys)
         return found
 
-    def kinds(self, slots: Slots) -> npt.NDArray[np.uint8]:
-        """Return the kinds of the words at `slots`: uint8[n]."""
-        return self._table.kinds[slots]
+    def phrases(self, slots: Slots) -> list[int]:
+        """Return which segments a marker of several words may begin with, and are none themselves, ascending."""
+        found: list[int] = phrase_starts(slots, self._table.kinds).tolist()
+        return found
 
-    def facts(self, slots: Slots) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], npt.NDArray[np.float64]]:
-        """Return the low and the high 64 bits of the hashes, uint64[d] each, and the idf, float64[d]."""
-        table = self._table
-        return table.low[slots], table.high[slots], table.idf[slots]
-
-    def distinct(self, slots: Slots, body: int, in_marked: npt.NDArray[np.bool_]) -> Distinct:
+    def distinct(self, slots: Slots, body: int, phrases: Sequence[int]) -> Distinct:
         """Return the distinct features; the first `body` segments are the body's, the others the title's.
 
-        in_marked bool[n]: segments of marked sentences.
+        phrases: segments where a marker of several words does begin, ascending.
         """
-        return Distinct(*distinct_features(slots, self._table.kinds, self._table.scratch, body, in_marked))
+        table = self._table
+        columns = (table.kinds, table.low, table.high, table.idf, table.scratch)
+        return Distinct(*distinct_features(slots, columns, body, np.array(phrases, dtype=np.int64)))
 
     def _learn(self, keys: npt.NDArray[np.uint64], words: Sequence[str]) -> None:
         self._table = table = self._table.room_for(len(words))
@@ -206,32 +207,58 @@ def new_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> S
 
 
 @kernel
-def in_sentences_of(hits: Slots, kinds: npt.NDArray[np.uint8], size: int) -> npt.NDArray[np.bool_]:
-    """Return which of `size` segments stand in a sentence with one of `hits`, its end excepted: bool[size].
+def phrase_starts(slots: Slots, kinds: npt.NDArray[np.uint8]) -> Slots:
+    """See `Vocabulary.phrases`."""
+    found = np.empty(len(slots), dtype=np.int64)
+    count = 0
+    for i in range(len(slots)):
+        found[count] = i
+        count += (kinds[slots[i]] & np.uint8(PHRASE | MARKER)) == PHRASE
+    return found[:count]
 
-    hits int64[h]: ascending. kinds: of the first segments, which sentences are made of.
-    """
-    inside = np.zeros(size, dtype=np.bool_)
-    for hit in hits:
-        start = hit
-        while start > 0 and not kinds[start - 1] & np.uint8(SENTENCE_END) and not inside[start - 1]:
-            start -= 1
-        for at in range(start, len(kinds)):
-            if kinds[at] & np.uint8(SENTENCE_END):
-                break
-            inside[at] = True
+
+@kernel
+def in_marked_sentences(slots: Slots, kinds: npt.NDArray[np.uint8], body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
+    """Return which segments stand in a sentence of the body with a marker, its end excepted: bool[n]."""
+    inside = np.zeros(len(slots), dtype=np.bool_)
+    start = phrase = 0
+    marked = False
+    for i in range(body + 1):
+        kind = kinds[slots[i]] if i < body else np.uint8(SENTENCE_END)
+        while phrase < len(phrases) and phrases[phrase] <= i:
+            marked |= phrases[phrase] == i
+            phrase += 1
+        marked |= (kind & np.uint8(MARKER)) != 0
+        if kind & np.uint8(SENTENCE_END):
+            inside[start:i] = marked
+            start, marked = i + 1, False
     return inside
 
 
 @kernel
 def distinct_features(
     slots: Slots,
-    kinds: npt.NDArray[np.uint8],
-    scratch: npt.NDArray[np.int32],
+    columns: tuple[
+        npt.NDArray[np.uint8],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.float64],
+        npt.NDArray[np.int32],
+    ],
     body: int,
-    in_marked: npt.NDArray[np.bool_],
-) -> tuple[Slots, Slots, npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """See `Vocabulary.distinct`. scratch int32[size]: all -1, and so again afterwards."""
+    phrases: Slots,
+) -> tuple[
+    Slots,
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.uint64],
+    npt.NDArray[np.int64],
+    npt.NDArray[np.float64],
+    npt.NDArray[np.bool_],
+    npt.NDArray[np.bool_],
+]:
+    """See `Vocabulary.distinct`. columns: of the table; its scratch is all -1, and so again afterwards."""
+    kinds, lows, highs, idfs, scratch = columns
+    in_marked = in_marked_sentences(slots, kinds, body, phrases)
     most = len(slots)
     first, places = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     counts = np.zeros(most, dtype=np.int64)
@@ -253,6 +280,9 @@ def distinct_features(
             in_title[at] = True
             counts[at] = max(counts[at], 1)
         marked[at] |= in_marked[i]
+    low, high, idf = np.empty(found, np.uint64), np.empty(found, np.uint64), np.empty(found, np.float64)
     for at in range(found):
-        scratch[places[at]] = -1
-    return first[:found], places[:found], counts[:found], in_title[:found], marked[:found]
+        slot = places[at]
+        low[at], high[at], idf[at] = lows[slot], highs[slot], idfs[slot]
+        scratch[slot] = -1
+    return first[:found], low, high, counts[:found], idf, in_title[:found], marked[:found]

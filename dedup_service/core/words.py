@@ -18,10 +18,10 @@ from dedup_service.core.vocabulary import (
     FEATURE,
     MARKED,
     MARKER,
+    PHRASE,
     SENTENCE_END,
     Facts,
     Vocabulary,
-    in_sentences_of,
 )
 
 __all__ = ["WordCounter", "WordNeeds", "WordTable"]
@@ -106,9 +106,8 @@ class WordCounter:
             segments, tags = segments + more, tags + more_tags
         vocabulary = self._vocabulary
         slots = vocabulary.slots(segments)
-        found = vocabulary.distinct(slots, size, self._in_marked(segments, vocabulary.kinds(slots[:size])))
-        low, high, idf = vocabulary.facts(found.slots)
-        table = WordTable(segments, found.first, low, high, found.counts, idf, found.in_title, found.marked, tags)
+        phrases = [at for at in vocabulary.phrases(slots[:size]) if self._markers.stands_at(segments, at)]
+        table = WordTable(segments, *vocabulary.distinct(slots, size, phrases), tags)
         return _without_particles(table) if tags else table
 
     def _segments(self, text: str, language: str | None) -> tuple[list[str], list[str]]:
@@ -118,25 +117,15 @@ class WordCounter:
         pairs = segmenter.tag(text)
         return [word for word, _ in pairs], [tag for _, tag in pairs]
 
-    def _in_marked(self, segments: Sequence[str], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-        """Which segments stand in a sentence of the body that holds a marker; kinds uint8: of the body's segments."""
-        hits = []
-        if self._needs.marker_by == "sentence":
-            places = np.flatnonzero(kinds & MARKER).tolist()
-            hits = [at for at in places if self._markers.stands_at(segments, at)]
-        if not hits:
-            return np.zeros(len(segments), dtype=np.bool_)
-        return in_sentences_of(np.array(hits), kinds, len(segments))
-
     def _look_up(self, words: Sequence[str]) -> Facts:
         kinds = [self._kind(word) for word in words]
         hashes = [self._hash_word(word) if kind & FEATURE else 0 for word, kind in zip(words, kinds, strict=True)]
         return Facts(hashes, self._idf.of_all(words), kinds)
 
     def _kind(self, word: str) -> int:
-        kind = MARKER if self._markers.begins(word) else 0
-        if word in SENTENCE_ENDS:
-            kind |= SENTENCE_END
+        kind = SENTENCE_END if word in SENTENCE_ENDS else 0
+        if self._needs.marker_by == "sentence":
+            kind |= MARKER * self._markers.has(word) | PHRASE * self._markers.begins(word)
         if len(word) < self._needs.least_chars or word in self._stop_words:
             return kind
         if not (word.isalnum() or any(map(str.isalnum, word))):

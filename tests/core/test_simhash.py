@@ -10,7 +10,6 @@ from dedup_service.core.simhash import (
     bit_sums,
     fixed_point,
     hamming,
-    reduce_sums,
     simhash,
     simhash_of_lanes,
     simhash_unweighted,
@@ -75,9 +74,9 @@ def test_unweighted_features_weigh_1(hashes: list[int]) -> None:
 
 def test_a_tie_is_0_and_in_the_seed_program_1() -> None:
     """Sums of zero have an explicit rule."""
-    tie = np.zeros(64, dtype=np.int64)
-    assert reduce_sums(tie) == 0
-    assert reduce_sums(tie, zero_is_one=True) == 2**64 - 1
+    opposites, weights = [0b1011, ~0b1011 & 2**64 - 1], np.array([3, 3])
+    assert simhash(opposites, weights) == 0
+    assert simhash(opposites, weights, zero_is_one=True) == 2**64 - 1
 
 
 def test_no_features_give_no_fingerprint() -> None:

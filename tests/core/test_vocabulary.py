@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core import vocabulary
-from dedup_service.core.vocabulary import FEATURE, MARKED, Facts, Vocabulary
+from dedup_service.core.vocabulary import FEATURE, MARKED, MARKER, PHRASE, SENTENCE_END, Facts, Vocabulary
 
-SEGMENTS = st.lists(st.text(alphabet="ab中文𠮷", min_size=1, max_size=3), max_size=40)
+WORDS = st.text(alphabet="ab中文𠮷", min_size=1, max_size=3) | st.just("。")
+SEGMENTS = st.lists(WORDS, max_size=40)
 
 
 def hash_of(word: str) -> int:
@@ -20,8 +21,9 @@ def hash_of(word: str) -> int:
 
 
 def kind_of(word: str) -> int:
-    """Features begin with a, marked ones end with 文."""
-    return FEATURE * word.startswith("a") | MARKED * word.endswith("文")
+    """Features begin with a, marked ones end with 文; 。 ends a sentence; b is a marker, bb and bbb begin one."""
+    kinds = {"。": SENTENCE_END, "b": MARKER, "bb": PHRASE, "bbb": PHRASE}
+    return FEATURE * word.startswith("a") | MARKED * word.endswith("文") | kinds.get(word, 0)
 
 
 def look_up(words: Sequence[str]) -> Facts:
@@ -30,21 +32,29 @@ def look_up(words: Sequence[str]) -> Facts:
 
 
 def numbers(words: Sequence[str]) -> Facts:
-    """Facts of words that end with a number, which is their hash."""
-    return Facts([int(word.removeprefix("word")) for word in words], np.zeros(len(words)), [0] * len(words))
+    """Facts of words that end with a number, which is their hash; all are features."""
+    return Facts([int(word.removeprefix("word")) for word in words], np.zeros(len(words)), [FEATURE] * len(words))
+
+
+def hashes_of(known: Vocabulary, words: list[str]) -> list[int]:
+    """The low half of the hash of each of these distinct words."""
+    found = known.distinct(known.slots(words), len(words), [])
+    assert found.first.tolist() == list(range(len(words)))
+    return found.low.tolist()
 
 
 @given(st.lists(SEGMENTS, max_size=6))
 def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) -> None:
-    """However many words were met before, each segment's facts are what the function says."""
+    """However many words were met before, each feature's facts are what the function says."""
     known = Vocabulary(look_up)
     for segments in pages:
         slots = known.slots(segments)
-        low, high, idf = known.facts(slots)
-        hashes = [a | b << 64 for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-        assert hashes == [hash_of(segment) for segment in segments]
-        assert idf.tolist() == [len(segment) / 2 for segment in segments]
-        assert known.kinds(slots).tolist() == [kind_of(segment) for segment in segments]
+        found = known.distinct(slots, len(segments), [])
+        words = [segments[at] for at in found.first.tolist()]
+        hashes = [a | b << 64 for a, b in zip(found.low.tolist(), found.high.tolist(), strict=True)]
+        assert hashes == [hash_of(word) for word in words]
+        assert found.idf.tolist() == [len(word) / 2 for word in words]
+        assert known.phrases(slots) == [at for at, word in enumerate(segments) if word in {"bb", "bbb"}]
 
 
 @given(SEGMENTS, SEGMENTS, st.data())
@@ -53,17 +63,31 @@ def test_distinct_features_are_counted_like_a_counter_does(
 ) -> None:
     """Counts are of the body, 1 for the title alone; title and marked sentences are told for each word."""
     segments = body + title
-    marked = data.draw(st.lists(st.booleans(), min_size=len(segments), max_size=len(segments)))
+    phrases = sorted(data.draw(st.sets(st.integers(0, len(body) - 1)))) if body else []
     known = Vocabulary(look_up)
     for _ in range(2):  # the scratch space is clean again
-        found = known.distinct(known.slots(segments), len(body), np.array(marked, dtype=np.bool_))
+        found = known.distinct(known.slots(segments), len(body), phrases)
     words = [segments[at] for at in found.first.tolist()]
     assert words == [word for word in dict.fromkeys(segments) if word.startswith("a")]
     counts = Counter(body)
     assert found.counts.tolist() == [counts[word] or 1 for word in words]
     assert found.in_title.tolist() == [word in title for word in words]
-    in_marked = {segment for segment, is_marked in zip(segments, marked, strict=True) if is_marked}
+    in_marked = in_marked_sentences(body, phrases)
     assert found.marked.tolist() == [word in in_marked or word.endswith("文") for word in words]
+
+
+def in_marked_sentences(body: list[str], phrases: list[int]) -> set[str]:
+    """The words that stand in a sentence with a marker, the plain way."""
+    found: set[str] = set()
+    sentence: list[int] = []
+    for at, word in enumerate([*body, "。"]):
+        if word != "。":
+            sentence.append(at)
+            continue
+        if any(body[place] == "b" or place in phrases for place in sentence) or at in phrases:
+            found.update(body[place] for place in sentence)
+        sentence = []
+    return found
 
 
 def test_a_word_is_looked_up_once() -> None:
@@ -79,7 +103,7 @@ def test_a_word_is_looked_up_once() -> None:
     for start in range(0, 20_000, 2_500):
         known.slots(words[: start + 2_500])
     assert set(asked.values()) == {1}
-    assert known.facts(known.slots(words))[0].tolist() == list(range(20_000))
+    assert hashes_of(known, words) == list(range(20_000))
 
 
 def test_too_many_words_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,4 +112,4 @@ def test_too_many_words_are_forgotten_and_learned_again(monkeypatch: pytest.Monk
     known = Vocabulary(numbers)
     for start in (0, 8, 16, 3):
         words = [str(number) for number in range(start, start + 30)]
-        assert known.facts(known.slots(words))[0].tolist() == list(range(start, start + 30))
+        assert hashes_of(known, words) == list(range(start, start + 30))

@@ -2,12 +2,16 @@
 
 import math
 from dataclasses import replace
+from functools import reduce
+from operator import add, mul
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.simhash import FIXED_POINT
+from dedup_service.core.simhash import FIXED_POINT, fixed_point
 from dedup_service.core.weighting import factors
 from dedup_service.core.weighting.schemes import FACTORS, SCHEMES, Scheme, scheme_named
 from dedup_service.core.words import WordTable
@@ -82,6 +86,32 @@ def test_the_default_boosts_title_and_marker() -> None:
     """(1 + ln n) · idf, five times in the title, twice in a marked sentence."""
     expected = [(1 + math.log(4)) * 2.0 * 5, 5.0 * 2, (1 + math.log(3)) * 3.0]
     assert weights(SCHEMES["twinsieve"]) == pytest.approx(expected, abs=1e-5)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5000), st.floats(0, 20), st.booleans(), st.booleans()), min_size=1, max_size=20),
+    st.sampled_from([1.0, 2.0, 5.0, 7.3]),
+    st.sampled_from([1.0, 2.0, 3.1]),
+    st.booleans(),
+    st.sampled_from(["product", "sum"]),
+)
+def test_one_loop_weighs_as_the_factors_do(
+    words: list[tuple[int, float, bool, bool]], title: float, marker: float, idf: bool, combine: str
+) -> None:
+    """(1 + ln n), with and without idf, title and marker, to the bit: pages weighed in two ways are the same pages."""
+    counts, idfs, in_title, marked = zip(*words, strict=True)
+    page = replace(
+        table(),
+        counts=np.array(counts),
+        idf=np.array(idfs),
+        in_title=np.array(in_title),
+        marked=np.array(marked),
+    )
+    scheme = Scheme(name="one", tf="log", idf=idf, title=title, marker=marker, combine=combine)
+    expected = factors.term_frequency(page, "log") * (page.idf if idf else 1.0)
+    if boosts := [boost for _, boost in scheme.boosts(page)]:
+        expected = expected * reduce(mul if combine == "product" else add, boosts)
+    assert scheme.weigh(page).tolist() == fixed_point(expected).tolist()
 
 
 @pytest.mark.parametrize("factor", FACTORS)
