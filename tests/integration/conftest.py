@@ -5,12 +5,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from deploy.kafka import Cluster
+from tests.integration.serving import Serving
 
 PARTITIONS = 4
 
@@ -51,3 +53,20 @@ def own_cluster() -> Iterator[Callable[..., Cluster]]:
     """A function that starts a cluster (arguments as Cluster's) for a test that hurts it; it ends with the test."""
     with ExitStack() as stack:
         yield lambda *arguments, **named: stack.enter_context(Cluster(*arguments, **named))
+
+
+@pytest.fixture
+def serve(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
+    """Start the service on the topics of the test; it is gone afterwards."""
+    started: list[Serving] = []
+
+    def start(*arguments: object) -> Serving:
+        where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", f"{topics.prefix}group")
+        log = tmp_path / f"log-{len(started)}"
+        started.append(Serving(log, *where, "--state", tmp_path / "state", *arguments))
+        return started[-1]
+
+    yield start
+    for serving in started:
+        serving.process.kill()
+        serving.process.wait()

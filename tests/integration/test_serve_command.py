@@ -3,13 +3,7 @@
 import json
 import re
 import signal
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,70 +12,9 @@ from dedup_service.runtime.kafka.client.clients import Message, append
 from dedup_service.runtime.kafka.topics import Topics
 from tests.faces.cli.running import article, page
 from tests.integration.conftest import Broker
+from tests.integration.serving import PATIENCE_S, Serving
 
 pytestmark = pytest.mark.slow
-
-ROOT = Path(__file__).parents[2]
-PATIENCE_S = 120
-
-
-class Serving:
-    """A `serve` process, its log lines and its HTTP port."""
-
-    def __init__(self, log: Path, *arguments: object) -> None:
-        self.log = log
-        command = [sys.executable, "-m", "dedup_service.faces.cli", "serve", *map(str, arguments)]
-        with log.open("wb") as lines:
-            self.process = subprocess.Popen(
-                [*command, "--http", "0", "--log-format", "json"], cwd=ROOT, stdout=lines, stderr=lines
-            )
-
-    @property
-    def lines(self) -> list[dict[str, Any]]:
-        """What it logged, as values."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-
-    def get(self, path: str) -> tuple[int, str]:
-        """Ask it; (0, "") before it listens."""
-        urls = [line["http"] for line in self.lines if line["event"] == "listening"]
-        try:
-            with urllib.request.urlopen(urls[0] + path, timeout=10) as response:
-                return response.status, response.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except (IndexError, OSError):
-            return 0, ""
-
-    def wait_for(self, what: Callable[[], bool]) -> None:
-        """Until it is so; not longer than the process lives."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not what():
-            assert self.process.poll() is None, self.log.read_text()
-            assert time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.1)
-
-    def end(self, number: signal.Signals) -> int:
-        """Send a signal and return the exit code."""
-        self.process.send_signal(number)
-        return self.process.wait(PATIENCE_S)
-
-
-@pytest.fixture
-def serve(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
-    """Start the service on the topics of the test; it is gone afterwards."""
-    started: list[Serving] = []
-
-    def start(*arguments: object) -> Serving:
-        where = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--group", f"{topics.prefix}group")
-        log = tmp_path / f"log-{len(started)}"
-        started.append(Serving(log, *where, "--state", tmp_path / "state", *arguments))
-        return started[-1]
-
-    yield start
-    for serving in started:
-        serving.process.kill()
-        serving.process.wait()
 
 
 def pages_done(serving: Serving) -> int:

@@ -20,8 +20,8 @@ def drawn(chart: str) -> str:
 
 @pytest.fixture(scope="module")
 def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """Started when the browser is, so that the page is open before the first page is judged."""
-    with Demo.running(tmp_path_factory.mktemp("demo")) as running:
+    """Started when the browser is, and slow, so that the page is open while pages are judged."""
+    with Demo.running(tmp_path_factory.mktemp("demo"), delay_s=0.1) as running:
         yield running
 
 

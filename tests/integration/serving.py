@@ -1,0 +1,62 @@
+"""A `serve` process, as an operator starts it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+PATIENCE_S = 120
+
+
+class Serving:
+    """A `serve` process, its log lines and its HTTP port."""
+
+    def __init__(self, log: Path, *arguments: object) -> None:
+        self.log = log
+        command = [sys.executable, "-m", "dedup_service.faces.cli", "serve", *map(str, arguments)]
+        with log.open("wb") as lines:
+            self.process = subprocess.Popen(
+                [*command, "--http", "0", "--log-format", "json"], cwd=ROOT, stdout=lines, stderr=lines
+            )
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged, as values."""
+        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+
+    @property
+    def url(self) -> str:
+        """Where probes, metrics and dashboard are, once they are."""
+        self.wait_for(lambda: any(line["event"] == "listening" for line in self.lines))
+        return next(line["http"] for line in self.lines if line["event"] == "listening")  # type: ignore[no-any-return]
+
+    def get(self, path: str) -> tuple[int, str]:
+        """Ask it; (0, "") before it listens."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as response:
+                return response.status, response.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def wait_for(self, what: Callable[[], bool]) -> None:
+        """Until it is so; not longer than the process lives."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not what():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.1)
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal and return the exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(PATIENCE_S)
