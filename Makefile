@@ -38,7 +38,7 @@ demo-kafka: $(READY)
 test: $(READY)
 	@$(BROKER_READY)
 	@$(PROGRAMS_READY)
-	$(BIN)/python -m pytest -q -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test-core: $(READY)
 	$(BIN)/python -m pytest -q -m "not broker and not programs"

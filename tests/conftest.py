@@ -7,7 +7,6 @@ from hypothesis import settings
 settings.register_profile("twinsieve", deadline=None, max_examples=100)
 settings.load_profile("twinsieve")
 
-SHARED_BROKER = frozenset({"broker", "topics"})
 BROKER_FIXTURES = frozenset({"broker", "topics", "own_cluster"})
 PROGRAM_FIXTURES = frozenset({"browser", "tools"})
 
@@ -20,9 +19,6 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        # Of several processes (`-n`), one has the broker that is shared; another file may go to another process.
-        shared = SHARED_BROKER.intersection(getattr(item, "fixturenames", ()))
-        item.add_marker(pytest.mark.xdist_group("broker" if shared else item.location[0]))
         if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.broker)
         if PROGRAM_FIXTURES.intersection(getattr(item, "fixturenames", ())):
