@@ -1,6 +1,6 @@
 """What being watched costs: the filter with and without observers, and with 200 event streams open.
 
-    python -m benchmarks.watched [--pages FILE] [--seconds S]
+    python -m benchmarks.watched [--pages FILE] [--turn PAGES]
 
 Observed: texts become verdicts in two filters, one that tells its facts to the feed and the metrics, one that tells
 nobody. The pages are cut into chunks; each chunk goes through both, now one and now the other first, so a machine that
@@ -29,6 +29,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -73,12 +74,11 @@ def texts(path: Path | None, most: int) -> list[Page]:
     return [_page(f"https://h{at % 211}.example/{at}", title, text) for at, (title, text) in enumerate(rows)]
 
 
-def prepared_pages(count: int) -> list[PreparedPage]:
-    """Return pages as they come out of the workers; a third are copies, a bit or two away."""
+def prepared_pages() -> Iterator[PreparedPage]:
+    """Yield pages as they come out of the workers; a third are copies, a bit or two away."""
     rng = random.Random(SEED)
     stories: list[tuple[int, bytes, str]] = []
-    found = []
-    for at in range(count):
+    for at in count():
         if not stories or rng.random() > 1 / 3:
             text = "".join(map(chr, rng.choices(range(0x4E00, 0x9000), k=300)))
             stories.append((rng.getrandbits(64), pack_evidence("", text, letters(text), b""), text))
@@ -87,8 +87,7 @@ def prepared_pages(count: int) -> list[PreparedPage]:
             story, version = stories[rng.randrange(max(0, len(stories) - 5000), len(stories))], 1 << rng.randrange(64)
         value = story[0] ^ version
         page = _page(f"https://h{at % 997}.example/{at}", f"Story {story[0] % 1000}", story[2])
-        found.append(PreparedPage(page, Fingerprint(value, value), rng.getrandbits(64), evidence=story[1]))
-    return found
+        yield PreparedPage(page, Fingerprint(value, value), rng.getrandbits(64), evidence=story[1])
 
 
 def observed_cost(pages: Sequence[Page]) -> tuple[Ratio, float, float]:
@@ -119,8 +118,9 @@ def observed_cost(pages: Sequence[Page]) -> tuple[Ratio, float, float]:
     return _ratio(spent), bare_us, recorder.told_again() / len(pages) * 1e6
 
 
-def streamed(pages: Sequence[PreparedPage], seconds: float, turns: int) -> Iterator[tuple[str, Any]]:
+def streamed(turn_pages: int, turns: int) -> Iterator[tuple[str, Any]]:
     """Yield figures of both paces."""
+    pages = prepared_pages()
     feed = Feed("filter")
     observers: list[Observer] = [feed, Metrics(feed=feed)]
     with (
@@ -129,7 +129,6 @@ def streamed(pages: Sequence[PreparedPage], seconds: float, turns: int) -> Itera
             Watched(feed=feed, sieve=sieve), Metrics(feed=feed).registry, Address("127.0.0.1", 0), None
         ) as server,
     ):
-        batches = iter([pages[start : start + 100] for start in range(0, len(pages), 100)])
         before = resident_mib()
         for name, pace in (("2,000 pages/s", PACE), ("as fast as it can", None)):
             rates: list[tuple[float, float]] = []
@@ -137,9 +136,10 @@ def streamed(pages: Sequence[PreparedPage], seconds: float, turns: int) -> Itera
             for turn in track(range(turns), name, transient=True):
                 pair = [0.0, 0.0]
                 for watched in (True, False) if turn % 2 else (False, True):
+                    batches = [list(islice(pages, 100)) for _ in range(turn_pages // 100)]
                     with crowd(server.address, feed) if watched else _nobody() as figures:
                         spent, began = _server_s(), time.perf_counter()
-                        pair[watched] = _rate(sieve, batches, seconds, pace)
+                        pair[watched] = _rate(sieve, batches, pace)
                     if watched:
                         server_s, watched_s = server_s + _server_s() - spent, watched_s + time.perf_counter() - began
                     read += figures()["read"] if watched else 0
@@ -188,16 +188,13 @@ def be_a_crowd(port: int) -> None:
                 read += len(key.fileobj.recv(1 << 16))  # type: ignore[union-attr]
 
 
-def _rate(
-    sieve: NearDuplicateFilter, batches: Iterator[Sequence[PreparedPage]], seconds: float, pace: int | None
-) -> float:
-    """Decide for so long; return pages per second."""
+def _rate(sieve: NearDuplicateFilter, batches: Sequence[Sequence[PreparedPage]], pace: int | None) -> float:
+    """Decide them all, no faster than `pace` a second; return pages per second."""
     began, done = time.perf_counter(), 0
-    while (now := time.perf_counter() - began) < seconds:
-        if pace is not None and done > pace * now:
-            time.sleep(done / pace - now)
-            continue
-        done += len(sieve.decide_many(next(batches)))
+    for batch in batches:
+        if pace is not None and (early := done / pace - (time.perf_counter() - began)) > 0:
+            time.sleep(early)
+        done += len(sieve.decide_many(batch))
     return done / (time.perf_counter() - began)
 
 
@@ -271,9 +268,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=Path, help="JSON lines of pages")
     parser.add_argument("--count", type=int, default=20_000, help="texts (default: 20,000)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of a turn (default: 5)")
+    parser.add_argument("--turn", type=int, default=10_000, help="prepared pages of a turn (default: 10,000)")
     parser.add_argument("--turns", type=int, default=10, help="with and without watchers (default: 10)")
-    parser.add_argument("--prepared", type=int, default=600_000, help="prepared pages, at most (default: 600,000)")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     parser.add_argument("--crowd", type=int, metavar="PORT", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -315,7 +311,7 @@ def main() -> None:
             "server, ms/s",
         ):
             table.add_column(heading, justify="right")
-        for name, found in streamed(prepared_pages(arguments.prepared), arguments.seconds, arguments.turns):
+        for name, found in streamed(arguments.turn, arguments.turns):
             figures[name] = found
             if name != "memory":
                 watched, none = (sum(rates) / len(rates) for rates in zip(*found["rates"], strict=True))
