@@ -80,6 +80,7 @@ class LocalCandidates:
             self._keys = KeyIndex(best=_VERIFIED)
             self._keys.insert_many(*restored.keyed())
         self._batch: _Batch | None = None
+        self._read: tuple[bytes, npt.NDArray[np.uint32]] = (b"", Evidence(b"").keys)
 
     @contextmanager
     def together(self, announced: Announced) -> Iterator[None]:
@@ -103,7 +104,7 @@ class LocalCandidates:
         """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
         near: set[int] = set()
         if self._keys is not None:
-            near.update(self._keys.probe(Evidence(prepared.evidence).keys).tolist())
+            near.update(self._keys.probe(self._keys_of(prepared.evidence)).tolist())
         if self._batch is not None:
             near.update(self._batch.near(sequence))
         elif prepared.reason is None:
@@ -116,7 +117,7 @@ class LocalCandidates:
     def add(self, entry: Entry) -> None:
         """Insert what `entry` has into the indexes; of one too short to be judged by distance only its keys."""
         if self._keys is not None:
-            self._keys.insert(entry.sequence, Evidence(entry.evidence).keys)
+            self._keys.insert(entry.sequence, self._keys_of(entry.evidence))
         if self._batch is not None and entry.indexed:
             self._batch.fresh[entry.sequence] = entry
             return
@@ -126,13 +127,19 @@ class LocalCandidates:
     def remove(self, entry: Entry) -> None:
         """Take `entry` out of the indexes."""
         if self._keys is not None:
-            self._keys.remove(entry.sequence, Evidence(entry.evidence).keys)
+            self._keys.remove(entry.sequence, self._keys_of(entry.evidence))
         if self._batch is not None:
             self._batch.gone.add(entry.sequence)
             if self._batch.fresh.pop(entry.sequence, None) is not None:
                 return
         for index, value in self._values(entry):
             index.remove(entry.sequence, value)
+
+    def _keys_of(self, evidence: bytes) -> npt.NDArray[np.uint32]:
+        """Return the keys in `evidence`; a page is asked for and then added, and they are read once."""
+        if evidence is not self._read[0]:
+            self._read = (evidence, Evidence(evidence).keys)
+        return self._read[1]
 
     def _values(self, entry: Entry) -> list[tuple[BlockIndex, int]]:
         if not entry.indexed:
@@ -166,8 +173,10 @@ class _Batch:
 
     def near(self, sequence: int) -> list[int]:
         """Return the entries near an announced page that are there now, ascending."""
-        before = self._before.get(sequence, set()) - self.gone
-        return sorted(before | {at for at in self._among.get(sequence, ()) if at in self.fresh})
+        before, among = self._before.get(sequence), self._among.get(sequence)
+        if before is None and among is None:  # most pages
+            return []
+        return sorted(((before or set()) - self.gone) | {at for at in among or () if at in self.fresh})
 
     def _look_back(self, index: BlockIndex, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
         found = index.probe_many(values)

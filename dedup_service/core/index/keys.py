@@ -184,7 +184,11 @@ def _checked(sequence: int) -> int:
 
 def _row(keys: Keys) -> npt.NDArray[np.uint32]:
     """Return keys as kernels take them: uint32[1, 8]."""
-    fits = isinstance(keys, np.ndarray) and keys.dtype == np.uint32
+    fits = False
+    if isinstance(keys, np.ndarray):
+        fits = keys.dtype == np.uint32
+        if fits and keys.shape == (WIDTH,):  # what pages have
+            return np.array(keys, ndmin=2)
     if len(keys) > WIDTH or not (fits or all(0 <= key < 1 << KEY_BITS for key in keys)):
         raise ConfigurationError(f"keys {list(keys)} are not up to {WIDTH} of unsigned {KEY_BITS} bits")
     row = np.zeros((1, WIDTH), np.uint32)
