@@ -10,15 +10,28 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-__all__ = ["kernel"]
+__all__ = ["kernel", "long_kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Return `function` compiled by numba (GIL released), cached on disk where a folder allows it."""
+    """Return `function` compiled by numba, cached on disk where a folder allows it.
+
+    It keeps the interpreter lock: a loop of microseconds that lets go of it waits up to 5 ms to have it back where
+    other threads compute, and a page is made of twenty such loops.
+    """
+    return _compiled(function, nogil=False)
+
+
+def long_kernel(function: F) -> F:
+    """The same for loops over all there is, which may take seconds: other threads go on beside them."""
+    return _compiled(function, nogil=True)
+
+
+def _compiled(function: F, *, nogil: bool) -> F:
     try:
-        compiled = numba.njit(cache=True, nogil=True)(function)
+        compiled = numba.njit(cache=True, nogil=nogil)(function)
     except RuntimeError:  # numba's "no locator available": there is no folder to cache in
-        compiled = numba.njit(nogil=True)(function)
+        compiled = numba.njit(nogil=nogil)(function)
     return cast("F", compiled)

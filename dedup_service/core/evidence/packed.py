@@ -17,7 +17,7 @@ import xxhash
 
 from dedup_service.core.evidence.scan import KINDS, numbers_and_sentences, sampled
 from dedup_service.core.evidence.sketch import BINS, KEYS, SKETCH_BYTES, sketch
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, long_kernel
 from dedup_service.core.ngrams import distinct_ngrams
 
 __all__ = [
@@ -110,7 +110,7 @@ def keys_of(
     return found, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
 
 
-@kernel
+@long_kernel
 def shared_keys(
     packed: npt.NDArray[np.uint8],
     starts: npt.NDArray[np.int64],

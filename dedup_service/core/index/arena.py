@@ -28,7 +28,7 @@ from dedup_service.core.index.layout import (
     sub_bucket,
 )
 from dedup_service.core.index.write import append
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import long_kernel
 
 __all__ = ["empty_arrays", "laid_out", "more_headers", "more_rows", "split", "split_room"]
 
@@ -72,7 +72,7 @@ def laid_out(arrays: Arrays, *, expected: Integers | int = 0, needed: int = 0) -
     return headers, new_stored, new_rows, sequences, following, counters
 
 
-@kernel
+@long_kernel
 def copy_buckets(
     headers: Headers,
     starts: Integers,
@@ -112,7 +112,7 @@ def split_room(length: int, tables: int) -> int:
     return tables * (length + QUANTUM * min(length, SUB_KEYS))
 
 
-@kernel
+@long_kernel
 def split(bucket: int, child: int, table: int, tables: int, arrays: Arrays) -> None:
     """Move a bucket's entries to the second level whose empty headers begin at `child`.
 

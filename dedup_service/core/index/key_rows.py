@@ -11,7 +11,7 @@ import numpy as np
 from dedup_service.core.index.inlined import inlined
 from dedup_service.core.index.key_table import KEY, LAST, Buckets, Keys, empty_slot, room, slot_of
 from dedup_service.core.index.layout import Integers
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, long_kernel
 
 __all__ = [
     "COUNTERS",
@@ -23,6 +23,7 @@ __all__ = [
     "WIDTH",
     "KeyArrays",
     "insert_all",
+    "insert_few",
     "remove_one",
 ]
 
@@ -125,7 +126,7 @@ def take_entry(sequence: int, sequences: Integers, following: Keys, counters: In
     return entry
 
 
-@kernel
+@long_kernel
 def insert_all(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays) -> int:
     """Insert entries from number `done` on; return how many are in, and in counters[STATUS] why it ended.
 
@@ -153,6 +154,12 @@ def insert_all(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays
                 join(keys[at, number], sequence, entry * WIDTH + number, arrays)
     counters[STATUS] = DONE
     return len(keys)
+
+
+@kernel
+def insert_few(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays) -> int:
+    """The same as `insert_all`, for the entries of one page or some."""
+    return insert_all(new_sequences, keys, done, arrays)
 
 
 @inlined

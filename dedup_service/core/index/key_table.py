@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.index.inlined import inlined
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import long_kernel
 
 __all__ = ["FIRST_SLOTS", "KEY", "LAST", "Buckets", "Keys", "empty_slot", "larger_table", "room", "slot_of"]
 
@@ -78,7 +78,7 @@ def empty_slot(slot: int, buckets: Buckets) -> None:
     buckets[hole, KEY] = 0
 
 
-@kernel
+@long_kernel
 def larger_table(buckets: Buckets) -> Buckets:
     """Return the same buckets in half as many slots again."""
     larger = np.zeros((len(buckets) + len(buckets) // 2, 2), np.uint32)

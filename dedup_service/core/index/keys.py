@@ -25,11 +25,15 @@ from dedup_service.core.index.key_rows import (
     WIDTH,
     KeyArrays,
     insert_all,
+    insert_few,
     remove_one,
 )
 from dedup_service.core.index.key_table import FIRST_SLOTS, larger_table
 
 __all__ = ["KeyIndex"]
+
+_FEW = 1000
+"""Entries for which the interpreter lock is kept: some hundred microseconds."""
 
 FIRST_ENTRIES = 128
 FIRST_OUTPUT = 1024
@@ -151,10 +155,11 @@ class KeyIndex:
     def _insert(self, sequences: npt.NDArray[np.int64], keys: npt.NDArray[np.uint32]) -> None:
         """Insert entries, sequences ascending; StateError, and no change, on a duplicate."""
         self._make_room(len(self) + len(keys))
-        done = insert_all(sequences, keys, 0, self._arrays)
+        insert = insert_all if len(keys) > _FEW else insert_few
+        done = insert(sequences, keys, 0, self._arrays)
         while self._arrays[3][STATUS] == FULL:
             self._arrays = (larger_table(self._arrays[0]), *self._arrays[1:])
-            done = insert_all(sequences, keys, done, self._arrays)
+            done = insert(sequences, keys, done, self._arrays)
         if self._arrays[3][STATUS] == DUPLICATE:
             for at in range(done):
                 self.remove(int(sequences[at]), keys[at])

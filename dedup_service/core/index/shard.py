@@ -21,7 +21,7 @@ from dedup_service.core.index.layout import (
     Integers,
 )
 from dedup_service.core.index.probe import Distances, Output, probe_all
-from dedup_service.core.index.write import CROWDED, DONE, DUPLICATE, FULL, insert_all, remove_one
+from dedup_service.core.index.write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
 
 __all__ = ["SMALLEST_SPLIT", "Shard"]
 
@@ -97,9 +97,10 @@ class Shard:
         """Insert entries, sequences ascending: int64[n], uint64[n]; StateError, and no change, on a duplicate."""
         self._make_room(fingerprints)
         crowded = self._crowded_above(len(fingerprints))
+        insert = insert_all if len(fingerprints) >= BULK else insert_few
         done, status = 0, -1
         while status != DONE:
-            done = insert_all(sequences, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
+            done = insert(sequences, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
             status = self.counters[STATUS]
             if status == DUPLICATE:
                 self._take_back(sequences[:done], fingerprints[:done])

@@ -26,9 +26,9 @@ from dedup_service.core.index.layout import (
     leaves_of,
 )
 from dedup_service.core.index.scan import position_of
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, long_kernel
 
-__all__ = ["CROWDED", "DONE", "DUPLICATE", "FULL", "insert_all", "remove_one"]
+__all__ = ["CROWDED", "DONE", "DUPLICATE", "FULL", "insert_all", "insert_few", "remove_one"]
 
 DONE, FULL, CROWDED, DUPLICATE = range(4)
 """Why `insert_all` came back: all inserted; no slots left; a bucket wants splitting; entry already there."""
@@ -90,7 +90,7 @@ def append(
     return length + 1
 
 
-@kernel
+@long_kernel
 def insert_all(
     new_sequences: Integers,
     fingerprints: Fingerprints,
@@ -130,6 +130,20 @@ def insert_all(
             return at + 1
     counters[STATUS] = DONE
     return len(fingerprints)
+
+
+@kernel
+def insert_few(
+    new_sequences: Integers,
+    fingerprints: Fingerprints,
+    done: int,
+    crowded: int,
+    tables: int,
+    leaves: Integers,
+    arrays: Arrays,
+) -> int:
+    """The same as `insert_all`, for the entries of one page or some."""
+    return insert_all(new_sequences, fingerprints, done, crowded, tables, leaves, arrays)
 
 
 @inlined

@@ -18,7 +18,7 @@ from dedup_service.core.evidence.likeness import Likeness
 from dedup_service.core.evidence.packed import Evidence, shared_keys
 from dedup_service.core.fingerprint import Fingerprint
 from dedup_service.core.index.instructions import popcount
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import long_kernel
 
 __all__ = ["nearest"]
 
@@ -69,7 +69,7 @@ def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
             yield entry_of(rows[at].item(), chunk.evidence, int(starts[at]))
 
 
-@kernel
+@long_kernel
 def distances(fingerprints: npt.NDArray[np.uint64], one: np.uint64) -> npt.NDArray[np.int64]:
     """Return the distance in bits of each of uint64[n] to one: int64[n]."""
     found = np.empty(len(fingerprints), np.int64)

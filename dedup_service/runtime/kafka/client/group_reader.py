@@ -59,6 +59,9 @@ _LONGEST_JOIN_S = 20.0
 _MOST_FENCES = 3
 _FENCES_WITHIN_S = 60.0
 
+_A_FEW = 128 << 10
+"""Bytes, compressed: what is worth an answer at once."""
+
 
 class GroupReader:
     """Committed records of one topic, as the group hands its partitions out (cooperative, static membership).
@@ -66,7 +69,8 @@ class GroupReader:
     on_revoked(partitions): no longer ours, or to be read again from the committed offsets; forget what is in hand.
     on_assigned(positions): ours, read from these offsets on. Both are called inside `poll` (on_revoked also inside
     `rewind`). session_timeout_s: after which a silent member's partitions are another's. max_poll_interval_s: after
-    which a member that does not poll leaves. fetch_bytes: see `consumers` for what that bounds.
+    which a member that does not poll leaves. fetch_bytes: see `consumers` for what that bounds. patience_s: how long
+    the broker waits for more than a few records: an answer costs both sides a millisecond, however little it holds.
     """
 
     def __init__(
@@ -82,6 +86,7 @@ class GroupReader:
         heartbeat_s: float = 0.5,
         max_poll_interval_s: float = 60.0,
         fetch_bytes: int = 8 << 20,
+        patience_s: float = 0.0,
     ) -> None:
         self._connection = connection
         self._topic, self._group, self._instance = topic, group, instance
@@ -97,6 +102,8 @@ class GroupReader:
             "max_poll_interval_ms": int(max_poll_interval_s * 1000),
             "bootstrap_timeout_ms": _CONNECT_MS,
         }
+        if patience_s:
+            self._configs |= {"fetch_min_bytes": _A_FEW, "fetch_max_wait_ms": int(patience_s * 1000)}
         self._consumer: KafkaConsumer | None = None
         self._changes = Changes()
         self._unsettled: frozenset[TopicPartition] = frozenset()

@@ -45,6 +45,7 @@ from dedup_service.runtime.kafka.wire.stats import stats_value
 __all__ = ["DecideSettings", "DecideStep"]
 
 _LOG = logging.getLogger(__name__)
+_PATIENCE_S = 0.06  # a page's outcome takes longer
 _PAUSE_S = 0.05  # the longest an idle turn waits for either topic
 _LINGER_S = 0.25
 _SHORT_LINGER_S = 0.1
@@ -105,6 +106,7 @@ class DecideStep:
             on_revoked=self._revoked,
             on_assigned=self._assigned,
             session_timeout_s=session_timeout_s,
+            patience_s=_PATIENCE_S,
         )
         self._parts = PartTimes()
         self._failures = 0

@@ -35,6 +35,7 @@ from dedup_service.runtime.preparation import Answer, BadRecord, Preparer
 
 __all__ = ["FingerprintSettings", "FingerprintStep"]
 
+_PATIENCE_S = 0.025  # of the 100 that a page takes at the least
 _IDLE_S = 0.1  # nothing in hand: the poll ends early when a record comes
 _BUSY_S = 0.01  # what workers finish meanwhile is seen that much later; a poll costs 0.3 to 0.5 ms
 _INLINE_S = 0.05  # where pages are prepared in this thread: how long before it looks around again
@@ -90,6 +91,7 @@ class FingerprintStep:
             instance,
             on_revoked=self._in_hand.drop,
             session_timeout_s=session_timeout_s,
+            patience_s=_PATIENCE_S,
         )
         self._parts = PartTimes()
         self._failures = 0
