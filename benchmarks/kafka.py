@@ -8,8 +8,8 @@ That is: at least 5 times as many pages a second on Chinese text with one worker
 One broker, the service and this program share the machine. Rates: the pages are published first, then the program
 under test is started, and the rate is that of the answers from the tenth to the last hundredth, by the timestamps of
 their messages, so nobody's start counts. The ways take turns on fresh topics, `repeats` times; medians and their ratio
-are printed. Latency: once the service has answered a first load, pages are published at half of the highest rate of one
-worker; it lasts from the page's timestamp to the moment when a consumer with `read_committed` has the verdict in hand.
+are printed. Latency (benchmarks.service.latency): at half of the highest rate of one worker, which is what the claim is
+about, and at a quarter and an eighth of it, with the cores that each part of the machine was busy on.
 
 Where the time goes: processor seconds of the main process (both steps and their clients), of the workers (extraction,
 segmentation, fingerprints) and of the broker for each page; and the steps' own account of a second, from /metrics.
@@ -19,9 +19,9 @@ benchmarks.service.plain_consumer (kafka-python, jieba, PyPI simhash and its ind
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,9 +31,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.service.latency import Latency, measure
 from benchmarks.service.load import html_pages, text_pages
 from benchmarks.service.publishing import Publisher
-from benchmarks.service.reading import Tail, read_all
+from benchmarks.service.reading import Tail
 from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
 from benchmarks.service.ways import Plain, Sieve, Way
@@ -44,6 +45,9 @@ from deploy.kafka import Cluster
 PATIENCE_S = 600.0
 FIRST_LOAD = 4000
 """Pages before latency is measured: until then broker and workers compile, and meet the common words."""
+
+LATENCY_PARTS = (2, 4, 8)
+"""At which parts of the highest rate latency is measured."""
 
 SEED = 2026
 
@@ -110,25 +114,10 @@ class Bench:
         publisher.publish(pages, rate=rate)
         publisher.close()
 
-    def latencies(self, first_load: Sequence[Sent], pages: Sequence[Sent], rate: float) -> list[float]:
-        """Return the seconds from publish to verdict of `pages`, published at `rate` after `first_load` is answered."""
+    def latency(self, first_load: Sequence[Sent], pages: Sequence[Sent], rate: float) -> Latency:
+        """Measure publish → verdict of `pages` at `rate`, after `first_load`."""
         topics, folder = self.topics()
-        way = Sieve(1)
-        way.start(self._bootstrap, topics, folder)
-        try:
-            _wait(lambda: way.ready, "the service was not ready")
-            arrivals = _Arrivals(self._bootstrap, topics, len(first_load) + len(pages))
-            arrivals.start()
-            self.publish(topics, first_load, None)
-            _wait(lambda: len(arrivals.at) >= len(first_load), "the first load was not answered")
-            begin_ms = time.time() * 1000
-            self.publish(topics, pages, rate)
-            arrivals.join(PATIENCE_S)
-        finally:
-            way.stop()
-        published = read_all(self._bootstrap, [topics.pages])[topics.pages]
-        sent_ms = {(record.partition, record.offset): record.timestamp for record in published}
-        return [at - sent_ms[place] / 1000 for place, at in arrivals.at.items() if sent_ms[place] >= begin_ms]
+        return measure(self._bootstrap, topics, folder, first_load, pages, rate)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,32 +150,6 @@ class _Answers:
         self._tail.close()
 
 
-class _Arrivals(threading.Thread):
-    """Notes when each verdict is in a consumer's hands."""
-
-    def __init__(self, bootstrap: str, topics: Topics, expected: int) -> None:
-        super().__init__(daemon=True)
-        self._tail = Tail(bootstrap, [topics.verdicts])
-        self._expected = expected
-        self.at: dict[tuple[int, int], float] = {}
-
-    def run(self) -> None:
-        """Read until all are there."""
-        while len(self.at) < self._expected:
-            for record in self._tail.poll():
-                now, verdict = time.time(), json.loads(record.value)
-                self.at[verdict["partition"], verdict["offset"]] = now
-        self._tail.close()
-
-
-def _wait(condition: Callable[[], bool], failure: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{failure} within {PATIENCE_S:g} s")
-        time.sleep(0.1)
-
-
 def loads(arguments: argparse.Namespace) -> list[Load]:
     """Return what is to be measured."""
     sieves: dict[str, Callable[[], Way]] = {"serve, 1 worker": lambda: Sieve(1), "serve, 2 workers": lambda: Sieve(2)}
@@ -214,13 +177,25 @@ def report(load: Load, figures: dict[str, Figures]) -> dict[str, Any]:
     return {name: asdict(one) for name, one in figures.items()}
 
 
+def report_latency(latencies: Sequence[Latency]) -> list[dict[str, Any]]:
+    """Print what each rate came to and return the figures."""
+    table = Table(title=f"publish → verdict, 1 worker; cores busy, of {os.cpu_count()}")
+    for heading in ("pages/s", "p50 ms", "p99 ms", *latencies[0].cores, "together"):
+        table.add_column(heading, justify="right")
+    for one in latencies:
+        busy = [f"{cores:.2f}" for cores in (*one.cores.values(), sum(one.cores.values()))]
+        table.add_row(f"{one.rate:,.0f}", f"{one.at(0.5) * 1e3:,.0f}", f"{one.at(0.99) * 1e3:,.0f}", *busy)
+    Console(width=120).print(table)
+    return [{"rate": one.rate, "p50_s": one.at(0.5), "p99_s": one.at(0.99), "cores": one.cores} for one in latencies]
+
+
 def main() -> None:
     """Measure rates, then latency, and print both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--text", type=int, default=6000, help="text pages a repeat (default: 6000)")
     parser.add_argument("--html", type=int, default=400, help="HTML pages a repeat (default: 400)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of the latency run (default: 20)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of each latency run (default: 20)")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     arguments = parser.parse_args()
     work = loads(arguments)
@@ -235,13 +210,12 @@ def main() -> None:
         text = measured[work[0].name]
         highest = {name: statistics.median(one.pages_per_s) for name, one in text.items()}
         print(f"serve, 1 worker : plain consumer = {highest['serve, 1 worker'] / highest['plain consumer']:.1f}")
-        rate = highest["serve, 1 worker"] / 2
-        pages = list(text_pages(SEED + 1, FIRST_LOAD + int(rate * arguments.seconds)))
-        seconds = sorted(bench.latencies(pages[:FIRST_LOAD], pages[FIRST_LOAD:], rate))
-    p50, p99 = (seconds[int(len(seconds) * share)] for share in (0.5, 0.99))
-    print(f"publish → verdict at {rate:,.0f} pages/s: p50 {p50 * 1e3:.0f} ms, p99 {p99 * 1e3:.0f} ms")
+        rates = [highest["serve, 1 worker"] / part for part in LATENCY_PARTS]
+        pages = list(text_pages(SEED + 1, FIRST_LOAD + int(rates[0] * arguments.seconds)))
+        first_load, pages = pages[:FIRST_LOAD], pages[FIRST_LOAD:]
+        latencies = [bench.latency(first_load, pages[: int(rate * arguments.seconds)], rate) for rate in rates]
+    figures["latency"] = report_latency(latencies)
     if arguments.json:
-        figures["latency"] = {"rate": rate, "p50_s": p50, "p99_s": p99}
         arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")
 
 

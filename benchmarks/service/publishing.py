@@ -36,7 +36,7 @@ class Publisher:
             bootstrap_servers=bootstrap.split(","),
             enable_idempotence=True,
             acks="all",
-            linger_ms=5,
+            linger_ms=20,  # as a crawl publishes
             batch_size=256 << 10,
             compression_type="lz4",
             delivery_timeout_ms=60_000,

@@ -1,20 +1,19 @@
 """Ctrl-C and SIGTERM as a request that the run answers between two batches.
 
 The first signal is noted, and wakes a read that waits for input; a second one ends the process at once.
-Source of the wake-up: signal.set_wakeup_fd, the standard library's own way into select.
 """
 
 import select
 import signal
 import socket
+from contextlib import ExitStack
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Self
 
+from dedup_service.faces.cli.caught_signals import CODES, caught
 from dedup_service.faces.cli.exitcodes import ExitCode
 
 __all__ = ["Interrupt"]
-
-CODES = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 
 
 class Interrupt:
@@ -22,24 +21,21 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.code: ExitCode | None = None
-        self._earlier: dict[signal.Signals, Any] = {}
         self._bell, self._clapper = socket.socketpair()
         self._bell.setblocking(False)
         self._clapper.setblocking(False)
+        self._entered = ExitStack()
 
     def __enter__(self) -> Self:
-        self._earlier = {number: signal.signal(number, self._note) for number in CODES}
-        self._earlier_descriptor = signal.set_wakeup_fd(self._clapper.fileno(), warn_on_full_buffer=False)
+        self._entered.enter_context(self._bell)
+        self._entered.enter_context(self._clapper)
+        self._entered.enter_context(caught(self._note, self._clapper))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.set_wakeup_fd(self._earlier_descriptor)
-        for number, handler in self._earlier.items():
-            signal.signal(number, handler)
-        self._bell.close()
-        self._clapper.close()
+        self._entered.close()
 
     def wait(self, descriptor: int) -> bool:
         """Block until `descriptor` has input or a signal comes; False after a signal."""

@@ -1,6 +1,6 @@
 """SIGTERM and Ctrl-C for a service: the first asks it to finish what it has in hand, the second ends it at once.
 
-How: the interpreter writes each signal's number into a socket (signal.set_wakeup_fd) the moment it comes, and a thread
+How: the interpreter writes each signal's number into a socket (`caught_signals`) the moment it comes, and a thread
 reads it there; so neither a busy main thread nor a lock it holds keeps a signal waiting.
 Invariant: the second signal ends the process without a clean-up. Nothing depends on one (docs/adr/0012).
 """
@@ -10,11 +10,12 @@ import signal
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from types import FrameType, TracebackType
-from typing import Any, Self
+from typing import Self
 
+from dedup_service.faces.cli.caught_signals import CODES, caught
 from dedup_service.faces.cli.exitcodes import ExitCode
-from dedup_service.faces.cli.interrupt import CODES
 
 __all__ = ["StopSignals"]
 
@@ -26,23 +27,20 @@ class StopSignals:
         self.stop = threading.Event()
         self.code: ExitCode | None = None
         self._told = told
-        self._earlier: dict[signal.Signals, Any] = {}
         self._bell, self._clapper = socket.socketpair()
         self._clapper.setblocking(False)
         self._thread = threading.Thread(target=self._listen, name="twinsieve-signals", daemon=True)
+        self._entered = ExitStack()
 
     def __enter__(self) -> Self:
-        self._earlier = {number: signal.signal(number, _leave_it_to_the_thread) for number in CODES}
-        self._earlier_descriptor = signal.set_wakeup_fd(self._clapper.fileno(), warn_on_full_buffer=False)
+        self._entered.enter_context(caught(_leave_it_to_the_thread, self._clapper))
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        signal.set_wakeup_fd(self._earlier_descriptor)
-        for number, handler in self._earlier.items():
-            signal.signal(number, handler)
+        self._entered.close()
         self._clapper.close()
         self._thread.join()
         self._bell.close()

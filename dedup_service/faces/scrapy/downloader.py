@@ -14,9 +14,8 @@ first request, a state that cannot be written any more closes it: no crawl goes 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
-from time import perf_counter
+from collections.abc import Awaitable, Iterable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from scrapy import signals
@@ -29,6 +28,7 @@ from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveE
 from dedup_service.core.fingerprint import PreparedPage
 from dedup_service.core.guards import guard_in
 from dedup_service.core.verdict import Action
+from dedup_service.faces.scrapy.counts import Counts
 from dedup_service.faces.scrapy.deciding import DecisionThread
 from dedup_service.faces.scrapy.meta import flag_of, forget, remember, remember_page
 from dedup_service.faces.scrapy.publisher import KafkaPublisher
@@ -72,6 +72,7 @@ class NearDuplicateDownloaderMiddleware:
         self._watching = _watching(settings)
         observers = () if self._watching is None else self._watching.observers
         self._observers = Observers(observers)
+        self._counts = Counts(crawler, self._timed)
         self._filter = _filter(settings, observers) if settings.kafka is None else None
         self._decisions = None if self._filter is None else DecisionThread(self._filter.decide_many)
         self._workers = _workers(settings) if settings.kafka is None or settings.keep_page else None
@@ -105,7 +106,7 @@ class NearDuplicateDownloaderMiddleware:
             return response
         if self._workers is None:
             return response
-        self._count("page_count")
+        self._counts.add("page_count")
         prepared = await self._survived(response, self._prepared(response))
         if prepared is None:
             return response
@@ -123,7 +124,7 @@ class NearDuplicateDownloaderMiddleware:
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))
         if self._settings.action is Action.DROP and verdict["verdict"] == "duplicate":
-            self._count("dropped_count")
+            self._counts.add("dropped_count")
             raise IgnoreRequest(f"near-duplicate of {verdict['duplicate_of_url']}")
         return response
 
@@ -172,7 +173,7 @@ class NearDuplicateDownloaderMiddleware:
 
     async def _verdict(self, prepared: PreparedPage) -> dict[str, Any]:
         assert self._decisions is not None
-        with self._timed("decision"):
+        with self._counts.timed("decision"):
             return verdict_dict(await asyncio.wrap_future(self._decisions.submit(prepared)))
 
     async def _prepared(self, response: "Response") -> PreparedPage:
@@ -182,10 +183,10 @@ class NearDuplicateDownloaderMiddleware:
         page = Html(
             html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None
         )
-        with self._timed("queue"):
+        with self._counts.timed("queue"):
             await self._places.acquire()
         try:
-            with self._timed("preparation"):
+            with self._counts.timed("preparation"):
                 prepared = await asyncio.wrap_future(self._workers.submit(page))
         finally:
             self._places.release()
@@ -194,14 +195,14 @@ class NearDuplicateDownloaderMiddleware:
         return prepared
 
     def _tell(self, verdict: dict[str, Any], request: "Request", response: "Response") -> None:
-        self._count(f"verdict_count/{verdict['verdict']}")
+        self._counts.add(f"verdict_count/{verdict['verdict']}")
         guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
         if guard is not None:
-            self._count(f"guard_count/{guard}")
+            self._counts.add(f"guard_count/{guard}")
         self._crawler.signals.send_catch_log(page_judged, verdict=verdict, request=request, response=response)
 
     def _failed(self, kind: str, response: "Response", error: object) -> None:
-        self._count(f"error_count/{kind}")
+        self._counts.add(f"error_count/{kind}")
         self._observers.problem(Problem(_STEPS.get(kind, "fingerprint"), kind, f"{response.url}: {error}"))
         trace = error if kind == "bug" and isinstance(error, Exception) else None
         logger.error("%s cannot be judged and is kept: %s", response, error, exc_info=trace)
@@ -212,21 +213,10 @@ class NearDuplicateDownloaderMiddleware:
             logger.critical("The near-duplicate state cannot be written: the crawl is closed")
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
 
-    def _count(self, name: str, value: Any = 1) -> None:
-        self._crawler.stats.inc_value(f"neardup/{name}", value)
-
-    @contextmanager
-    def _timed(self, step: str) -> Iterator[None]:
-        started = perf_counter()
-        try:
-            yield
-        finally:
-            seconds = perf_counter() - started
-            self._count(f"seconds/{step}", seconds)
-            if step in _PARTS and self._observers:
-                done = step == "preparation"
-                fact = BatchFact(step="fingerprint", records=int(done), seconds={_PARTS[step]: seconds})
-                self._observers.batch(fact)
+    def _timed(self, step: str, seconds: float) -> None:
+        if step in _PARTS and self._observers:
+            fact = BatchFact(step="fingerprint", records=int(step == "preparation"), seconds={_PARTS[step]: seconds})
+            self._observers.batch(fact)
 
 
 def _watching(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":

@@ -11,13 +11,12 @@ where it can never be published (too large, refused), or after a crawl that is b
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from time import perf_counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.faces.scrapy.closing import is_closing
+from dedup_service.faces.scrapy.counts import Counts
 from dedup_service.faces.scrapy.delivery import Delivery, UnpublishedError
 from dedup_service.faces.scrapy.kafka_settings import KafkaSettings
 from dedup_service.faces.scrapy.page_values import PageValue, page_value
@@ -45,6 +44,7 @@ class Publishing:
 
     def __init__(self, crawler: "Crawler", settings: KafkaSettings) -> None:
         self._crawler = crawler
+        self._counts = Counts(crawler)
         self._settings = settings
         self._topic = ""
         self._places = Places(settings.buffer_pages, settings.buffer_bytes)
@@ -68,7 +68,7 @@ class Publishing:
         """Publish a page (see `page_values`) and wait until it is acknowledged; False where it was given up."""
         page = page_value(fields)
         if page.left_out:
-            self._count("field_left_out_count", len(page.left_out))
+            self._counts.add("field_left_out_count", len(page.left_out))
             logger.warning("%s: JSON cannot hold its fields %s, they are left out", page.url, ", ".join(page.left_out))
         try:
             await self._deliver(self._message(page))
@@ -76,7 +76,7 @@ class Publishing:
             self._given_up(page, error)
             return False
         self._acknowledged_at = asyncio.get_running_loop().time()
-        self._count("published_count")
+        self._counts.add("published_count")
         return True
 
     async def room(self) -> None:
@@ -92,18 +92,18 @@ class Publishing:
         self._show()
 
     def _given_up(self, page: PageValue, error: UnpublishedError) -> None:
-        self._count(f"unpublished_count/{error.reason}")
+        self._counts.add(f"unpublished_count/{error.reason}")
         logger.error("%s is not published: %s", page.url, error)
 
     async def _deliver(self, message: "Message") -> None:
-        with self._timed("place"):
+        with self._counts.timed("place"):
             try:
                 await self._places.take(message.size_bytes)
             except NoPlaceError:
                 assert self._delivery.ended is not None
                 raise self._delivery.ended from None
         try:
-            with self._timed("acknowledgement"):
+            with self._counts.timed("acknowledgement"):
                 await self._delivery.send(message)
         except TwinsieveError as error:
             self._end(UnpublishedError("refused", str(error)))
@@ -132,10 +132,9 @@ class Publishing:
 
     def _show(self) -> None:
         """Put into the stats what others count."""
-        stats = self._crawler.stats
-        stats.set_value("neardup/publish_retried_count", self._delivery.retried)
-        stats.set_value("neardup/publish_most_pages", self._places.most)
-        stats.set_value("neardup/publish_most_bytes", self._places.most_bytes)
+        self._counts.set("publish_retried_count", self._delivery.retried)
+        self._counts.set("publish_most_pages", self._places.most)
+        self._counts.set("publish_most_bytes", self._places.most_bytes)
 
     def _tell(self, *, stalled: bool) -> None:
         if stalled:
@@ -163,14 +162,3 @@ class Publishing:
 
         headers = page_headers(self._topic, uuid.uuid4().hex)
         return Message(self._topic, page.value, page_key(page.canonical_url), headers)
-
-    def _count(self, name: str, value: Any = 1) -> None:
-        self._crawler.stats.inc_value(f"neardup/{name}", value)
-
-    @contextmanager
-    def _timed(self, step: str) -> Iterator[None]:
-        started = perf_counter()
-        try:
-            yield
-        finally:
-            self._count(f"seconds/{step}", perf_counter() - started)
