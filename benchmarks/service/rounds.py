@@ -3,6 +3,8 @@
 What happens is a function of the round's seed, but for the machine's own timing. Two lanes of faults run beside the
 stream, one for services and one for brokers. When all faults are over, every service runs, and the stream has to be
 done within a bounded time; a service that stands still is asked where (SIGABRT makes Python write its threads).
+A broker that is killed may lose the end of a transaction (`dedup_service.runtime.kafka.settling`); the round then does
+what an operator does, `twinsieve topics settle`, and counts it: everything has to be right after that.
 A folder keeps everything that is needed to understand a failure: history, logs, state folders, topics.
 """
 
@@ -25,6 +27,7 @@ from benchmarks.service.reading import Tail, end_of
 from benchmarks.service.stream import Sent, stream
 from benchmarks.service.world import Fault, World
 from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.settling import find_endless, settle
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 
@@ -36,6 +39,9 @@ SESSION_S = 2.5
 TRANSACTION_S = 5.0
 DRAIN_S = 10.0
 PATIENCE_S = 120.0
+STILL_S = 25.0
+"""Without an answer for so long, well above sessions and transactions, somebody would look."""
+
 MOST_CRASHES = 20
 FIRST_PAGES = 100
 
@@ -197,15 +203,30 @@ class _Round:
         expected = end_of(self._cluster.bootstrap, self._topics.pages)
         tail = Tail(self._cluster.bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
+        moved_at = time.monotonic()
         while answered < expected and time.monotonic() < deadline and len(world.fleet.crashes) < MOST_CRASHES:
-            answered += sum(1 for _ in tail.poll())
+            if more := sum(1 for _ in tail.poll()):
+                answered, moved_at = answered + more, time.monotonic()
+            elif time.monotonic() - moved_at > STILL_S:
+                self._settle()
+                moved_at = time.monotonic()
         tail.close()
         self._tell(f"{answered} answers of {expected}")
+        self._settle()
         if answered < expected:
             crashes = len(world.fleet.crashes)
             self._result.complaints.append(f"stood still: {answered} answers of {expected}, {crashes} crashes")
             for service in world.fleet.services:
                 service.dump_threads()
+
+    def _settle(self) -> None:
+        """Do what an operator does where readers stand still: end the transactions whose end a broker lost."""
+        connection = Connection(self._cluster.bootstrap)
+        found = find_endless(connection, self._topics)
+        for one in found:
+            self._tell(f"lost by a broker, settled: {one}")
+        settle(connection, found)
+        self._result.counts.update(settled=len(found))
 
     def _check(self) -> None:
         try:

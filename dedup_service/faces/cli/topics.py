@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,7 @@ from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
 from dedup_service.faces.cli.options import with_options
 
 if TYPE_CHECKING:
+    from dedup_service.runtime.kafka.settling import Endless
     from dedup_service.runtime.kafka.topics import Made, Problem, TopicFact
 
 __all__ = ["topics_group"]
@@ -132,6 +134,46 @@ def describe_command(*, as_json: bool, **broker: Any) -> int:
         columns = ("topic", "partitions", "copies", "cleanup", "kept", "largest batch", "in sync at least", "state")
         _table("Topics", columns, map(_fact_row, facts))
     return ExitCode.DONE
+
+
+@topics_group.command("settle", epilog=EPILOG)
+@with_options(*BROKER)
+@click.option("--dry-run", is_flag=True, help="Only say what there is to end.")
+@_JSON
+def settle_command(*, dry_run: bool, as_json: bool, **broker: Any) -> int:
+    """End transactions that a broker decided and left open, as it decided them.
+
+    For readers, or a service, that stand still at one place while records come in behind it: Kafka 4.1 and later can
+    lose the end of a transaction when all copies of a partition are away (KAFKA-20734). Exit code 1 where one is left
+    whose outcome the brokers have forgotten.
+    """
+    from dedup_service.runtime.kafka.settling import find_endless, settle
+
+    connection = connection_of(broker)
+    found = find_endless(connection, topics_of(broker))
+    if not dry_run:
+        settle(connection, found)
+    if as_json:
+        _echo({"settled": not dry_run, "transactions": [_endless_plain(one) for one in found]})
+    elif found:
+        columns = ("topic", "partition", "from offset", "written", "by", "decided", "now")
+        _table("Transactions without an end", columns, (_endless_row(one, dry_run=dry_run) for one in found))
+    else:
+        click.echo("No transaction is left without an end.")
+    return ExitCode.FAILED if any(one.outcome is None for one in found) else ExitCode.DONE
+
+
+def _endless_plain(one: "Endless") -> dict[str, Any]:
+    return {**asdict(one), "outcome": one.outcome and one.outcome.value}
+
+
+def _endless_row(one: "Endless", *, dry_run: bool) -> tuple[str, ...]:
+    written = datetime.fromtimestamp(one.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    decided = "forgotten" if one.outcome is None else one.outcome.value
+    now = "open" if dry_run else "ended"
+    if one.outcome is None:
+        now = "open: abort it (kafka-transactions.sh abort) and publish again what it was about"
+    return one.topic, f"{one.partition}", f"{one.offset}", written, one.transactional_id, decided, now
 
 
 def _code(problems: Sequence["Problem"]) -> int:

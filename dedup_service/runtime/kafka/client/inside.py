@@ -3,14 +3,16 @@
 Each function is one of the library's own (release 3.0.12) with what it lacks: an end. `commit_transaction` and
 `send_offsets_to_transaction` wait for ever for a result that knows how to wait for a time; `flush` waits its timeout
 once per batch; `close` raises where it cannot flush and leaves its thread running; and a commit goes through although
-a batch of its transaction has expired, so results are looked at before it.
+a batch of its transaction has expired, so results are looked at before it. An administrator can abort a transaction
+that hangs, not commit it.
 """
 
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafka import KafkaConsumer, KafkaProducer, errors
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, errors
+from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata, TopicPartition
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "unpark",
     "wait_for_all",
     "was_refused",
+    "write_marker",
 ]
 
 # ruff: noqa: SLF001 - this module is the one that may
@@ -217,3 +220,34 @@ def was_refused(future: Any) -> bool:
     """
     batch = future._produce_future
     return bool(batch.value is not None and batch.value[0] is None)
+
+
+def write_marker(
+    client: KafkaAdminClient,
+    place: TopicPartition,
+    producer: tuple[int, int],
+    coordinator_epoch: int,
+    *,
+    committed: bool,
+) -> None:
+    """End the transaction of `producer` (number, epoch) on one partition; raises what its leader answers."""
+    topic = WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic(
+        name=place.topic, partition_indexes=[place.partition]
+    )
+    marker = WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        transaction_result=committed,
+        topics=[topic],
+        coordinator_epoch=coordinator_epoch,
+    )
+
+    async def ask() -> Any:
+        (leader,) = await client._async_get_leader_for_partitions([place])
+        return await client._manager.send(WriteTxnMarkersRequest(markers=[marker]), node_id=leader)
+
+    answer = client._manager.run(ask)
+    codes = [one.error_code for each in answer.markers for topic in each.topics for one in topic.partitions]
+    for code in codes:
+        if (kind := errors.for_code(code)) is not errors.NoError:
+            raise kind(f"{place.topic}-{place.partition}: its leader does not end the transaction")

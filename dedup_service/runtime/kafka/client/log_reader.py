@@ -27,6 +27,8 @@ _ANSWER_S = 30.0
 _ASK_S = 5.0
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
+_STANDING_S = 60.0
+"""Transactions of services end within seconds, those of frozen ones after `transaction_timeout_s` (10 s)."""
 
 
 class LogReader:
@@ -39,6 +41,7 @@ class LogReader:
         self._identity: object = None
         self._position = 0
         self._complaint = Complaint(_LOG, f"{topic}: cannot be read for now", after_s=2.0)
+        self._standing = Complaint(_LOG, f"{topic}: stands still", after_s=_STANDING_S, every_s=10 * _STANDING_S)
         self._consumer = self._connected()
 
     @property
@@ -66,7 +69,9 @@ class LogReader:
         self._check_identity()
         self._position = inside.position(self._consumer, self._partition, self._position)
         self._complaint.over()
-        return [record for batch in batches.values() for record in batch]
+        found = [record for batch in batches.values() for record in batch]
+        self._watch(stands=not found)
+        return found
 
     def end(self) -> int:
         """Return the last stable offset: what is below it is decided.
@@ -118,6 +123,17 @@ class LogReader:
         made.assign([self._partition])
         made.seek(self._partition, self._position)
         return made
+
+    def _watch(self, *, stands: bool) -> None:
+        """Say so where records lie behind an open transaction for longer than any may last."""
+        _, end = inside.places(self._consumer).get(self._partition, (self._position, self._position))
+        if stands and self._position < end:
+            self._standing.about(
+                f"a transaction is open at offset {self._position}, and {end - self._position} records lie behind it; "
+                "`twinsieve topics settle --dry-run` tells whether anybody will end it"
+            )
+        else:
+            self._standing.over()
 
     def _bear(self, error: BaseException, timeout_s: float) -> None:
         """Raise what is for good; for the rest complain and go on, with a new consumer where this one is dead."""

@@ -1,0 +1,138 @@
+"""What a coordinator has noted of transactions: records of the topic `__transaction_state`, and what follows of them.
+
+Format: Apache Kafka, TransactionLogKey.json (version 0) and TransactionLogValue.json (0; 1 has compact fields and
+tags, which are at the end and not read).
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+__all__ = ["Outcome", "Phase", "State", "decode", "is_at_work", "outcome_of"]
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class Outcome(Enum):
+    """What was decided."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+class Phase(IntEnum):
+    """The state of a transactional id, under the coordinator's numbers; others are of no interest here."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+
+_DECIDED = {Phase.PREPARE_COMMIT: Outcome.COMMIT, Phase.PREPARE_ABORT: Outcome.ABORT}
+_AT_WORK = {Phase.ONGOING, Phase.PREPARE_COMMIT, Phase.PREPARE_ABORT, Phase.PREPARE_EPOCH_FENCE}
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """One record. places: the partitions whose transaction has to be ended yet."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    phase: Phase
+    places: frozenset[Place]
+
+
+def decode(key: bytes, value: bytes | None) -> State | None:
+    """Return the state that a record notes, None for a deletion or a format that is not known; ValueError if cut."""
+    try:
+        if value is None or struct.unpack_from(">h", key) != (0,):
+            return None
+        (length,) = struct.unpack_from(">h", key, 2)
+        version, producer_id, epoch, _timeout_ms, phase = struct.unpack_from(">hqhib", value)
+        if version not in (0, 1):
+            return None
+        fields = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1)
+        places = {(topic, number) for topic, numbers in fields.rows(fields.partitions) for number in numbers}
+        name = key[4 : 4 + length].decode()
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"a record of the transaction log is cut off: {error}") from error
+    return State(name, producer_id, epoch, Phase(phase), frozenset(places))
+
+
+def is_at_work(states: Sequence[State], place: Place) -> bool:
+    """Whether the coordinator will still end the transaction on `place`. states: of one transactional id, in order."""
+    return bool(states) and states[-1].phase in _AT_WORK and place in states[-1].places
+
+
+def outcome_of(states: Iterable[State], place: Place, producer_id: int, epoch: int) -> tuple[Outcome, int] | None:
+    """Return what was decided last of this producer's transaction on `place`, and its marker's epoch; None if unknown.
+
+    states: of one transactional id, in order. A decision has the epoch of the records, or the next one: the coordinator
+    raises it to keep a former self of the producer out, and with each transaction in version 2 of the protocol.
+    """
+    found = None
+    for state in states:
+        of_it = state.producer_id == producer_id and state.epoch in (epoch, epoch + 1)
+        if of_it and place in state.places and state.phase in _DECIDED:
+            found = _DECIDED[state.phase], state.epoch
+    return found
+
+
+class _Fields:
+    """The part of a value whose layout depends on its version."""
+
+    def __init__(self, value: bytes, at: int, *, compact: bool) -> None:
+        self._value = value
+        self._at = at
+        self._compact = compact
+
+    def rows(self, read: Callable[[], tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+        return [read() for _ in range(self._count(">i"))]
+
+    def partitions(self) -> tuple[str, list[int]]:
+        length = self._count(">h")
+        topic = self._bytes(length).decode()
+        numbers = [self._number(">i") for _ in range(self._count(">i"))]
+        if self._compact:
+            self._tags()
+        return topic, numbers
+
+    def _count(self, plain: str) -> int:
+        """A length: plus one and of variable size where compact; null is 0."""
+        return max(0, self._varint() - 1 if self._compact else self._number(plain))
+
+    def _number(self, kind: str) -> int:
+        (number,) = struct.unpack_from(kind, self._value, self._at)
+        self._at += struct.calcsize(kind)
+        return int(number)
+
+    def _varint(self) -> int:
+        number = shift = 0
+        while True:
+            byte = self._value[self._at]
+            self._at += 1
+            number |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return number
+
+    def _tags(self) -> None:
+        for _ in range(self._varint()):
+            self._varint()
+            self._bytes(self._varint())
+
+    def _bytes(self, length: int) -> bytes:
+        end = self._at + length
+        if end > len(self._value):
+            raise IndexError(f"{length} bytes at {self._at} of {len(self._value)}")
+        found = self._value[self._at : end]
+        self._at = end
+        return found

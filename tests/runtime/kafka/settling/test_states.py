@@ -1,0 +1,131 @@
+"""The coordinators' log: its two formats, and what its records say of a transaction that hangs."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.runtime.kafka.settling.states import Outcome, Phase, State, decode, is_at_work, outcome_of
+
+PLACE = ("verdicts", 5)
+OTHER = ("verdicts", 2)
+
+topic_names = st.text("abcdefghijklmnopqrstuvwxyz._-", min_size=1, max_size=200)
+states = st.builds(
+    State,
+    transactional_id=topic_names,
+    producer_id=st.integers(0, 2**63 - 1),
+    epoch=st.integers(0, 2**15 - 1),
+    phase=st.sampled_from(Phase),
+    places=st.frozensets(st.tuples(topic_names, st.integers(0, 2**31 - 1)), max_size=300),
+)
+
+
+def key(name: str) -> bytes:
+    return struct.pack(">hh", 0, len(name)) + name.encode()
+
+
+def varint(number: int) -> bytes:
+    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
+
+
+def value(state: State, version: int) -> bytes:
+    """As the message definitions of Apache Kafka have it."""
+    head = struct.pack(">hqhib", version, state.producer_id, state.epoch, 5000, state.phase)
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in state.places:
+        by_topic.setdefault(topic, []).append(number)
+    end = struct.pack(">qq", 1, 2)
+    if version == 0:
+        rows = [
+            struct.pack(">h", len(topic)) + topic.encode() + struct.pack(f">i{len(of)}i", len(of), *of)
+            for topic, of in by_topic.items()
+        ]
+        return head + struct.pack(">i", len(rows) if rows else -1) + b"".join(rows) + end
+    rows = [
+        varint(len(topic) + 1) + topic.encode() + varint(len(of) + 1) + struct.pack(f">{len(of)}i", *of) + b"\1\0\2hi"
+        for topic, of in by_topic.items()
+    ]
+    return head + varint(len(rows) + 1 if rows else 0) + b"".join(rows) + end + b"\0"
+
+
+@given(state=states, version=st.sampled_from([0, 1]))
+def test_a_state_is_read_as_it_was_written(state, version):
+    """Both versions, with tags or without, whatever the names and however many partitions."""
+    assert decode(key(state.transactional_id), value(state, version)) == state
+
+
+@given(state=states.filter(lambda state: state.places), version=st.sampled_from([0, 1]), data=st.data())
+def test_a_record_that_is_cut_off_is_refused(state, version, data):
+    """Half a record is an error, never a state with fewer partitions."""
+    whole = value(state, version)
+    cut = data.draw(st.integers(2, len(whole) - len(struct.pack(">qq", 1, 2)) - 6))
+    with pytest.raises(ValueError, match="cut off"):
+        decode(key(state.transactional_id), whole[:cut])
+
+
+def test_what_is_no_state_is_left_out():
+    """A deletion, a key and a value of versions to come."""
+    state = State("a", 1, 0, Phase.ONGOING, frozenset({PLACE}))
+    assert decode(key("a"), None) is None
+    assert decode(b"\0\1" + key("a")[2:], value(state, 1)) is None
+    assert decode(key("a"), b"\0\2" + value(state, 1)[2:]) is None
+
+
+def history(*steps: tuple[int, Phase, tuple[tuple[str, int], ...]]) -> list[State]:
+    return [State("t", 7, epoch, phase, frozenset(places)) for epoch, phase, places in steps]
+
+
+def test_the_last_decision_on_the_partition_counts():
+    """A later transaction that did not touch the partition says nothing about it."""
+    told = history(
+        (0, Phase.ONGOING, (PLACE,)),
+        (0, Phase.PREPARE_ABORT, (PLACE,)),
+        (0, Phase.COMPLETE_ABORT, ()),
+        (0, Phase.PREPARE_COMMIT, (PLACE, OTHER)),
+        (0, Phase.COMPLETE_COMMIT, ()),
+        (0, Phase.PREPARE_ABORT, (OTHER,)),
+    )
+    assert outcome_of(told, PLACE, 7, 0) == (Outcome.COMMIT, 0)
+    assert outcome_of(told, OTHER, 7, 0) == (Outcome.ABORT, 0)
+
+
+def test_a_decision_may_raise_the_epoch():
+    """Where a coordinator ends what a former self left, the marker has the raised epoch, not a later one."""
+    told = history(
+        (4, Phase.ONGOING, (PLACE,)), (5, Phase.PREPARE_ABORT, (PLACE,)), (6, Phase.PREPARE_COMMIT, (PLACE,))
+    )
+    assert outcome_of(told, PLACE, 7, 4) == (Outcome.ABORT, 5)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        [],
+        history((0, Phase.ONGOING, (PLACE,))),
+        history((0, Phase.PREPARE_COMMIT, (OTHER,)), (2, Phase.PREPARE_COMMIT, (PLACE,))),
+        [State("t", 8, 0, Phase.PREPARE_COMMIT, frozenset({PLACE}))],
+    ],
+)
+def test_a_forgotten_decision_is_not_guessed(told):
+    """Nothing noted, nothing decided, another partition, another producer: no outcome."""
+    assert outcome_of(told, PLACE, 7, 0) is None
+
+
+@pytest.mark.parametrize(
+    ("last", "places", "at_work"),
+    [
+        (Phase.ONGOING, (PLACE,), True),
+        (Phase.PREPARE_COMMIT, (PLACE,), True),
+        (Phase.PREPARE_ABORT, (PLACE,), True),
+        (Phase.ONGOING, (OTHER,), False),
+        (Phase.COMPLETE_COMMIT, (), False),
+        (Phase.EMPTY, (), False),
+        (Phase.DEAD, (), False),
+    ],
+)
+def test_a_coordinator_is_at_work_on_the_partitions_it_lists(last, places, at_work):
+    """Its last note counts; without any it does nothing."""
+    assert is_at_work(history((0, Phase.ONGOING, (PLACE,)), (0, last, places)), PLACE) == at_work
+    assert not is_at_work([], PLACE)
