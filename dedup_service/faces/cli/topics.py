@@ -143,8 +143,8 @@ def describe_command(*, as_json: bool, **broker: Any) -> int:
 def settle_command(*, dry_run: bool, as_json: bool, **broker: Any) -> int:
     """End transactions that a broker decided and left open, as it decided them.
 
-    For readers, or a service, that stand still at one place while records come in behind it: Kafka 4.1 and later can
-    lose the end of a transaction when all copies of a partition are away (KAFKA-20734). Exit code 1 where one is left
+    For readers, or a service, that stand still at one place while records come in behind it: Apache Kafka 4.3.1 can
+    lose the end of a transaction while all copies of a partition are away (KAFKA-20734). Exit code 1 where one is left
     whose outcome the brokers have forgotten.
     """
     from dedup_service.runtime.kafka.settling import find_endless, settle

@@ -1,9 +1,9 @@
 """Transactions that a broker decided and never ended: found, and ended as they were decided.
 
-Why: Kafka 4.1 and later takes a partition without a leader for a deleted one and leaves out the marker that would end
-a committed transaction there (KAFKA-20734, open in 4.3.1). Whoever reads committed records stands still at that place
-for ever: a consumer of `verdicts`, or the service at its log. `kafka-transactions.sh abort` would let readers go on,
-but takes back what the coordinator has committed: pages would stay without a verdict.
+Why: Apache Kafka 4.3.1 takes a partition without a leader for a deleted one and leaves out the marker that would end
+a transaction there (KAFKA-20734). Whoever reads committed records stands still at that place for ever: a consumer of
+`verdicts`, or the service at its log. `kafka-transactions.sh abort` would let readers go on, but takes back what the
+coordinator has committed: pages would stay without a verdict.
 """
 
 from dedup_service.runtime.kafka.settling.ending import settle
