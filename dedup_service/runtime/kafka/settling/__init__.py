@@ -8,6 +8,6 @@ coordinator has committed: pages would stay without a verdict.
 
 from dedup_service.runtime.kafka.settling.ending import settle
 from dedup_service.runtime.kafka.settling.endless import Endless, find_endless
-from dedup_service.runtime.kafka.settling.states import Outcome
+from dedup_service.runtime.kafka.settling.history import Outcome
 
 __all__ = ["Endless", "Outcome", "find_endless", "settle"]

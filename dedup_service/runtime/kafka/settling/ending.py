@@ -7,7 +7,7 @@ from kafka.structs import TopicPartition
 from dedup_service.runtime.kafka.client import inside
 from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.settling.endless import Endless
-from dedup_service.runtime.kafka.settling.states import Outcome
+from dedup_service.runtime.kafka.settling.history import Outcome
 from dedup_service.runtime.kafka.topics.admin import administration
 
 __all__ = ["settle"]

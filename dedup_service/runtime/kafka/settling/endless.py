@@ -6,8 +6,7 @@ left to do, stays open for ever. Reading the log needs *Read* on `__transaction_
 """
 
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -18,7 +17,8 @@ from dedup_service.runtime.kafka.client.consumers import consumer
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.settings import Connection
 from dedup_service.runtime.kafka.client.translated import PASSING, for_good, passing
-from dedup_service.runtime.kafka.settling.states import Outcome, State, decode, is_at_work, outcome_of
+from dedup_service.runtime.kafka.settling.history import History, Outcome
+from dedup_service.runtime.kafka.settling.states import decode
 from dedup_service.runtime.kafka.topics.admin import administration
 from dedup_service.runtime.kafka.topics.names import Topics
 
@@ -74,19 +74,22 @@ def find_endless(connection: Connection, topics: Topics) -> list[Endless]:
         before = _open_on(client, _places(client, [*topics.all, OFFSETS]))
         if not before:
             return []
-        states = _of_producers(_states(connection))
+        histories = _histories(connection, {one.producer_id for one in before})
         after = {one.identity for one in _open_on(client, {one.place for one in before})}
-    still = [one for one in before if one.identity in after]
     names = set(topics.all)
-    known = ((one, states.get(one.producer_id, [])) for one in still)
-    wanted = ((one, of_it) for one, of_it in known if one.place.topic in names or _wrote_into(of_it, names))
-    return sorted(_endless(one, of_it) for one, of_it in wanted if not is_at_work(of_it, one.place))
+    found = []
+    for one in before:
+        history = histories.get(one.producer_id)
+        ours = one.place.topic in names or (history is not None and not history.topics.isdisjoint(names))
+        if ours and one.identity in after and not (history and history.is_at_work(one.place)):
+            found.append(_endless(one, history))
+    return sorted(found)
 
 
-def _endless(one: _Open, states: list[State]) -> Endless:
-    decided = outcome_of(states, one.place, one.producer_id, one.epoch)
+def _endless(one: _Open, history: History | None) -> Endless:
+    decided = history.outcome(one.place, one.producer_id, one.epoch) if history else None
     outcome, epoch = decided or (None, one.epoch)
-    name = states[-1].transactional_id if states else "unknown"
+    name = history.last.transactional_id if history else "unknown"
     return Endless(
         topic=one.place.topic,
         partition=one.place.partition,
@@ -122,31 +125,32 @@ def _places(client: KafkaAdminClient, names: list[str]) -> list[TopicPartition]:
     return [TopicPartition(topic["name"], one["partition_index"]) for topic in there for one in topic["partitions"]]
 
 
-def _wrote_into(states: Iterable[State], names: set[str]) -> bool:
-    return any(topic in names for state in states for topic, _ in state.places)
-
-
-def _of_producers(states: Iterable[State]) -> dict[int, list[State]]:
-    """All states of the transactional id that a producer number belongs to, also those under its other numbers."""
-    by_name: dict[str, list[State]] = defaultdict(list)
-    for state in states:
-        by_name[state.transactional_id].append(state)
-    return {state.producer_id: of_name for of_name in by_name.values() for state in of_name}
-
-
-def _states(connection: Connection) -> list[State]:
-    """The whole transaction log, partition by partition: all of an id are in one."""
+def _histories(connection: Connection, producers: Container[int]) -> dict[int, History]:
+    """Read the transaction log for what it says of the ids that have, or had, one of these producers' numbers."""
     reader = consumer(connection, _FETCH_BYTES)
+    by_name: dict[str, History] = {}
+    by_producer: dict[int, History] = {}
     try:
-        return [state for record in _all(reader) if (state := decode(record.key, record.value))]
+        for record in _all(reader):
+            state = decode(record.key, record.value)
+            if state is None:
+                continue
+            if history := by_name.get(state.transactional_id):
+                history.note(state)
+            elif state.producer_id in producers:
+                history = by_name[state.transactional_id] = History(state)
+            if history and state.producer_id in producers:
+                by_producer[state.producer_id] = history
     except PASSING as error:
         doing = f"to read {STATES}"
         raise for_good(error, doing) or passing(error, doing) from error
     finally:
         reader.close(autocommit=False, timeout_ms=2000)
+    return by_producer
 
 
 def _all(reader: KafkaConsumer) -> Iterator[ConsumerRecord]:
+    """The whole log, partition by partition in order: all states of an id are in one."""
     places = [TopicPartition(STATES, number) for number in sorted(reader.partitions_for_topic(STATES) or ())]
     reader.assign(places)
     reader.seek_to_beginning()

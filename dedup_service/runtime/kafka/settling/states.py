@@ -1,25 +1,18 @@
-"""What a coordinator has noted of transactions: records of the topic `__transaction_state`, and what follows of them.
+"""What coordinators note of transactions: the records of the topic `__transaction_state`.
 
 Format: Apache Kafka, TransactionLogKey.json (version 0) and TransactionLogValue.json (0; 1 has compact fields and
 tags, which are at the end and not read).
 """
 
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import IntEnum
 
-__all__ = ["Outcome", "Phase", "State", "decode", "is_at_work", "outcome_of"]
+__all__ = ["Phase", "Place", "State", "decode"]
 
 Place = tuple[str, int]
 """Topic and partition."""
-
-
-class Outcome(Enum):
-    """What was decided."""
-
-    COMMIT = "commit"
-    ABORT = "abort"
 
 
 class Phase(IntEnum):
@@ -33,10 +26,6 @@ class Phase(IntEnum):
     COMPLETE_ABORT = 5
     DEAD = 6
     PREPARE_EPOCH_FENCE = 7
-
-
-_DECIDED = {Phase.PREPARE_COMMIT: Outcome.COMMIT, Phase.PREPARE_ABORT: Outcome.ABORT}
-_AT_WORK = {Phase.ONGOING, Phase.PREPARE_COMMIT, Phase.PREPARE_ABORT, Phase.PREPARE_EPOCH_FENCE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +54,6 @@ def decode(key: bytes, value: bytes | None) -> State | None:
     except (struct.error, IndexError) as error:
         raise ValueError(f"a record of the transaction log is cut off: {error}") from error
     return State(name, producer_id, epoch, Phase(phase), frozenset(places))
-
-
-def is_at_work(states: Sequence[State], place: Place) -> bool:
-    """Whether the coordinator will still end the transaction on `place`. states: of one transactional id, in order."""
-    return bool(states) and states[-1].phase in _AT_WORK and place in states[-1].places
-
-
-def outcome_of(states: Iterable[State], place: Place, producer_id: int, epoch: int) -> tuple[Outcome, int] | None:
-    """Return what was decided last of this producer's transaction on `place`, and its marker's epoch; None if unknown.
-
-    states: of one transactional id, in order. A decision has the epoch of the records, or the next one: the coordinator
-    raises it to keep a former self of the producer out, and with each transaction in version 2 of the protocol.
-    """
-    found = None
-    for state in states:
-        of_it = state.producer_id == producer_id and state.epoch in (epoch, epoch + 1)
-        if of_it and place in state.places and state.phase in _DECIDED:
-            found = _DECIDED[state.phase], state.epoch
-    return found
 
 
 class _Fields:

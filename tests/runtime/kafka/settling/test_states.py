@@ -1,4 +1,4 @@
-"""The coordinators' log: its two formats, and what its records say of a transaction that hangs."""
+"""The coordinators' log, in its two formats."""
 
 import struct
 
@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.runtime.kafka.settling.states import Outcome, Phase, State, decode, is_at_work, outcome_of
+from dedup_service.runtime.kafka.settling.states import Phase, State, decode
 
 PLACE = ("verdicts", 5)
-OTHER = ("verdicts", 2)
 
 topic_names = st.text("abcdefghijklmnopqrstuvwxyz._-", min_size=1, max_size=200)
 states = st.builds(
@@ -71,61 +70,3 @@ def test_what_is_no_state_is_left_out():
     assert decode(key("a"), None) is None
     assert decode(b"\0\1" + key("a")[2:], value(state, 1)) is None
     assert decode(key("a"), b"\0\2" + value(state, 1)[2:]) is None
-
-
-def history(*steps: tuple[int, Phase, tuple[tuple[str, int], ...]]) -> list[State]:
-    return [State("t", 7, epoch, phase, frozenset(places)) for epoch, phase, places in steps]
-
-
-def test_the_last_decision_on_the_partition_counts():
-    """A later transaction that did not touch the partition says nothing about it."""
-    told = history(
-        (0, Phase.ONGOING, (PLACE,)),
-        (0, Phase.PREPARE_ABORT, (PLACE,)),
-        (0, Phase.COMPLETE_ABORT, ()),
-        (0, Phase.PREPARE_COMMIT, (PLACE, OTHER)),
-        (0, Phase.COMPLETE_COMMIT, ()),
-        (0, Phase.PREPARE_ABORT, (OTHER,)),
-    )
-    assert outcome_of(told, PLACE, 7, 0) == (Outcome.COMMIT, 0)
-    assert outcome_of(told, OTHER, 7, 0) == (Outcome.ABORT, 0)
-
-
-def test_a_decision_may_raise_the_epoch():
-    """Where a coordinator ends what a former self left, the marker has the raised epoch, not a later one."""
-    told = history(
-        (4, Phase.ONGOING, (PLACE,)), (5, Phase.PREPARE_ABORT, (PLACE,)), (6, Phase.PREPARE_COMMIT, (PLACE,))
-    )
-    assert outcome_of(told, PLACE, 7, 4) == (Outcome.ABORT, 5)
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        [],
-        history((0, Phase.ONGOING, (PLACE,))),
-        history((0, Phase.PREPARE_COMMIT, (OTHER,)), (2, Phase.PREPARE_COMMIT, (PLACE,))),
-        [State("t", 8, 0, Phase.PREPARE_COMMIT, frozenset({PLACE}))],
-    ],
-)
-def test_a_forgotten_decision_is_not_guessed(told):
-    """Nothing noted, nothing decided, another partition, another producer: no outcome."""
-    assert outcome_of(told, PLACE, 7, 0) is None
-
-
-@pytest.mark.parametrize(
-    ("last", "places", "at_work"),
-    [
-        (Phase.ONGOING, (PLACE,), True),
-        (Phase.PREPARE_COMMIT, (PLACE,), True),
-        (Phase.PREPARE_ABORT, (PLACE,), True),
-        (Phase.ONGOING, (OTHER,), False),
-        (Phase.COMPLETE_COMMIT, (), False),
-        (Phase.EMPTY, (), False),
-        (Phase.DEAD, (), False),
-    ],
-)
-def test_a_coordinator_is_at_work_on_the_partitions_it_lists(last, places, at_work):
-    """Its last note counts; without any it does nothing."""
-    assert is_at_work(history((0, Phase.ONGOING, (PLACE,)), (0, last, places)), PLACE) == at_work
-    assert not is_at_work([], PLACE)
