@@ -13,6 +13,7 @@ from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import TopicPartition
 
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.consumers import consumer
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.settings import Connection
@@ -68,7 +69,8 @@ class _Open:
 def find_endless(connection: Connection, topics: Topics) -> list[Endless]:
     """Return them, by topic and partition; reads the transaction log from its beginning.
 
-    The offsets of groups are looked at as well, for producers that wrote into `topics`. Raises BrokerError.
+    The offsets of groups are looked at as well, for producers that wrote into `topics`. Raises BrokerError,
+    ConfigurationError where the log is of a format to come.
     """
     with administration(connection) as client:
         before = _open_on(client, _places(client, [*topics.all, OFFSETS]))
@@ -144,6 +146,8 @@ def _histories(connection: Connection, producers: Container[int]) -> dict[int, H
     except PASSING as error:
         doing = f"to read {STATES}"
         raise for_good(error, doing) or passing(error, doing) from error
+    except ValueError as error:
+        raise ConfigurationError(f"{STATES} cannot be read as this release of Kafka writes it: {error}") from error
     finally:
         reader.close(autocommit=False, timeout_ms=2000)
     return by_producer
