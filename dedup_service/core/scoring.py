@@ -106,7 +106,7 @@ class Evaluation:
         return 2 * self.right / total if total else math.nan
 
     def intervals(self, seed: int = 7) -> tuple[Interval, Interval, Interval]:
-        """Return those of precision, recall and F1, from RESAMPLES resamples of the groups."""
+        """Return those of precision, recall and F1, from RESAMPLES resamples of the groups; nan where it is."""
         units = self.units[self.units.any(axis=1)]
         empty = len(self.units) - len(units)
         if not len(units):
@@ -117,8 +117,16 @@ class Evaluation:
         right, wrong, missed = (drawn @ units).T.astype(np.float64)
         with np.errstate(invalid="ignore"):
             values = (right / (right + wrong), right / (right + missed), 2 * right / (2 * right + wrong + missed))
-        bounds = [np.nanpercentile(value, (2.5, 97.5)) for value in values]
-        return tuple((float(low), float(high)) for low, high in bounds)  # type: ignore[return-value]
+        return tuple(_bounds(value) for value in values)  # type: ignore[return-value]
+
+
+def _bounds(values: npt.NDArray[np.float64]) -> Interval:
+    """The middle 95% of float64[n] that are known; nan where none is."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return math.nan, math.nan
+    low, high = np.percentile(known, (2.5, 97.5))
+    return float(low), float(high)
 
 
 def half_of(name: str) -> int:

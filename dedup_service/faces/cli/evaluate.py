@@ -49,12 +49,14 @@ def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool
     choice, rule = space_of(options), rule_of(options) or rule_for()
     bad = BadRecords(pages, None)
     with Preparer(choice, options["processes"]) as preparer:
-        evaluation = _evaluated(pages, known, half, choice, rule, preparer, bad)
+        evaluation, absent = _evaluated(pages, known, half, choice, rule, preparer, bad)
     bad.close()
     if as_json:
-        click.echo(msgspec.json.encode(as_dict(evaluation)))
+        click.echo(msgspec.json.encode({**as_dict(evaluation), "absent": absent}))
     else:
         _show(evaluation)
+    if absent:
+        click.echo(f"{absent:,} of {len(known):,} lines of {truth} name pages that {pages} does not have", err=True)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
 
@@ -66,12 +68,14 @@ def _evaluated(
     rule: MatchRule,
     preparer: Preparer,
     bad: BadRecords,
-) -> Evaluation:
+) -> tuple[Evaluation, int]:
+    """Return how good the verdicts are, and how many rows name pages that are not there: not flagged, that is."""
     space_id = build_fingerprinter(choice).space_id
     pairs = [row for row in known if isinstance(row, LabelledPair)]
     if not pairs:
-        rows = [row for row in known if isinstance(row, TruthRow)]
-        return score_stream(rows, _named(pages, Stream(rule, space_id), preparer, bad), half=half)
+        rows, stream = [row for row in known if isinstance(row, TruthRow)], Stream(rule, space_id)
+        evaluation = score_stream(rows, _named(pages, stream, preparer, bad), half=half)
+        return evaluation, len({row.id for row in rows}.difference(stream.ids))
     comparer = Comparer(Decider(rule, space_id, NoNames()))
     prepared = prepared_pages(pages, {name for pair in pairs for name in (pair.a, pair.b)}, preparer, bad)
     said = {}
@@ -79,7 +83,7 @@ def _evaluated(
         if pair.a in prepared and pair.b in prepared:
             verdict = comparer.compare(prepared[pair.a], prepared[pair.b])["verdict"]
             said[pair.a, pair.b] = VerdictKind(verdict) in FLAGS
-    return score_pairs(pairs, said, half=half)
+    return score_pairs(pairs, said, half=half), sum((pair.a, pair.b) not in said for pair in pairs)
 
 
 class Stream:

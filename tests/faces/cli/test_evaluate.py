@@ -46,6 +46,21 @@ def test_pairs_are_scored_as_pairs_compares_them(cli: Cli, crawl: Path, tmp_path
 
 
 @pytest.mark.parametrize(
+    "truth",
+    [
+        [{"id": "p1", "duplicate_of": None}, {"id": "gone", "duplicate_of": "p1"}],
+        [{"a": "p1", "b": "p2", "label": "dup"}, {"a": "p1", "b": "gone", "label": "dup"}],
+    ],
+)
+def test_a_truth_about_pages_that_are_not_there_is_reported(cli: Cli, crawl: Path, tmp_path: Path, truth: list) -> None:
+    """They count as not flagged, and a line says how many there are."""
+    ran = cli("evaluate", crawl, write_lines(tmp_path / "truth.jsonl", truth), "--json")
+    assert "1 of 2 lines of" in ran.err
+    found = json.loads(ran.out)
+    assert (found["absent"], found["missed"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
     ("lines", "says"),
     [
         ("", "is empty"),
