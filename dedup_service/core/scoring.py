@@ -106,7 +106,7 @@ class Evaluation:
         return 2 * self.right / total if total else math.nan
 
     def intervals(self, seed: int = 7) -> tuple[Interval, Interval, Interval]:
-        """Return those of precision, recall and F1, from RESAMPLES resamples of the groups; nan where it is."""
+        """Return those of precision, recall and F1, from RESAMPLES resamples of the groups; nan where the value is."""
         units = self.units[self.units.any(axis=1)]
         empty = len(self.units) - len(units)
         if not len(units):
