@@ -3,8 +3,9 @@
 Goal: whatever an item does to its worker, and whoever kills workers from outside, each item is answered once: with what
 the work gave, or with the reason why nobody could do it.
 How: a thread for each worker takes its share of the tasks that wait, a few items, and waits for the answers
-(`pool_worker`): the more wait, the fewer hand-overs. Where the worker dies, a new one starts; the item that was in hand
-is tried again alone, the others go back to the front of the queue. The item that goes on killing is found out by its
+(`pool_worker`): the more wait, the fewer hand-overs. Where nobody else is free to take them, a second share may be with
+the worker before the first is answered. Where the worker dies, a new one starts; the item that was in hand is tried
+again alone, the others go back to the front of the queue. The item that goes on killing is found out by its
 strikes. Workers are replaced after a number of items, against growing memory; the next one gets ready while the old
 one works.
 Invariant: a future ends with all answers, or with the first error that the work raised, or with WorkersError; never
@@ -94,7 +95,8 @@ class Pool(Generic[I, A]):
     """So many worker `processes` that do `job`.
 
     lost: (item, why) → the answer to an item that no worker survives. chunk: items that a worker gets at once, at most.
-    items_per_worker: items after which a worker is replaced.
+    ahead: let a worker have its next items while it is at work; it waits less for its owner, and items may wait behind
+    a slow one. items_per_worker: items after which a worker is replaced.
     """
 
     def __init__(
@@ -104,17 +106,20 @@ class Pool(Generic[I, A]):
         *,
         lost: Callable[[I, str], A],
         chunk: int = 1,
+        ahead: bool = False,
         items_per_worker: int = 100_000,
     ) -> None:
         self._job = job
         self._lost = lost
         self._chunk = chunk
+        self._runs_held = 2 if ahead else 1
         self._items_per_worker = items_per_worker
         self._queue: deque[_Task[I, A]] = deque()
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._workers: set[WorkerProcess[I, A]] = set()
         self._deaths = 0
+        self._free = 0
         self._at_exit = Finalize(self, _kill_all, args=(self._workers,), exitpriority=10)
         self._threads = [
             threading.Thread(target=self._feed, name=f"twinsieve-feeder-{number}", daemon=True)
@@ -162,13 +167,18 @@ class Pool(Generic[I, A]):
             thread.join()
         self._at_exit.cancel()
 
-    def _next(self) -> list[_Task[I, A]]:
-        """Wait for tasks and take a worker's share of them, an item that has killed alone; [] when none come."""
+    def _next(self, *, ahead: bool) -> list[_Task[I, A]]:
+        """Take a worker's share of the tasks that wait, an item that has killed alone; [] where there are none.
+
+        ahead: the worker has some; do not wait, and leave what threads with nothing to do will take.
+        """
         with self._changed:
-            while not self._queue:
-                if self._closing.is_set():
+            while len(self._queue) <= (self._free if ahead else 0):
+                if ahead or self._closing.is_set():
                     return []
+                self._free += 1
                 self._changed.wait()
+                self._free -= 1
             waiting = sum(len(task.items) for task in self._queue)
             taken = [self._queue.popleft()]
             room = min(self._chunk, -(-waiting // len(self._threads))) - len(taken[0].items)
@@ -191,21 +201,42 @@ class Pool(Generic[I, A]):
 
     def _feed(self) -> None:
         """The life of one worker's thread."""
-        line = Line(self._job, self._workers, self._items_per_worker, self._closing)
+        line = Line(self._job, self._workers, self._items_per_worker, self._runs_held, self._closing)
         line.prepare()
-        while tasks := self._next():
-            try:
-                answers = iter(line.run([item for task in tasks for item in task.items]))
-            except Died as death:
-                with self._changed:
-                    self._deaths += 1
-                self._again([part for task, at in _places(tasks, death.at) for part in self._parts(task, at, death)])
-            except Exception as error:  # of get_ready, or of an item that cannot be pickled: the caller's to see
-                self._fail(tasks, error)
+        held: deque[list[_Task[I, A]]] = deque()
+        while True:
+            tasks = self._next(ahead=bool(held)) if line.room else []
+            if tasks:
+                self._begin(line, tasks, held)
+            elif held:
+                self._end(line, held)
             else:
-                for task in tasks:
-                    task.batch.put(task.start, list(islice(answers, len(task.items))))
+                break
         line.close()
+
+    def _begin(self, line: Line[I, A], tasks: list[_Task[I, A]], held: deque[list[_Task[I, A]]]) -> None:
+        try:
+            line.begin([item for task in tasks for item in task.items])
+        except Exception as error:  # of get_ready, or of an item that cannot be pickled: the caller's to see
+            self._fail(tasks, error)
+        else:
+            held.append(tasks)
+
+    def _end(self, line: Line[I, A], held: deque[list[_Task[I, A]]]) -> None:
+        """Hand on the answers to the oldest of `held`, or put all back where the worker has died."""
+        try:
+            answers = iter(line.end())
+        except Died as death:
+            with self._changed:
+                self._deaths += 1
+            begun = [task for tasks in held for task in tasks]
+            held.clear()
+            self._again([part for task, at in _places(begun, death.at) for part in self._parts(task, at, death)])
+        except Exception as error:  # of answers that cannot be unpickled
+            self._fail(held.popleft(), error)
+        else:
+            for task in held.popleft():
+                task.batch.put(task.start, list(islice(answers, len(task.items))))
 
     def _parts(self, task: _Task[I, A], at: int | None, death: Died) -> Iterator[_Task[I, A]]:
         """Yield what of `task` has to come again; the item `at`, in hand at the death, alone, or it is answered for."""

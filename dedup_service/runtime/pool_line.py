@@ -1,6 +1,6 @@
 """The worker at the end of one thread of a pool: started, replaced, and succeeded before it grows old.
 
-Goal: `run` finds a worker that is ready, whatever became of the one before.
+Goal: `begin` finds a worker that is ready, whatever became of the one before.
 How: after so many items a successor starts and takes over once it is ready, so that nobody waits for it.
 """
 
@@ -24,14 +24,23 @@ PAUSE_S = 0.2
 
 
 class Line(Generic[I, A]):
-    """One worker after the other. workers: the set that watchers look at. closing: set when no more items come."""
+    """One worker after the other.
+
+    workers: the set that watchers look at. runs_held: that a worker has at once. closing: set when no more items come.
+    """
 
     def __init__(
-        self, job: Job[I, A], workers: set[WorkerProcess[I, A]], items_per_worker: int, closing: threading.Event
+        self,
+        job: Job[I, A],
+        workers: set[WorkerProcess[I, A]],
+        items_per_worker: int,
+        runs_held: int,
+        closing: threading.Event,
     ) -> None:
         self._job = job
         self._workers = workers
         self._items_per_worker = items_per_worker
+        self._runs_held = runs_held
         self._closing = closing
         self._worker: WorkerProcess[I, A] | None = None
         self._successor: WorkerProcess[I, A] | None = None
@@ -39,21 +48,32 @@ class Line(Generic[I, A]):
         self._vain = 0
 
     def prepare(self) -> None:
-        """Start the first worker before there is anything to do; where that fails, `run` will say so."""
+        """Start the first worker before there is anything to do; where that fails, `begin` will say so."""
         with suppress(Exception):
             self._ready_worker()
 
-    def run(self, items: Sequence[I]) -> list[A | Exception]:
-        """Return the answers of a worker that is ready; Died, WorkersError, or what `get_ready` raised."""
-        worker = self._ready_worker()
+    @property
+    def room(self) -> bool:
+        """Whether another run may begin: not many are begun, and no successor waits for their end."""
+        held = self._worker.held if self._worker is not None else 0
+        return held == 0 or (held < self._runs_held and (self._successor is None or not self._successor.ready))
+
+    def begin(self, items: Sequence[I]) -> None:
+        """Hand a run to a worker that is ready; WorkersError, or what `get_ready` raised: then none is begun."""
+        self._ready_worker().begin(items)
+
+    def end(self) -> list[A | Exception]:
+        """Return the answers to the oldest run; Died where no run that was begun will be answered any more."""
+        worker = self._worker
+        assert worker is not None
         try:
-            answers = worker.run(items)
+            answers = worker.end()
         except Died as death:
             self._vain += death.at is None
             self._drop(worker)
             raise
         self._vain = 0
-        self._items += len(items)
+        self._items += len(answers)
         if self._items >= self._items_per_worker:
             self._succeed()
         return answers
@@ -92,7 +112,7 @@ class Line(Generic[I, A]):
                 self._successor = self._new()
             except Died:
                 return
-        elif self._successor.ready and self._worker is not None:
+        elif self._successor.ready and self._worker is not None and not self._worker.held:
             old, self._worker, self._successor, self._items = self._worker, self._successor, None, 0
             old.stop()
             self._drop(old)

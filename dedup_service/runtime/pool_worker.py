@@ -1,9 +1,11 @@
 """One worker process and the pipe to it, seen from both ends.
 
 Goal: hand a few items over, get their answers, or learn which item the process died over and how.
-How: the worker notes in a shared integer which item is in hand, so that a death has a name without a message for each
-item. An item may use so much processor time; past it the kernel ends the process, whatever C code is running, and a
-worker that was only frozen is not blamed. One that stands still for twice as long is killed by its owner.
+How: the worker notes in a shared integer which item is in hand, counted from its first, so that a death has a name
+without a message for each item. A thread of it reads ahead: the next items may be there while it is at work, so it
+waits less for its owner, who has other things to do; and neither waits for ever at a pipe that is full. An item may use
+so much processor time; past it the kernel ends the process, whatever C code is running, and a worker that was only
+frozen is not blamed. One that stands still for twice as long is killed by its owner.
 Invariant: the pipe belongs to this one process. A worker killed in the middle of a write spoils nobody's pipe, unlike
 in concurrent.futures, where workers share one pipe and one lock, and the pool waits for ever.
 """
@@ -12,11 +14,13 @@ import os
 import pickle
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.context import ForkServerContext
+from queue import SimpleQueue
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dedup_service.core.errors import TwinsieveError
@@ -59,7 +63,7 @@ class WorkersError(TwinsieveError):
 
 
 class Died(Exception):  # noqa: N818 - an event, not a fault of the caller
-    """The worker is no more. at: index of the item in hand, None where it had begun none."""
+    """The worker is no more. at: index of the item in hand, among all that it had; None where it had begun none."""
 
     def __init__(self, at: int | None, strikes: int, why: str) -> None:
         super().__init__(why)
@@ -69,14 +73,14 @@ class Died(Exception):  # noqa: N818 - an event, not a fault of the caller
 
 
 class WorkerProcess(Generic[I, A]):
-    """A process that is starting or ready. One thread calls `wait_ready` and `run`; any may call `kill` and `tick`."""
+    """A process that is starting or ready. One thread calls `wait_ready`, `begin` and `end`; any `kill` and `tick`."""
 
     def __init__(self, job: Job[I, A]) -> None:
         self._job = job
         self._killed_for_time = False
         self._is_ready = False
-        self._busy = True
-        self._runs = 0
+        self._runs: deque[int] = deque()
+        self._ended = 0
         self._still_s = 0.0
         self._mark = (0, NOT_BEGUN)
         context = worker_context(*job.preload)
@@ -103,7 +107,12 @@ class WorkerProcess(Generic[I, A]):
     @property
     def busy(self) -> bool:
         """Whether it has items in hand."""
-        return self._is_ready and self._busy
+        return bool(self._runs)
+
+    @property
+    def held(self) -> int:
+        """Runs that were begun and not ended."""
+        return len(self._runs)
 
     def wait_ready(self) -> None:
         """Return once the worker takes items; Died, or the error that `get_ready` raised."""
@@ -112,31 +121,33 @@ class WorkerProcess(Generic[I, A]):
         try:
             problem = self._pipe.recv()
         except (EOFError, OSError):
-            raise self._death(0) from None
+            raise self._death() from None
         self._is_ready = True
-        self._busy = False
         if problem is not None:
             raise problem
 
-    def run(self, items: Sequence[I]) -> list[A | Exception]:
-        """Return an answer or an error for each of `items`, in order; Died where the worker does not survive them."""
+    def begin(self, items: Sequence[I]) -> None:
+        """Hand a run over; where the worker is dead, `end` says so."""
         packed = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
-        self._progress.value = NOT_BEGUN
-        self._runs += 1
-        self._busy = True
-        try:
+        self._runs.append(len(items))
+        with suppress(OSError):
             self._pipe.send(packed)
+
+    def end(self) -> list[A | Exception]:
+        """Return an answer or an error for each item of the oldest run, in order; Died where there are none."""
+        try:
             answers: list[A | Exception] = self._pipe.recv()
         except (EOFError, OSError):
-            raise self._death(len(items)) from None
+            raise self._death() from None
         finally:
-            self._busy = False
+            self._ended += self._runs.popleft()
         return answers
 
     def tick(self, passed_s: float) -> None:
         """Note that time passed, and kill the worker where it stands still; frozen with its owner, it ages not."""
-        mark = (self._runs, self._progress.value)
-        if mark != self._mark or not self._busy or (not self._is_ready and self.ready):
+        mark = (self._ended, self._progress.value)
+        at_rest = self._is_ready and not self._runs
+        if mark != self._mark or at_rest or (not self._is_ready and self.ready):
             self._mark, self._still_s = mark, 0.0
             return
         self._still_s += passed_s
@@ -158,13 +169,13 @@ class WorkerProcess(Generic[I, A]):
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
 
-    def _death(self, items: int) -> Died:
+    def _death(self) -> Died:
         """What is known of the end: an unknown cause is taken for one from outside."""
         self.kill()  # its pipe is closed, so it is of no use
         self._process.join()
         self._pipe.close()
-        progress: int = self._progress.value
-        at = None if progress == NOT_BEGUN else min(progress, items - 1)
+        in_hand: int = self._progress.value - self._ended
+        at = None if in_hand < 0 else in_hand
         timeout_s = self._job.timeout_s
         code = self._process.exitcode
         if code == -signal.SIGPROF:
@@ -201,17 +212,25 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
         pipe.send(error)
         return
     pipe.send(None)
-    while True:
-        try:
-            packed = pipe.recv()
-        except (EOFError, OSError):
-            return
-        answers = [_answer(item, number, progress, job) for number, item in enumerate(packed)]
-        progress.value = len(packed)
+    waiting: SimpleQueue[Sequence[bytes] | None] = SimpleQueue()
+    threading.Thread(target=_read_ahead, args=(pipe, waiting), daemon=True).start()
+    begun = 0
+    while (packed := waiting.get()) is not None:
+        answers = [_answer(item, number, progress, job) for number, item in enumerate(packed, begun)]
+        begun += len(packed)
         try:
             pipe.send(answers)
         except OSError:
             return
+
+
+def _read_ahead(pipe: Any, waiting: "SimpleQueue[Sequence[bytes] | None]") -> None:
+    """Take runs from the pipe as they come: its owner hands over a few at most."""
+    try:
+        while True:
+            waiting.put(pipe.recv())
+    except (EOFError, OSError):
+        waiting.put(None)
 
 
 def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any]) -> Any:

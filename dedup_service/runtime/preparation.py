@@ -67,7 +67,7 @@ class Preparer:
         self.depth = 0
         if processes > 1 or inline is False:
             job = Job(self._prepare, partial(get_ready, choice), timeout_s, preload=(__name__,))
-            self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk)
+            self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk, ahead=True)
             self.depth = 3
 
     def __enter__(self) -> Self:

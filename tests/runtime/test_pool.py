@@ -37,6 +37,16 @@ def obeyed(item: object) -> object:
     return item() if callable(item) else item
 
 
+def same(item: object) -> object:
+    """An answer as large as its item."""
+    return item
+
+
+def worker_of(item: object) -> int:
+    """Who answers."""
+    return os.getpid()
+
+
 def nothing() -> None:
     """A worker that need not get ready."""
 
@@ -58,9 +68,12 @@ def pool_of(
     timeout_s: float = 30.0,
     get_ready: Callable[[], None] = nothing,
     chunk: int = 4,
+    ahead: bool = True,
+    items_per_worker: int = 100_000,
 ) -> Pool[object, object]:
     """A pool of this module's work."""
-    return Pool(Job(work, get_ready, timeout_s), processes, lost=lost, chunk=chunk)
+    job = Job(work, get_ready, timeout_s)
+    return Pool(job, processes, lost=lost, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
 
 
 def children() -> set[int]:
@@ -92,6 +105,28 @@ def test_answers_come_in_the_order_of_the_items() -> None:
     futures = [pool.submit(range(start, start + 10)) for start in range(0, 100, 10)]
     assert [answer for future in futures for answer in future.result()] == [2 * item for item in range(100)]
     assert pool.submit([]).result() == []
+    pool.close()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_pipes_that_are_full_both_ways_stand_nobody_still(ahead: bool) -> None:
+    """Items that no pipe takes at once go out while answers of that size come in."""
+    pool = pool_of(same, 1, ahead=ahead)
+    items = [bytes([number]) * PAGE_BYTES for number in range(60)]
+    assert pool.submit(items).result(60) == items
+    pool.close()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_worker_that_is_always_busy_is_replaced_all_the_same(ahead: bool) -> None:
+    """Its successor takes over between two shares, and every item is answered."""
+    pool = pool_of(worker_of, 1, chunk=5, ahead=ahead, items_per_worker=20)
+    answered: list[object] = []
+    deadline = time.monotonic() + 60
+    while len(set(answered)) < 3 and time.monotonic() < deadline:
+        batches = [pool.submit(range(25)) for _ in range(20)]
+        answered += [answer for batch in batches for answer in batch.result(60)]
+    assert len(set(answered)) >= 3
     pool.close()
 
 
