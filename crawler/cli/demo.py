@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,8 @@ def demo_command(
     dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
+    if not serve_only:
+        import_module("crawler.running")  # without Scrapy that is all there is to say
     pages = build_site()
     with ExitStack() as stack:
         server = stack.enter_context(serve(pages, port=port))
