@@ -70,7 +70,7 @@ class LogReader:
         self._position = inside.position(self._consumer, self._partition, self._position)
         self._complaint.over()
         found = [record for batch in batches.values() for record in batch]
-        self._watch(stands=not found)
+        self._watch(moves=bool(found))
         return found
 
     def end(self) -> int:
@@ -124,16 +124,17 @@ class LogReader:
         made.seek(self._partition, self._position)
         return made
 
-    def _watch(self, *, stands: bool) -> None:
+    def _watch(self, *, moves: bool) -> None:
         """Say so where records lie behind an open transaction for longer than any may last."""
-        _, end = inside.places(self._consumer).get(self._partition, (self._position, self._position))
-        if stands and self._position < end:
-            self._standing.about(
-                f"a transaction is open at offset {self._position}, and {end - self._position} records lie behind it; "
-                "`twinsieve topics settle --dry-run` tells whether anybody will end it"
-            )
-        else:
+        at = self._position
+        _, end = (at, at) if moves else inside.places(self._consumer).get(self._partition, (at, at))
+        if at >= end:
             self._standing.over()
+            return
+        self._standing.about(
+            f"a transaction is open at offset {at}, and {end - at} records lie behind it; "
+            "`twinsieve topics settle --dry-run` tells whether anybody will end it"
+        )
 
     def _bear(self, error: BaseException, timeout_s: float) -> None:
         """Raise what is for good; for the rest complain and go on, with a new consumer where this one is dead."""

@@ -5,7 +5,6 @@ tags, which are at the end and not read).
 """
 
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -16,7 +15,7 @@ Place = tuple[str, int]
 
 
 class Phase(IntEnum):
-    """The state of a transactional id, under the coordinator's numbers; others are of no interest here."""
+    """The state of a transactional id, under the coordinator's numbers."""
 
     EMPTY = 0
     ONGOING = 1
@@ -40,20 +39,22 @@ class State:
 
 
 def decode(key: bytes, value: bytes | None) -> State | None:
-    """Return the state that a record notes, None for a deletion or a format that is not known; ValueError if cut."""
+    """Return the state that a record notes, None for a deletion and for keys of other kinds.
+
+    ValueError for a value that is cut off or of a version to come: without it, who is at work would be unknown.
+    """
     try:
         if value is None or struct.unpack_from(">h", key) != (0,):
             return None
         (length,) = struct.unpack_from(">h", key, 2)
         version, producer_id, epoch, _timeout_ms, phase = struct.unpack_from(">hqhib", value)
         if version not in (0, 1):
-            return None
-        fields = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1)
-        places = {(topic, number) for topic, numbers in fields.rows(fields.partitions) for number in numbers}
+            raise ValueError(f"a record of the transaction log has version {version}")
+        places = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1).places()
         name = key[4 : 4 + length].decode()
     except (struct.error, IndexError) as error:
         raise ValueError(f"a record of the transaction log is cut off: {error}") from error
-    return State(name, producer_id, epoch, Phase(phase), frozenset(places))
+    return State(name, producer_id, epoch, Phase(phase), places)
 
 
 class _Fields:
@@ -64,16 +65,14 @@ class _Fields:
         self._at = at
         self._compact = compact
 
-    def rows(self, read: Callable[[], tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
-        return [read() for _ in range(self._count(">i"))]
-
-    def partitions(self) -> tuple[str, list[int]]:
-        length = self._count(">h")
-        topic = self._bytes(length).decode()
-        numbers = [self._number(">i") for _ in range(self._count(">i"))]
-        if self._compact:
-            self._tags()
-        return topic, numbers
+    def places(self) -> frozenset[Place]:
+        found: set[Place] = set()
+        for _ in range(self._count(">i")):
+            topic = self._bytes(self._count(">h")).decode()
+            found.update((topic, self._number(">i")) for _ in range(self._count(">i")))
+            if self._compact:
+                self._tags()
+        return frozenset(found)
 
     def _count(self, plain: str) -> int:
         """A length: plus one and of variable size where compact; null is 0."""

@@ -65,8 +65,14 @@ def test_a_record_that_is_cut_off_is_refused(state, version, data):
 
 
 def test_what_is_no_state_is_left_out():
-    """A deletion, a key and a value of versions to come."""
+    """A deletion, and a key of another kind."""
     state = State("a", 1, 0, Phase.ONGOING, frozenset({PLACE}))
     assert decode(key("a"), None) is None
     assert decode(b"\0\1" + key("a")[2:], value(state, 1)) is None
-    assert decode(key("a"), b"\0\2" + value(state, 1)[2:]) is None
+
+
+def test_a_version_to_come_is_refused():
+    """A state that cannot be read might be that of a transaction which goes on."""
+    state = State("a", 1, 0, Phase.ONGOING, frozenset({PLACE}))
+    with pytest.raises(ValueError, match="version 2"):
+        decode(key("a"), b"\0\2" + value(state, 1)[2:])
