@@ -29,14 +29,13 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from dedup_service.core.decision import Decider
+from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.packed import pack_evidence
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.guards import NO_GUARDS
-from dedup_service.core.normalise import fold, letters
-from dedup_service.core.page import Page
-from dedup_service.core.profiles import rule_for
-from dedup_service.core.rule import MatchRule
+from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.rules.guards import NO_GUARDS
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.url import canonicalise
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.resources import build_fingerprinter
@@ -48,7 +47,7 @@ BROKEN = (
 )
 
 
-class Names:
+class CollapseNames:
     """Names of pages by their place."""
 
     def __init__(self, pages: Sequence[PreparedPage]) -> None:
@@ -91,7 +90,7 @@ def prepared_pages(path: Path) -> list[PreparedPage]:
 
 def verdicts(rule: MatchRule, pages: Sequence[PreparedPage]) -> list[Verdict]:
     """Return the verdicts on pages in their order."""
-    decider = Decider(rule, "space", Names(pages))
+    decider = Decider(rule, "space", CollapseNames(pages))
     return [decider.decide(at, page).verdict for at, page in enumerate(pages, start=1)]
 
 

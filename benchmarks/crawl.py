@@ -143,8 +143,8 @@ def crawl(url: str, processes: int, *, links: bool) -> dict[str, Any]:
             "AUTOTHROTTLE_ENABLED": False,
             "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
             "LOG_LEVEL": "ERROR",
-            "NEARDUP_PROCESSES": processes,
-            "NEARDUP_STATE": f"{folder}/state",
+            "TWINSIEVE_PROCESSES": processes,
+            "TWINSIEVE_STATE": f"{folder}/state",
             "FEEDS": {f"{folder}/pages.jsonl": {"format": "jsonlines"}},
         }
         before = resource.getrusage(resource.RUSAGE_SELF)
@@ -158,21 +158,21 @@ def crawl(url: str, processes: int, *, links: bool) -> dict[str, Any]:
 def shares(folder: Path) -> dict[str, float]:
     """Milliseconds a page, by step, of what a worker does and of the decision, on a sample in this process."""
     from dedup_service.core.extraction import extract, to_page
-    from dedup_service.runtime.embedded import NearDuplicateFilter
+    from dedup_service.runtime.embedded.filter import NearDuplicateFilter
     from dedup_service.runtime.resources import build_fingerprinter
 
     files = sorted(folder.rglob("*.html"))
     sample = files[:: max(1, len(files) // SAMPLE)]
     prepare = build_fingerprinter().prepare
     spent = dict.fromkeys(("extraction", "fingerprint", "decision"), 0.0)
-    with tempfile.TemporaryDirectory() as state, NearDuplicateFilter.open(state) as sieve:
+    with tempfile.TemporaryDirectory() as state, NearDuplicateFilter.open(state) as dedup:
         for number, path in enumerate([*sample[:5], *sample]):
             html, started = path.read_bytes(), perf_counter()
             page = to_page(extract(html, declared_encoding="text/html"), f"http://localhost/{number}.html")
             extracted = perf_counter()
             prepared = prepare(page)
             fingerprinted = perf_counter()
-            sieve.decide_many([prepared])
+            dedup.decide_many([prepared])
             if number >= 5:  # the first ones load dictionaries
                 times = (extracted - started, fingerprinted - extracted, perf_counter() - fingerprinted)
                 spent = {step: spent[step] + time for step, time in zip(spent, times, strict=True)}

@@ -35,7 +35,7 @@ from crawler.demo.articles import load_articles
 from crawler.demo.site import build_site
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.page import Page
-from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.resources import build_fingerprinter
 
 CHUNK = 100  # of a smaller one each way would mostly measure how it finds the cache that the last one left
@@ -112,7 +112,7 @@ def report(title: str, spent: dict[str, list[float]], ours: str, pages: int) -> 
     return figures
 
 
-def chinese_pages(path: Path | None, most: int) -> list[Page]:
+def chinese_pages(path: Path | None, maximum: int) -> list[Page]:
     """Return pages to fingerprint."""
     if path is None:
         rows = [
@@ -125,15 +125,15 @@ def chinese_pages(path: Path | None, most: int) -> list[Page]:
     chinese = [row for row in rows if str(row.get("lang", "zh")).startswith("zh") and row["text"]]
     return [
         Page(url="", canonical_url="", id=str(n), title=row["title"], text=row["text"])
-        for n, row in enumerate(chinese[:most])
+        for n, row in enumerate(chinese[:maximum])
     ]
 
 
-def html_pages(folder: Path | None, most: int) -> list[bytes]:
+def html_pages(folder: Path | None, maximum: int) -> list[bytes]:
     """Return the HTML of real pages, or of the demo site."""
     if folder is None:
-        return [page.bodies[0] for page in build_site().values() if "html" in page.content_type][:most]
-    return [path.read_bytes() for path in sorted(folder.glob("*.html"))[:most]]
+        return [page.bodies[0] for page in build_site().values() if "html" in page.content_type][:maximum]
+    return [path.read_bytes() for path in sorted(folder.glob("*.html"))[:maximum]]
 
 
 def main() -> None:

@@ -31,14 +31,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.service.contenders import Contender, Plain, TwinsieveContender
 from benchmarks.service.latency import Latency, measure
 from benchmarks.service.load import html_pages, text_pages
-from benchmarks.service.publishing import Publisher
+from benchmarks.service.publishing import PacedPublisher
 from benchmarks.service.reading import Tail
 from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
-from benchmarks.service.ways import Plain, Sieve, Way
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 
@@ -58,7 +58,7 @@ class Load:
 
     name: str
     pages: Sequence[Sent]
-    ways: dict[str, Callable[[], Way]]
+    ways: dict[str, Callable[[], Contender]]
 
 
 @dataclass
@@ -89,7 +89,7 @@ class Bench:
         create(Connection(self._bootstrap), topics, Layout(partitions=4))
         return topics, self._folder / f"run{self._count}"
 
-    def rate(self, way: Way, pages: Sequence[Sent], figures: Figures) -> None:
+    def rate(self, way: Contender, pages: Sequence[Sent], figures: Figures) -> None:
         """Measure how fast `way` answers pages that are there already."""
         topics, folder = self.topics()
         self.publish(topics, pages, None)
@@ -110,7 +110,7 @@ class Bench:
 
     def publish(self, topics: Topics, pages: Iterable[Sent], rate: float | None) -> None:
         """Publish pages."""
-        publisher = Publisher(self._bootstrap, topics.pages)
+        publisher = PacedPublisher(self._bootstrap, topics.pages)
         publisher.publish(pages, rate=rate)
         publisher.close()
 
@@ -135,7 +135,7 @@ class _Answers:
         self._tail = Tail(bootstrap, [topics.verdicts])
         self.times_ms: list[int] = []
 
-    def reach(self, count: int, way: Way) -> _Moment:
+    def reach(self, count: int, way: Contender) -> _Moment:
         """Return the moment when there are so many."""
         deadline = time.monotonic() + PATIENCE_S
         while len(self.times_ms) < count:
@@ -152,7 +152,10 @@ class _Answers:
 
 def loads(arguments: argparse.Namespace) -> list[Load]:
     """Return what is to be measured."""
-    sieves: dict[str, Callable[[], Way]] = {"serve, 1 worker": lambda: Sieve(1), "serve, 2 workers": lambda: Sieve(2)}
+    sieves: dict[str, Callable[[], Contender]] = {
+        "serve, 1 worker": lambda: TwinsieveContender(1),
+        "serve, 2 workers": lambda: TwinsieveContender(2),
+    }
     return [
         Load("Chinese text, 2 KB", list(text_pages(SEED, arguments.text)), {"plain consumer": Plain, **sieves}),
         Load("HTML, 60 KB", list(html_pages(SEED, arguments.html)), sieves),

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.changelog import PageRecord, Policy, PolicyRecord, Source
-from dedup_service.core.fingerprint import Fingerprint, PreparedPage
-from dedup_service.core.guards import NO_GUARDS
-from dedup_service.core.hashing import mix64
-from dedup_service.core.page import Page
-from dedup_service.core.profiles import rule_for
+from dedup_service.core.features.hashing import mix64
+from dedup_service.core.log_records import PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.guards import NO_GUARDS
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action, Distance, VerdictKind
 
 __all__ = [
@@ -41,7 +40,7 @@ __all__ = [
 TOPIC, PARTITIONS, SPACE_ID = "pages", 4, "benchmark"
 GENERATOR = 0o1033500423
 MESSAGE_BITS = 36
-MOST_FLIPS = 3
+MAX_FLIPS = 3
 
 Words = npt.NDArray[np.uint64]
 
@@ -150,7 +149,7 @@ def _channels(numbers: Words) -> tuple[Words, Words]:
 
 
 def _flips(number: int, channel: int) -> int:
-    return (number // 10 + channel * 3) % (MOST_FLIPS + 1)
+    return (number // 10 + channel * 3) % (MAX_FLIPS + 1)
 
 
 def _mask(number: int, channel: int) -> int:

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import opencc
 
+from dedup_service.core.evaluation.scoring import TruthRow
 from dedup_service.core.page import Page
-from dedup_service.core.scoring import TruthRow
 
-__all__ = ["LANGUAGES", "Stream", "short_pairs", "stream_of"]
+__all__ = ["LANGUAGES", "LanguageStream", "short_pairs", "stream_of"]
 
 LANGUAGES = ("zh", "ja", "ko", "en", "de", "ar", "th", "mixed")
 ARTICLES = 400
@@ -33,7 +33,7 @@ _MARKS = "\u064e\u064f\u0650\u0651\u0652"
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class LanguageStream:
     """Pages of one language in crawl order, and the truth about each."""
 
     pages: list[Page]
@@ -174,7 +174,7 @@ EDITS: dict[str, tuple[str, Callable[[_Writer, _Article], _Article]]] = {
 }
 
 
-def stream_of(language: str, seed: int = 6) -> Stream:
+def stream_of(language: str, seed: int = 6) -> LanguageStream:
     """Return ARTICLES articles of `language`, a copy of each by one of EDITS, and three kinds of look-alikes."""
     writer = _Writer(language, seed)
     names = writer.topics
@@ -198,7 +198,7 @@ def stream_of(language: str, seed: int = 6) -> Stream:
         TruthRow(page.id, group, bool(strength), (operator, strength) if strength else (operator,))
         for page, (group, operator, strength, _) in zip(pages, rows, strict=True)
     ]
-    return Stream(pages, truth)
+    return LanguageStream(pages, truth)
 
 
 def short_pairs(language: str, count: int, seed: int = 6) -> list[tuple[str, str]]:

@@ -22,10 +22,10 @@ from rich.table import Table
 from benchmarks.language_pages import stream_of
 from benchmarks.languages import by_channel
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.fingerprinter import Fingerprinter
-from dedup_service.core.idf import IdfTable
-from dedup_service.core.normalise import fold
-from dedup_service.core.segmentation import IcuSegmenter, Segmenter, UnicodeSegmenter
+from dedup_service.core.text.normalise import fold
+from dedup_service.core.text.segmentation import IcuSegmenter, Segmenter, UnicodeSegmenter
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon, jieba_idf
 
 Cut = Callable[[str], list[str]]

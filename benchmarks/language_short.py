@@ -2,7 +2,7 @@
 
     python -m benchmarks.language_short [--count N] [--seed N]
 
-A shorter text than `least_letters` of a profile has to be the same, letter for letter. The bound counts letters, and
+A shorter text than `min_letters` of a profile has to be the same, letter for letter. The bound counts letters, and
 a language's letters say more or less. Printed: letters of a word, letters of fifty words, and, of pairs that differ in
 one name, number, date or place and have fewer than fifty words, the share that profile balanced merges at each bound.
 Pairs are made from the seed by `benchmarks.language_pages`; words need the extra `languages`.
@@ -15,12 +15,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.language_pages import LANGUAGES, short_pairs
-from dedup_service.core.evidence.likeness import Likeness
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.normalise import fold, letters
+from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.page import Page
-from dedup_service.core.profiles import PROFILES
-from dedup_service.core.segmentation import IcuSegmenter, ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.core.text.normalise import fold, letters
+from dedup_service.core.text.segmentation import IcuSegmenter, ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
 from dedup_service.runtime.resources import build_fingerprinter
 
 BOUNDS = (64, 120, 160, 200, 240, 300, 360)
@@ -34,8 +34,8 @@ def evidence_of(text: str) -> Evidence:
 
 def merged(one: Evidence, other: Evidence, bound: int) -> bool:
     """Whether a row of profile balanced holds, with `bound` in place of its own bound of letters."""
-    rows = [replace(row, least_letters=bound) if row.least_letters else row for row in PROFILES["balanced"].verified]
-    return any(row.holds(Likeness(one, other)) for row in rows)
+    rows = [replace(row, min_letters=bound) if row.min_letters else row for row in PROFILES["balanced"].verified]
+    return any(row.holds(Similarity(one, other)) for row in rows)
 
 
 def row_of(language: str, arguments: argparse.Namespace) -> list[str]:

@@ -17,15 +17,15 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.language_pages import LANGUAGES, Stream, stream_of
-from dedup_service.core.decision import Decider
-from dedup_service.core.fingerprint import PreparedPage
+from benchmarks.language_pages import LANGUAGES, LanguageStream, stream_of
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.evaluation.scoring import Evaluation, score_stream
 from dedup_service.core.fingerprinter import Fingerprinter
-from dedup_service.core.ngrams import distinct_ngrams
-from dedup_service.core.normalise import fold, letters
-from dedup_service.core.profiles import PROFILES, rule_for
-from dedup_service.core.rule import MatchRule
-from dedup_service.core.scoring import Evaluation, score_stream
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.profiles import PROFILES, rule_for
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.text.ngrams import distinct_ngrams
+from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -57,7 +57,7 @@ def decide(prepared: list[PreparedPage], rule: MatchRule) -> dict[str, str]:
     return flags
 
 
-def prepared_by(fingerprinter: Fingerprinter, stream: Stream) -> tuple[list[PreparedPage], float]:
+def prepared_by(fingerprinter: Fingerprinter, stream: LanguageStream) -> tuple[list[PreparedPage], float]:
     """Return the pages, fingerprinted, and how many a second of processor time; the words are known by then."""
     for page in stream.pages[::4]:
         fingerprinter.prepare(page)
@@ -66,7 +66,7 @@ def prepared_by(fingerprinter: Fingerprinter, stream: Stream) -> tuple[list[Prep
     return prepared, len(prepared) / (time.process_time() - began)
 
 
-def by_channel(stream: Stream, prepared: list[PreparedPage], channel: str) -> Iterable[tuple[str, Evaluation]]:
+def by_channel(stream: LanguageStream, prepared: list[PreparedPage], channel: str) -> Iterable[tuple[str, Evaluation]]:
     """Yield the channel alone at k = 3 and at the k that is best on half 0."""
     flags = {k: decide(prepared, rule_for(channel, k=k)) for k in RADII}
     best = max(RADII, key=lambda k: score_stream(stream.truth, flags[k], half=0).f1)
@@ -74,7 +74,7 @@ def by_channel(stream: Stream, prepared: list[PreparedPage], channel: str) -> It
         yield f"{channel} k={k}", score_stream(stream.truth, flags[k], half=1)
 
 
-def by_jaccard(stream: Stream) -> tuple[str, Evaluation]:
+def by_jaccard(stream: LanguageStream) -> tuple[str, Evaluation]:
     """Compare every pair by exact Jaccard similarity of letter shingles, at the bound that is best on half 0."""
     shingles = [distinct_ngrams(letters(fold(page.text)), SHINGLE) for page in stream.pages]
     nearest: list[tuple[float, int]] = []
@@ -108,7 +108,7 @@ def table_of(title: str) -> Table:
 def add(table: Table, way: str, result: Evaluation) -> None:
     """Add a row."""
     strengths = " / ".join(f"{result.recall_by[name].value:.2f}" for name in STRENGTHS)
-    drops = " / ".join(f"{result.drops_by[kind].hits} of {result.drops_by[kind].of}" for kind in KINDS)
+    drops = " / ".join(f"{result.drops_by[kind].hits} of {result.drops_by[kind].original}" for kind in KINDS)
     table.add_row(way, f"{result.precision:.3f}", f"{result.recall:.3f}", f"{result.f1:.3f}", strengths, drops)
 
 

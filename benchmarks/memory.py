@@ -27,14 +27,14 @@ from kafka.errors import KafkaError
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.service.contenders import TwinsieveContender
 from benchmarks.service.processes import descendants
 from benchmarks.service.reading import reader
 from benchmarks.service.usage import resident_bytes
-from benchmarks.service.ways import Sieve
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Topics, create
 from deploy.kafka import Cluster
-from deploy.kafka.tether import start_tethered
+from deploy.kafka.die_with_parent import start_dying_with_parent
 
 CRAWL_MB, SERVICE_MB, WORKER_MB, FROZEN_MB = 96, 192, 300, 96
 BYTES_A_PAGE = 1000
@@ -57,7 +57,7 @@ class Sample:
     frozen: bool
 
 
-class Run:
+class MemoryRun:
     """A crawl and a service on one broker, and what they use."""
 
     def __init__(self, cluster: Cluster, folder: Path, pages: int, processes: int) -> None:
@@ -66,12 +66,12 @@ class Run:
         self._topics = Topics("memory.")
         create(Connection(cluster.bootstrap), self._topics)
         self._reader = reader(cluster.bootstrap, [self._topics.pages])
-        self._sieve = Sieve(processes)
-        self._sieve.start(cluster.bootstrap, self._topics, folder)
+        self._dedup = TwinsieveContender(processes)
+        self._dedup.start(cluster.bootstrap, self._topics, folder)
         command = [sys.executable, "-m", "benchmarks.service.feed_crawl", cluster.bootstrap, self._topics.prefix]
         self._log = folder / "crawl.log"
         with self._log.open("wb") as log:
-            self._crawl = start_tethered([*command, str(pages)], log)
+            self._crawl = start_dying_with_parent([*command, str(pages)], log)
         self.samples: list[Sample] = []
         self._began = time.monotonic()
         self._frozen = False
@@ -93,16 +93,16 @@ class Run:
                 self._cluster.resume(0)
                 self._frozen = False
         self._crawl.wait(60)
-        self._sieve.stop()
+        self._dedup.stop()
         print(self._log.read_text().strip())
 
     def _sample(self) -> Sample:
         last = self.samples[-1] if self.samples else None
-        pid = self._sieve.pid
+        pid = self._dedup.pid
         service = [] if pid is None else [pid, *descendants(pid)]
         try:
-            answered = int(self._sieve.value("neardup_records_total", step="decide"))
-            kept = int(self._sieve.value("neardup_entries"))
+            answered = int(self._dedup.value("twinsieve_records_total", step="decide"))
+            kept = int(self._dedup.value("twinsieve_entries"))
         except OSError:  # it does not listen yet
             answered, kept = 0, 0
         return Sample(
@@ -128,9 +128,9 @@ def broken(samples: Sequence[Sample]) -> list[str]:
     running = [sample for sample in samples if sample.published >= total // 10]
     crawl, service = running[0].crawl, running[0].service
     found = []
-    most = max((sample for sample in running if sample.crawl), key=lambda sample: sample.crawl)
-    if most.crawl > crawl + CRAWL_MB * MB:
-        found.append(f"crawl: {most.crawl / MB:.0f} MB after {most.at_s:.0f} s, {crawl / MB:.0f} MB at a tenth")
+    maximum = max((sample for sample in running if sample.crawl), key=lambda sample: sample.crawl)
+    if maximum.crawl > crawl + CRAWL_MB * MB:
+        found.append(f"crawl: {maximum.crawl / MB:.0f} MB after {maximum.at_s:.0f} s, {crawl / MB:.0f} MB at a tenth")
     for sample in running:
         allowed = service + (SERVICE_MB + WORKER_MB) * MB + BYTES_A_PAGE * (sample.kept - running[0].kept)
         if sample.service > allowed:
@@ -150,10 +150,10 @@ def plot(samples: Sequence[Sample], name: str) -> str:
     """Return a line of bars, the highest the most that was used; frozen seconds are marked below."""
     step = max(1, len(samples) // WIDTH)
     chosen = samples[::step]
-    most = max(getattr(sample, name) for sample in chosen)
-    bars = "".join(BARS[min(7, int(8 * getattr(sample, name) / max(1, most)))] for sample in chosen)
+    maximum = max(getattr(sample, name) for sample in chosen)
+    bars = "".join(BARS[min(7, int(8 * getattr(sample, name) / max(1, maximum)))] for sample in chosen)
     marks = "".join("^" if sample.frozen else " " for sample in chosen)
-    return f"{name:8} {bars} {most / MB:.0f} MB\n{'':8} {marks}"
+    return f"{name:8} {bars} {maximum / MB:.0f} MB\n{'':8} {marks}"
 
 
 def report(samples: Sequence[Sample]) -> None:
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write the samples here as well")
     arguments = parser.parse_args()
     with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
-        run = Run(cluster, Path(folder), arguments.pages, arguments.processes)
+        run = MemoryRun(cluster, Path(folder), arguments.pages, arguments.processes)
         run.go(arguments.frozen)
     report(run.samples)
     if arguments.plot:

@@ -33,15 +33,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks import known_log
-from dedup_service.core.replica import Replica
+from dedup_service.core.decision.replica import Replica
 from dedup_service.core.verdict import Distance, VerdictKind
-from dedup_service.runtime.facts import RestoreFact
-from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, Transactions
+from dedup_service.runtime.events import RestoreEvent
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.messages.log_record import encode
+from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.kafka.state.restoring import Restored, restore
+from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.kafka.topics import Topics, create
-from dedup_service.runtime.kafka.wire.log_record import encode
-from dedup_service.runtime.kafka.wire.verdict import read_verdict
 from deploy.kafka import Cluster
 
 SEED = 2026
@@ -51,7 +54,7 @@ MEGABYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RestoreRun:
     """What every step has to know."""
 
     bootstrap: str
@@ -81,9 +84,9 @@ class Figure:
     note: str
 
 
-def fill(run: Run, start: int, stop: int) -> Figure:
+def fill(run: RestoreRun, start: int, stop: int) -> Figure:
     """Append pages `start` to `stop`, before the first of them the policy."""
-    producer = Transactions(run.connection, f"{run.prefix}fill", max_bytes=8 * MEGABYTE)
+    producer = TransactionalProducer(run.connection, f"{run.prefix}fill", max_bytes=8 * MEGABYTE)
     producer.open()
     began = time.monotonic()
     if start == 0:
@@ -98,16 +101,16 @@ def fill(run: Run, start: int, stop: int) -> Figure:
     return Figure("fill", stop - start, time.monotonic() - began, peak_bytes(), "")
 
 
-def restored(run: Run, entries: int, step: str) -> Figure:
+def restored(run: RestoreRun, entries: int, step: str) -> Figure:
     """Restore all `entries` records, verify, and leave a snapshot."""
-    log = LogReader(run.connection, run.log)
+    log = LogConsumer(run.connection, run.log)
     below = (entries - SAMPLE) // known_log.PARTITIONS
     written = {(known_log.TOPIC, partition): below for partition in range(known_log.PARTITIONS)}
-    facts: list[RestoreFact] = []
+    facts: list[RestoreEvent] = []
     with LocalState.open(run.folder) as local, bar(step, None) as show:
         began = time.monotonic()
 
-        def progress(fact: RestoreFact) -> None:
+        def progress(fact: RestoreEvent) -> None:
             facts.append(fact)
             show(fact.records, fact.total)
 
@@ -127,7 +130,7 @@ def restored(run: Run, entries: int, step: str) -> Figure:
     return Figure(step, facts[-1].total, seconds, peak, note)
 
 
-def verify(state: Restored, entries: int) -> None:
+def verify(state: RestoredReplica, entries: int) -> None:
     """Hold counts, waiting outcomes and samples against what is known; AssertionError where any differs."""
     kinds = Counter(known_log.role(number) for number in range(entries))
     assert all(state.replica.counts[kind.value] == count for kind, count in kinds.items()), state.replica.counts
@@ -155,7 +158,7 @@ def copies(replica: Replica, entries: int) -> None:
 def expect(number: int, kind: VerdictKind, of_url: str | None, distance: Distance) -> None:
     """Hold a verdict against what is known of the page."""
     known = known_log.known(number)
-    url = None if known.of is None else known_log.url_of(known.of)
+    url = None if known.original is None else known_log.url_of(known.original)
     assert (kind, of_url, distance) == (known.kind, url, known.distance), (number, kind, of_url, known)
 
 
@@ -184,7 +187,7 @@ def alone(step: Callable[..., Figure], *arguments: Any) -> Figure:
         return pool.submit(step, *arguments).result()
 
 
-def measure(run: Run, entries: int) -> list[Figure]:
+def measure(run: RestoreRun, entries: int) -> list[Figure]:
     """Run all steps in turn."""
     create(run.connection, Topics(run.prefix))
     tail = entries // 20
@@ -214,10 +217,10 @@ def main() -> None:
     prefix = f"restore-{uuid.uuid4().hex[:8]}."
     try:
         if options.bootstrap:
-            figures = measure(Run(options.bootstrap, prefix, folder, options.shards), options.entries)
+            figures = measure(RestoreRun(options.bootstrap, prefix, folder, options.shards), options.entries)
         else:
             with Cluster() as cluster:
-                figures = measure(Run(cluster.bootstrap, prefix, folder, options.shards), options.entries)
+                figures = measure(RestoreRun(cluster.bootstrap, prefix, folder, options.shards), options.entries)
     finally:
         shutil.rmtree(folder)
     report(options.entries, figures)

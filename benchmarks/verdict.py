@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 @dataclass
-class Way:
+class Build:
     """A process that answers to each chunk with its seconds and its resident bytes."""
 
     name: str
@@ -63,7 +63,7 @@ class Way:
 
 def work(pages_file: Path, profile: str, core: int) -> None:
     """The child: a chunk for each line that it is told; only names that an earlier tree has, too."""
-    from dedup_service.core.decision import Decider
+    from dedup_service.core.decision.decider import Decider
     from dedup_service.core.page import Page
     from dedup_service.core.url import canonicalise
     from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -84,7 +84,7 @@ def work(pages_file: Path, profile: str, core: int) -> None:
             middle = time.perf_counter()
             for start in range(0, len(prepared), BATCH):
                 batch = list(enumerate(prepared[start : start + BATCH], done + start + 1))
-                with decider.together(batch):
+                with decider.batch(batch):
                     for sequence, page in batch:
                         decider.decide(sequence, page)
             ended = time.perf_counter()
@@ -101,9 +101,9 @@ class _Names:
 
 def _rule(profile: str):  # type: ignore[no-untyped-def] # of whichever tree this runs in
     try:
-        from dedup_service.core.profiles import PROFILES
+        from dedup_service.core.rules.profiles import PROFILES
     except ImportError:
-        from dedup_service.core.rule import rule_for
+        from dedup_service.core.rules.rule import rule_for
 
         return rule_for("both")
     return PROFILES[profile]
@@ -114,7 +114,7 @@ def _resident() -> int:
 
 
 @contextmanager
-def way(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Iterator[Way]:
+def way(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Iterator[Build]:
     """Run a child over `tree`."""
     command = [sys.executable, str(Path(__file__)), "--child", str(pages_file), profile, str(core)]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
@@ -122,7 +122,7 @@ def way(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Ite
         command, env=environment, cwd=tree, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         try:
-            yield Way(name, process)
+            yield Build(name, process)
         finally:
             process.kill()
 
@@ -148,7 +148,7 @@ def write_pages(path: Path, count: int) -> None:
             file.write(sent.value.decode() + "\n")
 
 
-def table(ways: Sequence[Way]) -> Table:
+def table(ways: Sequence[Build]) -> Table:
     """What came out: the last of the ways is what the ratios are against."""
     shown = Table(title="text → verdict, one core", title_justify="left")
     for heading in ("way", "pages/s", "fingerprint ms", "decision ms", "bytes a page", f"time against {ways[-1].name}"):

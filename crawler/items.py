@@ -61,7 +61,7 @@ class JudgedItem(PageItem):
     space: str | None = None
 
     @classmethod
-    def judged(cls, page: Page, verdict: dict[str, Any] | None) -> Self:
+    def decided(cls, page: Page, verdict: dict[str, Any] | None) -> Self:
         """Return the item of `page`; `verdict` as the add-on leaves it in `response.meta`."""
         said = {key: value for key, value in (verdict or {}).items() if key not in ("id", "url")}
         return cls.of(page, **said)

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 from scrapy.http import Response
 
 from crawler.reading import Reading, read_page
-from dedup_service.runtime.worker_context import behave_as_worker, worker_context
+from dedup_service.runtime.workers.worker_process import behave_as_worker, worker_context
 
 __all__ = ["Reader"]
 

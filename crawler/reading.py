@@ -13,7 +13,7 @@ import lxml.html
 from lxml import etree
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
-from dedup_service.core.encoding import decode_html
+from dedup_service.core.text.encoding import decode_html
 
 __all__ = ["Reading", "read_page"]
 

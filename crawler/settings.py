@@ -8,7 +8,7 @@ SPIDER_MODULES = ["crawler.spiders"]
 NEWSPIDER_MODULE = "crawler.spiders"
 
 ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
-NEARDUP_KEEP_PAGE = True  # the items are made of the page that the filter extracted
+TWINSIEVE_KEEP_PAGE = True  # the items are made of the page that the filter extracted
 
 # Polite: ask robots.txt, two requests at a time to one host, as far apart as its answers suggest.
 USER_AGENT = "twinsieve/0.1 (a crawler that keeps each article once)"

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dedup_service.core.extraction import extract, to_page
     from dedup_service.core.page import Page
-    from dedup_service.core.profiles import rule_for
-    from dedup_service.core.rule import MatchRule
+    from dedup_service.core.rules.profiles import rule_for
+    from dedup_service.core.rules.rule import MatchRule
     from dedup_service.core.verdict import Action, Distance, Verdict, VerdictKind
-    from dedup_service.runtime.embedded import NearDuplicateFilter
+    from dedup_service.runtime.embedded.filter import NearDuplicateFilter
     from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = [
@@ -38,10 +38,10 @@ __all__ = [
 _HOMES = {
     "dedup_service.core.extraction": ("extract", "to_page"),
     "dedup_service.core.page": ("Page",),
-    "dedup_service.core.profiles": ("rule_for",),
-    "dedup_service.core.rule": ("MatchRule",),
+    "dedup_service.core.rules.profiles": ("rule_for",),
+    "dedup_service.core.rules.rule": ("MatchRule",),
     "dedup_service.core.verdict": ("Action", "Distance", "Verdict", "VerdictKind"),
-    "dedup_service.runtime.embedded": ("NearDuplicateFilter",),
+    "dedup_service.runtime.embedded.filter": ("NearDuplicateFilter",),
     "dedup_service.runtime.resources": ("SpaceOptions",),
 }
 

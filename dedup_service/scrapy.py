@@ -1,6 +1,6 @@
 """The add-on under the name that users type: `dedup_service.scrapy.NearDuplicateAddon`."""
 
-from dedup_service.faces.scrapy import (
+from dedup_service.interfaces.scrapy import (
     KafkaPublisher,
     NearDuplicateAddon,
     NearDuplicateDownloaderMiddleware,

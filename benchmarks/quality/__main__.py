@@ -21,7 +21,7 @@ from benchmarks.quality.pictures import PICTURES
 from benchmarks.quality.store import ROOT, Store
 from benchmarks.quality.tables import TABLES
 from benchmarks.quality.work import give_way
-from benchmarks.quality.world import World
+from benchmarks.quality.world import Workspace
 
 PAGE = ROOT / "docs" / "quality.md"
 IMAGES = ROOT / "docs" / "images"
@@ -42,7 +42,7 @@ def main() -> None:
     if missing := [name for name in ("stream", "pairs", "html") if not (options.folder / name).is_dir()]:
         parser.error(f"{options.folder} has no folder {', '.join(missing)}: give the evaluation data, unpacked")
     give_way()
-    world = World(Corpora(options.folder), Store(options.cache), options.processes)
+    world = Workspace(Corpora(options.folder), Store(options.cache), options.processes)
     results: dict[str, Any] = {}
     for name in PARTS:
         if options.only is None or name in options.only:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.index import near, uniform, warm_up
-from benchmarks.quality.world import SEED, World
+from benchmarks.quality.world import SEED, Workspace
 from dedup_service.core.index import BlockIndex
 
 __all__ = ["VARIANTS", "Alternative", "compute", "masks"]
@@ -24,7 +24,7 @@ __all__ = ["VARIANTS", "Alternative", "compute", "masks"]
 RADIUS = 3
 VARIANTS = 43_745
 SIZES = (1_000, 100_000, 1_000_000)
-MOST_STORED = 1_000
+MAX_STORED = 1_000
 """Entries up to which storing all variants fits in memory here: 350 MB."""
 ASKED = 200
 
@@ -43,7 +43,7 @@ class Alternative:
     asked: int
 
 
-def compute(world: World) -> list[Alternative]:
+def compute(world: Workspace) -> list[Alternative]:
     """Return every design at every size it can take; the data plays no part."""
     del world
     warm_up(RADIUS)
@@ -71,7 +71,7 @@ def _rows(size: int, flips: Words) -> list[Alternative]:
         _row("block index, 4 × 16", size, asked, in_blocks, index.statistics().bytes),
         _row("probe all variants", size, asked, in_table, table.nbytes),
     ]
-    if size <= MOST_STORED:
+    if size <= MAX_STORED:
         every = np.sort((stored[:, None] ^ flips[None, :]).ravel())
         rows.append(
             _row("store all variants", size, asked, lambda value: _any_in(every, np.array([value])), every.nbytes)

@@ -11,15 +11,14 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.quality.baseline_features import PERMUTATIONS, TOP_TERMS, BaselineFeatures
 from benchmarks.quality.edges import Edges, distances, edges_sharing, edges_within
-from benchmarks.quality.peers import PERMUTATIONS, TOP_TERMS, PeerFeatures
 from benchmarks.quality.shingles import ShingleSets
-from benchmarks.quality.systems import Judged, Measure, System, judge, pairs_of_task
+from benchmarks.quality.systems import Measure, System, TaskScore, judge, pairs_of_task
 from benchmarks.quality.work import trial
-from benchmarks.quality.world import Words, World
-from dedup_service.core.combined import Combined
+from benchmarks.quality.world import Words, Workspace
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.metadata import jaccard
+from dedup_service.core.evidence.similarity import Combined, jaccard
 from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["SEEDS", "compute", "exact", "schemes"]
@@ -31,12 +30,12 @@ SEEDS = ("levels", "wang2019", "zhang2020", "seed-java", "tf")
 SPACES = {f"{name}, words": SpaceOptions(scheme=name) for name in SEEDS}
 SHARES = tuple(round(0.3 + 0.05 * step, 2) for step in range(13))
 Integers = npt.NDArray[np.int64]
-Alike = Callable[[Integers, Integers], npt.NDArray[np.float64]]
+MatchRow = Callable[[Integers, Integers], npt.NDArray[np.float64]]
 
 
-def compute(world: World) -> list[Judged]:
+def compute(world: Workspace) -> list[TaskScore]:
     """Return the rows of all systems on all tasks."""
-    rows: list[Judged] = []
+    rows: list[TaskScore] = []
     systems = list(SYSTEMS)
     with trial("systems compared", len(systems)) as advance:
         for make in systems:
@@ -46,7 +45,7 @@ def compute(world: World) -> list[Judged]:
     return rows
 
 
-def exact(world: World) -> Iterator[System]:
+def exact(world: Workspace) -> Iterator[System]:
     """Every pair compared by exact 5-gram Jaccard: no system, a bound."""
     yield System(
         "exact 5-gram Jaccard, every pair",
@@ -56,7 +55,7 @@ def exact(world: World) -> Iterator[System]:
     )
 
 
-def schemes(world: World, spaces: Mapping[str, SpaceOptions]) -> Iterator[System]:
+def schemes(world: Workspace, spaces: Mapping[str, SpaceOptions]) -> Iterator[System]:
     """SimHash of the words in each space, by its label, at k = 3 and the best k ≤ 7."""
     found = {task: world.words(task, list(spaces.values())) for task in ("stream", "pairs", "html")}
     for number, name in enumerate(spaces):
@@ -64,12 +63,12 @@ def schemes(world: World, spaces: Mapping[str, SpaceOptions]) -> Iterator[System
         yield _simhash(world, name, values.__getitem__, 7)
 
 
-def _seeds(world: World) -> Iterator[System]:
+def _seeds(world: Workspace) -> Iterator[System]:
     yield from schemes(world, SPACES)
     yield _combined(world)
 
 
-def _combined(world: World) -> System:
+def _combined(world: Workspace) -> System:
     """Wang & Wang's combined similarity; where a page states no metadata it is k = 3."""
     rule = Combined(900)
     found: dict[str, Measure] = {}
@@ -98,16 +97,16 @@ def _met(similar: Sequence[Fraction], rule: Combined) -> npt.NDArray[np.float64]
     return np.array([float(value >= rule.threshold) for value in similar])
 
 
-def _peers(world: World) -> Iterator[System]:
+def _peers(world: Workspace) -> Iterator[System]:
     yield _simhash(world, "PyPI simhash (4-grams)", _fingerprints(world, lambda page: page.pypi), WIDEST)
     yield _simhash(world, "TF SimHash (words)", _fingerprints(world, lambda page: page.tf), WIDEST)
-    for number, most in enumerate(TOP_TERMS):
+    for number, maximum in enumerate(TOP_TERMS):
         values = _fingerprints(world, partial(_of_terms, number))
-        yield _simhash(world, f"jieba TF-IDF SimHash (top {most})", values, WIDEST)
+        yield _simhash(world, f"jieba TF-IDF SimHash (top {maximum})", values, WIDEST)
 
 
 def _simhash(
-    world: World,
+    world: Workspace,
     name: str,
     values: Callable[[str], Words],
     widest: int,
@@ -115,7 +114,7 @@ def _simhash(
     def edges(task: str) -> Edges:
         return edges_within(*values(task), widest)
 
-    def alike(task: str) -> Alike:
+    def alike(task: str) -> MatchRow:
         found = values(task)
         return lambda one, other: -_far(*found, one, other).astype(np.float64)
 
@@ -127,7 +126,7 @@ def _far(values: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], one: In
     return np.where(present[one] & present[other], distances(values[one], values[other]), 64)
 
 
-def _fingerprints(world: World, chosen: Callable[[PeerFeatures], int | None]) -> Callable[[str], Words]:
+def _fingerprints(world: Workspace, chosen: Callable[[BaselineFeatures], int | None]) -> Callable[[str], Words]:
     def values(task: str) -> Words:
         found = [chosen(page) for page in world.features(task)]
         return np.array([value or 0 for value in found], np.uint64), np.array([value is not None for value in found])
@@ -135,15 +134,15 @@ def _fingerprints(world: World, chosen: Callable[[PeerFeatures], int | None]) ->
     return values
 
 
-def _of_terms(number: int, page: PeerFeatures) -> int | None:
+def _of_terms(number: int, page: BaselineFeatures) -> int | None:
     return page.tfidf[number]
 
 
-def _md5(world: World) -> Iterator[System]:
+def _md5(world: Workspace) -> Iterator[System]:
     def hashes(task: str) -> npt.NDArray[np.uint64]:
         return np.array([int(page.md5[:16], 16) for page in world.features(task)], np.uint64)
 
-    def alike(task: str) -> Alike:
+    def alike(task: str) -> MatchRow:
         found = hashes(task)
         return lambda one, other: (found[one] == found[other]).astype(np.float64)
 
@@ -154,7 +153,7 @@ def _md5(world: World) -> Iterator[System]:
     yield System("MD5 of the normalised text", _by_task(world, edges, alike), (1.0,), (1.0,), "equal")
 
 
-def _shingle(world: World) -> Iterator[System]:
+def _shingle(world: Workspace) -> Iterator[System]:
     def sets(task: str) -> ShingleSets:
         kept = [page.sampled for page in world.features(task)]
         offsets = np.r_[0, np.cumsum([len(values) for values in kept])].astype(np.int64)
@@ -164,7 +163,7 @@ def _shingle(world: World) -> Iterator[System]:
     yield System("sampled Shingle (3 words, 1 of 8)", measures, SHARES, (0.5,))
 
 
-def _minhash(world: World) -> Iterator[System]:
+def _minhash(world: Workspace) -> Iterator[System]:
     def values(task: str, raw: bool) -> npt.NDArray[np.uint32]:
         return np.array([page.minhash_raw if raw else page.minhash for page in world.features(task)])
 
@@ -176,7 +175,7 @@ def _minhash(world: World) -> Iterator[System]:
             yield _of_buckets(world, f"{name} + exact Jaccard", found, SHARES)
 
 
-def _of_buckets(world: World, name: str, found: dict[str, Edges], shares: Sequence[float] | None) -> System:
+def _of_buckets(world: Workspace, name: str, found: dict[str, Edges], shares: Sequence[float] | None) -> System:
     """The pairs of LSH as a system: as they are, or with exact Jaccard from a share on."""
     measures = {}
     for task, edges in found.items():
@@ -221,11 +220,11 @@ def _looked_up(edges: Edges, one: Integers, other: Integers) -> npt.NDArray[np.f
     return np.array([known.get(pair, -1.0) for pair in pairs])
 
 
-def _exactly(world: World) -> Callable[[str], Alike]:
+def _exactly(world: Workspace) -> Callable[[str], MatchRow]:
     return lambda task: world.shingles(task).jaccard
 
 
-def _by_task(world: World, edges: Callable[[str], Edges], alike: Callable[[str], Alike]) -> dict[str, Measure]:
+def _by_task(world: Workspace, edges: Callable[[str], Edges], alike: Callable[[str], MatchRow]) -> dict[str, Measure]:
     measures = {"stream": Measure(edges=edges("stream"))}
     for task in ("pairs", "html"):
         _, one, other = pairs_of_task(world, task)

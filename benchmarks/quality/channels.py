@@ -15,22 +15,22 @@ import numpy.typing as npt
 
 from benchmarks.index import uniform
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
+from benchmarks.quality.greedy_dedup import greedy_dedup
 from benchmarks.quality.shingles import ShingleSets
-from benchmarks.quality.walk import walk
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import SEED, World
-from dedup_service.core.entries import Entry
+from benchmarks.quality.world import SEED, Workspace
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.matching import Match, Matcher
+from dedup_service.core.evaluation.scoring import Evaluation, half_of, score_stream
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.hashing import mix64
+from dedup_service.core.features.hashing import mix64
 from dedup_service.core.index import BlockIndex, KeyIndex
 from dedup_service.core.kernels import kernel
-from dedup_service.core.matching import Match, Matcher
-from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.core.scoring import Evaluation, half_of, score_stream
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
 from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["Channel", "compute", "keys_in_parts"]
+__all__ = ["ChannelFigures", "compute", "keys_in_parts"]
 
 AT = 1_000_000
 STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -39,7 +39,7 @@ Index = TypeVar("Index")
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
+class ChannelFigures:
     """One way to find candidates.
 
     candidates: pairs a page, of all earlier pages. found: of the positives of half 1, the share with a page of their
@@ -56,7 +56,7 @@ class Channel:
     us_a_page: float | None = None
 
 
-def compute(world: World) -> list[Channel]:
+def compute(world: Workspace) -> list[ChannelFigures]:
     """Return all channels, from the cheapest to all together."""
     pages = world.prepared("stream")
     edges = _channels(world, pages)
@@ -68,10 +68,10 @@ def compute(world: World) -> list[Channel]:
         kept = verified[np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True)]
         chosen = everything.where(np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True))
         judged = Edges(chosen.later, chosen.earlier, kept).at_least(0.0)
-        named = walk(pages, judged)
+        named = greedy_dedup(pages, judged)
         bytes_an_entry, us_a_page = costs.get(name, (None, None))
         found.append(
-            Channel(
+            ChannelFigures(
                 name,
                 len(part) / len(pages),
                 _found(world, pages, part),
@@ -83,7 +83,7 @@ def compute(world: World) -> list[Channel]:
     return found
 
 
-def _channels(world: World, pages: Sequence[PreparedPage]) -> dict[str, Edges]:
+def _channels(world: Workspace, pages: Sequence[PreparedPage]) -> dict[str, Edges]:
     channels = world.channels("stream")
     judged = np.array([page.reason is None for page in pages])
     body = edges_within(channels.body, channels.has_body & judged, 7)
@@ -118,23 +118,23 @@ def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64],
 def _keys_in_parts(offsets: npt.NDArray[np.int64], mixed: Words, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
     owners, keys = np.empty((len(offsets) - 1) * parts, np.int64), np.empty((len(offsets) - 1) * parts, np.uint64)
     shift, found = np.uint64(64 - 11), 0
-    least, there = np.zeros(parts, np.uint64), np.zeros(parts, np.bool_)
+    minimum, there = np.zeros(parts, np.uint64), np.zeros(parts, np.bool_)
     for owner in range(len(offsets) - 1):
         there[:] = False
         for at in range(offsets[owner], offsets[owner + 1]):
             part = int(np.int64(mixed[at] >> shift)) * parts // 2048
             value = mixed[at] << np.uint64(11)
-            if not there[part] or value < least[part]:
-                least[part], there[part] = value, True
+            if not there[part] or value < minimum[part]:
+                minimum[part], there[part] = value, True
         for part in range(parts):
             if there[part]:
                 owners[found] = owner
-                keys[found] = (least[part] >> np.uint64(11)) & np.uint64(0xFFFFFFFF)
+                keys[found] = (minimum[part] >> np.uint64(11)) & np.uint64(0xFFFFFFFF)
                 found += 1
     return owners[:found], keys[:found]
 
 
-def _edges_128(world: World, channel: str, judged: npt.NDArray[np.bool_]) -> Edges:
+def _edges_128(world: Workspace, channel: str, judged: npt.NDArray[np.bool_]) -> Edges:
     """Return the pairs within 14 of 128 bits: within 14 in the low half, then in both."""
     values = [getattr(item, channel) for item in world.fingerprints("stream", SpaceOptions(bits=128))]
     present = np.array([value is not None for value in values]) & judged
@@ -161,7 +161,7 @@ def _verified(pages: Sequence[PreparedPage], edges: Edges) -> npt.NDArray[np.flo
     return found
 
 
-def _found(world: World, pages: Sequence[PreparedPage], edges: Edges) -> dict[str, float]:
+def _found(world: Workspace, pages: Sequence[PreparedPage], edges: Edges) -> dict[str, float]:
     """Return the share of positives of half 1 that have a page of their group among their candidates."""
     groups = {row.id: row.group for row in world.corpora.truth}
     names = [groups[page.page.id] for page in pages]
@@ -180,7 +180,7 @@ def _found(world: World, pages: Sequence[PreparedPage], edges: Edges) -> dict[st
     return {name: hits / of for name, (hits, of) in sorted(counts.items())}
 
 
-def _costs(world: World, pages: Sequence[PreparedPage]) -> dict[str, tuple[float, float]]:
+def _costs(world: Workspace, pages: Sequence[PreparedPage]) -> dict[str, tuple[float, float]]:
     """Return bytes an entry among AT and microseconds a page of the stream, by channel."""
     channels = world.channels("stream")
     judged = np.array([page.reason is None for page in pages])

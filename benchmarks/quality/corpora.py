@@ -11,16 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from dedup_service.core.evaluation.scoring import LabelledPair, TruthRow, half_of
 from dedup_service.core.page import Page
-from dedup_service.core.scoring import LabelledPair, TruthRow, half_of
 from dedup_service.core.url import canonicalise
-from dedup_service.faces.cli.truth_files import read_truth
+from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 
-__all__ = ["Corpora", "Html", "read_lines"]
+__all__ = ["Corpora", "HtmlTask", "read_lines"]
 
 
 @dataclass(frozen=True, slots=True)
-class Html:
+class HtmlTask:
     """A fetched page before extraction."""
 
     id: str
@@ -63,10 +63,10 @@ class Corpora:
         return _labelled(self.folder / "pairs" / "pairs.jsonl")
 
     @cached_property
-    def html(self) -> list[Html]:
+    def html(self) -> list[HtmlTask]:
         """The pages that are to be extracted."""
         rows = read_lines(self.folder / "html" / "html.jsonl")
-        return [Html(row["id"], row["url"], self.folder / "html" / row["html_path"]) for row in rows]
+        return [HtmlTask(row["id"], row["url"], self.folder / "html" / row["html_path"]) for row in rows]
 
     @cached_property
     def html_pairs(self) -> list[LabelledPair]:

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.index import pairs_within
-from dedup_service.core.index.instructions import popcount
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, popcount
 
 __all__ = ["Edges", "distances", "edges_sharing", "edges_within"]
 

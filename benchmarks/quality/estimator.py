@@ -13,13 +13,13 @@ import numpy.typing as npt
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.systems import pairs_of_task
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import SEED, World
-from dedup_service.core.decision import Decider
+from benchmarks.quality.world import SEED, Workspace
+from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sketch import estimated_jaccard
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.faces.cli.pairs import Comparer, NoNames
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
+from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
 __all__ = ["LENGTHS", "Estimates", "candidate_edges", "compute", "key_edges"]
 
@@ -42,7 +42,7 @@ class Estimates:
     orders: dict[str, tuple[int, int]]
 
 
-def compute(world: World) -> Estimates:
+def compute(world: Workspace) -> Estimates:
     """Return estimates and exact values of PAIRS candidate pairs, and what the two orders say."""
     pages = world.prepared("stream")
     found = candidate_edges(world, pages)
@@ -65,7 +65,7 @@ def compute(world: World) -> Estimates:
     )
 
 
-def candidate_edges(world: World, pages: Sequence[PreparedPage]) -> Edges:
+def candidate_edges(world: Workspace, pages: Sequence[PreparedPage]) -> Edges:
     """Return all pairs of pages with text that share a key or are within 3 bits in a channel."""
     channels = world.channels("stream")
     judged = np.array([page.reason is None for page in pages])

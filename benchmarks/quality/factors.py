@@ -6,9 +6,9 @@ stream, whose pages state none; what they do is measured on the pages in HTML (`
 """
 
 from benchmarks.quality.baselines import schemes
-from benchmarks.quality.systems import Judged, judge
+from benchmarks.quality.systems import TaskScore, judge
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import World
+from benchmarks.quality.world import Workspace
 from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["LADDER", "REMOVED", "compute"]
@@ -40,7 +40,7 @@ def spaces() -> dict[str, SpaceOptions]:
     return found
 
 
-def compute(world: World) -> list[Judged]:
+def compute(world: Workspace) -> list[TaskScore]:
     """Return the rows of each space at k = 3 and the best k ≤ 7."""
     options = spaces()
     return [row for system in tracked(schemes(world, options), "factors", len(options)) for row in judge(world, system)]

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.quality.world import SEED, World
-from dedup_service.core.hashing import HASHES, word_hasher
-from dedup_service.core.simhash import hamming, simhash
+from benchmarks.quality.world import SEED, Workspace
+from dedup_service.core.features.hashing import HASHES, word_hasher
+from dedup_service.core.features.simhash import hamming, simhash
 
 __all__ = ["CITIES", "DRAWS", "SIZES", "FewWords", "compute", "text_of"]
 
@@ -45,7 +45,7 @@ class FewWords:
     within: float
 
 
-def compute(world: World) -> list[FewWords]:
+def compute(world: Workspace) -> list[FewWords]:
     """Return a row for each hash, size and number of changed words; the data plays no part."""
     del world
     return [_point(name, words, changed) for name in HASHES for words in SIZES for changed in _steps(words)]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from dedup_service.core.scoring import Evaluation, Interval, Share
+from dedup_service.core.evaluation.scoring import Evaluation, Interval, Share
 
 __all__ = ["counted", "figure", "fraction", "interval", "shares_of", "table", "with_intervals"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import rjieba
 
-from dedup_service.core.normalise import fold
+from dedup_service.core.text.normalise import fold
 
 __all__ = ["HARMLESS", "MEANINGFUL", "OPERATORS", "Names", "Operator", "names_in"]
 
@@ -82,10 +82,10 @@ def _date(text: str, rng: random.Random, _names: Names) -> Pair | None:
     field = rng.choice(list(re.finditer("[0-9]+", match.group())))
     start, value = match.start() + field.start(), int(field.group())
     unit = text[start + len(field.group()) : start + len(field.group()) + 1]
-    most = 12 if unit == "月" else 28
-    other = value + rng.choice((-2, -1, 1, 2)) if unit == "年" else rng.randint(1, most)
+    maximum = 12 if unit == "月" else 28
+    other = value + rng.choice((-2, -1, 1, 2)) if unit == "年" else rng.randint(1, maximum)
     if other == value:
-        other = value % most + 1
+        other = value % maximum + 1
     return text, text[:start] + str(other) + text[start + len(field.group()) :]
 
 

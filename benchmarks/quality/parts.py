@@ -14,7 +14,7 @@ from benchmarks.quality import (
     short_texts,
 )
 from benchmarks.quality.store import digest_of_code, digest_of_modules
-from benchmarks.quality.world import World
+from benchmarks.quality.world import Workspace
 
 __all__ = ["PARTS", "Part", "known", "result"]
 
@@ -28,7 +28,7 @@ class Part:
     modules: of this package, besides COMMON. deciding: whether the modules of the core matter that decide.
     """
 
-    compute: Callable[[World], object]
+    compute: Callable[[Workspace], object]
     modules: tuple[str, ...]
     deciding: bool = True
 
@@ -45,16 +45,16 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-def result(world: World, name: str) -> object:
+def result(world: Workspace, name: str) -> object:
     """Return what part `name` gives, from the store where code and data are those of last time."""
     return world.store.get(f"part-{name}", _key(world, name), lambda: PARTS[name].compute(world))
 
 
-def known(world: World, name: str) -> bool:
+def known(world: Workspace, name: str) -> bool:
     """Whether the result of part `name` is in the store."""
     return world.store.has(f"part-{name}", _key(world, name))
 
 
-def _key(world: World, name: str) -> tuple[str, ...]:
+def _key(world: Workspace, name: str) -> tuple[str, ...]:
     part = PARTS[name]
     return world.data, digest_of_code(preparing=not part.deciding), digest_of_modules((*COMMON, *part.modules))

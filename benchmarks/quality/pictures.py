@@ -9,10 +9,10 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 
-from benchmarks.quality.channels import Channel
+from benchmarks.quality.channels import ChannelFigures
 from benchmarks.quality.estimator import LENGTHS, Estimates
 from benchmarks.quality.few_words import SIZES, FewWords
-from benchmarks.quality.systems import Judged
+from benchmarks.quality.systems import TaskScore
 
 mpl.use("Agg")
 mpl.rcParams.update(
@@ -124,9 +124,9 @@ def _drops(results: Results) -> Figure:
     return figure
 
 
-def _shown(results: Results) -> dict[str, Judged]:
+def _shown(results: Results) -> dict[str, TaskScore]:
     ours = {row.system: row for row in results["profiles"].rows if row.task == "stream"}
-    others: Sequence[Judged] = results["baselines"]
+    others: Sequence[TaskScore] = results["baselines"]
     named = {
         "MinHash LSH .5 + exact Jaccard": "datasketch MinHash LSH 0.5 + exact Jaccard",
         "jieba TF-IDF SimHash": "jieba TF-IDF SimHash (top 200)",
@@ -193,7 +193,7 @@ def _few_words(results: Results) -> Figure:
 def _channels(results: Results) -> Figure:
     """What each channel finds, with what it costs beside it."""
     figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
-    rows: list[Channel] = results["channels"]
+    rows: list[ChannelFigures] = results["channels"]
     names = [row.name for row in rows][::-1]
     shares = [row.found[""] for row in rows][::-1]
     axes.barh(names, shares, color=[OURS if "keys" in name else "#2980b9" for name in names], height=0.7)
@@ -205,7 +205,7 @@ def _channels(results: Results) -> Figure:
     return figure
 
 
-def _best(rows: Sequence[Judged], name: str) -> Judged:
+def _best(rows: Sequence[TaskScore], name: str) -> TaskScore:
     return next(row for row in rows if (row.system, row.task) == (name, "stream") and row.best)
 
 

@@ -3,16 +3,16 @@
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.quality.systems import Judged
+from benchmarks.quality.systems import TaskScore
 from benchmarks.quality.work import mapped, tracked
-from benchmarks.quality.world import World
-from dedup_service.core.decision import Decider
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.profiles import PROFILES
-from dedup_service.core.rule import MatchRule
-from dedup_service.core.scoring import Share, half_of, score_pairs, score_stream
+from benchmarks.quality.world import Workspace
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.evaluation.scoring import Share, half_of, score_pairs, score_stream
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.faces.cli.pairs import Comparer, NoNames
+from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
 __all__ = ["FLAGS", "Profiles", "compute", "verdicts"]
 
@@ -26,12 +26,12 @@ class Profiles:
     recrawls: of half 1, by profile and operator, verdicts as they should be.
     """
 
-    rows: list[Judged]
+    rows: list[TaskScore]
     pieces: dict[str, tuple[Share, Share]]
     recrawls: dict[str, dict[str, Share]]
 
 
-def compute(world: World) -> Profiles:
+def compute(world: Workspace) -> Profiles:
     """Return what every profile reaches, profiles beside each other where there are processes."""
     for task in ("stream", "pieces", "pairs", "html"):
         world.prepared(task)
@@ -41,12 +41,12 @@ def compute(world: World) -> Profiles:
     return Profiles(rows, pieces, {name: shares for part in found for name, shares in part.recrawls.items()})
 
 
-def _of_profile(world: World, name: str) -> Profiles:
+def _of_profile(world: Workspace, name: str) -> Profiles:
     rule = PROFILES[name]
     said = verdicts(world.prepared("stream"), rule, f"{name}: stream")
     named = {v.id: v.duplicate_of for v in said if v.kind in FLAGS and v.duplicate_of is not None}
     first, second = (score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
-    rows = [Judged(name, "stream", 0.0, "", True, (first, second))]
+    rows = [TaskScore(name, "stream", 0.0, "", True, (first, second))]
     rows += [_pairs(world, name, rule, task) for task in ("pairs", "html")]
     pieces = _pieces(verdicts(world.prepared("pieces"), rule, f"{name}: pieces"))
     return Profiles(rows, {name: pieces}, {name: _recrawls(world, said)})
@@ -70,7 +70,7 @@ def verdicts(pages: list[PreparedPage], rule: MatchRule, label: str) -> list[Ver
     return [decider.decide(sequence, page).verdict for sequence, page in shown]
 
 
-def _pairs(world: World, name: str, rule: MatchRule, task: str) -> Judged:
+def _pairs(world: Workspace, name: str, rule: MatchRule, task: str) -> TaskScore:
     comparer = Comparer(Decider(rule, "benchmark", NoNames()))
     pages = {item.page.id: item for item in world.prepared(task)}
     pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
@@ -79,7 +79,7 @@ def _pairs(world: World, name: str, rule: MatchRule, task: str) -> Judged:
         for pair in pairs
     }
     first, second = (score_pairs(pairs, said, half=half) for half in (0, 1))
-    return Judged(name, task, 0.0, "", True, (first, second))
+    return TaskScore(name, task, 0.0, "", True, (first, second))
 
 
 def _pieces(said: list[Verdict]) -> tuple[Share, Share]:
@@ -89,7 +89,7 @@ def _pieces(said: list[Verdict]) -> tuple[Share, Share]:
     return Share(foreign, len(said)), Share(len(flags), len(said))
 
 
-def _recrawls(world: World, said: list[Verdict]) -> dict[str, Share]:
+def _recrawls(world: Workspace, said: list[Verdict]) -> dict[str, Share]:
     wanted = {"recrawl_unchanged": VerdictKind.UNCHANGED, "recrawl_updated": VerdictKind.UPDATED}
     kinds = {verdict.id: verdict.kind for verdict in said}
     found: dict[str, list[int]] = {name: [0, 0] for name in wanted}

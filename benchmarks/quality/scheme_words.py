@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from functools import cache
 
 from benchmarks.quality.shingles import body_of
-from dedup_service.core.hashing import word_hasher
-from dedup_service.core.idf import IdfTable
-from dedup_service.core.normalise import fold
+from dedup_service.core.features.hashing import word_hasher
+from dedup_service.core.features.idf import IdfTable
+from dedup_service.core.features.seed_java import seed_java
+from dedup_service.core.features.simhash import simhash_of_lanes
+from dedup_service.core.features.weighting_schemes import Scheme, scheme_named
+from dedup_service.core.features.words import WordCounter, WordNeeds, WordTable
 from dedup_service.core.page import Page
-from dedup_service.core.segmentation import ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
-from dedup_service.core.simhash import simhash_of_lanes
-from dedup_service.core.weighting.schemes import Scheme, scheme_named
-from dedup_service.core.weighting.seed_java import seed_java
-from dedup_service.core.words import WordCounter, WordNeeds, WordTable
+from dedup_service.core.text.normalise import fold
+from dedup_service.core.text.segmentation import ScriptSegmenter, UnicodeSegmenter, chinese_segmenter
 from dedup_service.runtime.resources import SpaceOptions, default_lexicon, jieba_idf
 
 __all__ = ["scheme_of", "word_fingerprints"]

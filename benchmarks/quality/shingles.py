@@ -13,10 +13,10 @@ import numpy.typing as npt
 from benchmarks.quality.edges import Edges
 from dedup_service.core.evidence.packed import SHINGLE
 from dedup_service.core.kernels import kernel
-from dedup_service.core.ngrams import distinct_ngrams
-from dedup_service.core.normalise import fold, letters, without_headline
 from dedup_service.core.page import Page
-from dedup_service.core.reposts import without_repost_marks
+from dedup_service.core.text.ngrams import distinct_ngrams
+from dedup_service.core.text.normalise import fold, letters, without_headline
+from dedup_service.core.text.repost_markers import without_repost_marks
 
 __all__ = ["ShingleSets", "body_of", "shingle_sets"]
 
@@ -40,14 +40,14 @@ class ShingleSets:
         """Return the similarity of each pair of sets: float64[m]; 0 of two empty ones."""
         return _jaccard(self.offsets, self.values, one, other)
 
-    def alike(self, least: float) -> Edges:
-        """Return all pairs of sets with a similarity of `least` > 0 and more: every two that share a member."""
+    def alike(self, minimum: float) -> Edges:
+        """Return all pairs of sets with a similarity of `minimum` > 0 and more: every two that share a member."""
         owners = np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
         order = np.argsort(self.values, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(self.values[order]) != 0])
         rank = np.empty(len(order), np.int64)
         rank[order] = np.repeat(np.arange(len(starts)), np.diff(np.r_[starts, len(order)]))
-        later, earlier, found = _alike(self.offsets, rank, starts, owners[order], least)
+        later, earlier, found = _alike(self.offsets, rank, starts, owners[order], minimum)
         return Edges(later, earlier, found)
 
 
@@ -87,7 +87,7 @@ def _jaccard(offsets: Integers, values: Words, one: Integers, other: Integers) -
 
 @kernel
 def _alike(
-    offsets: Integers, rank: Integers, starts: Integers, owners: Integers, least: float
+    offsets: Integers, rank: Integers, starts: Integers, owners: Integers, minimum: float
 ) -> tuple[Integers, Integers, npt.NDArray[np.float64]]:
     """Count, for each set, the members that each earlier one shares with it.
 
@@ -111,7 +111,7 @@ def _alike(
             total = offsets[one + 1] - offsets[one] + offsets[before + 1] - offsets[before]
             value = common[before] / (total - common[before])
             common[before] = 0
-            if value >= least:
+            if value >= minimum:
                 if found == room:
                     later, earlier = np.append(later, later), np.append(earlier, earlier)
                     likeness, room = np.append(likeness, likeness), 2 * room

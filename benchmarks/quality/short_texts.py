@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 from benchmarks.quality.operators import OPERATORS, Names, Operator, names_in
 from benchmarks.quality.work import mapped
-from benchmarks.quality.world import SEED, World
-from dedup_service.core.decision import Decider
+from benchmarks.quality.world import SEED, Workspace
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.page import Page
-from dedup_service.core.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.core.rule import MatchRule
-from dedup_service.core.scoring import Share
-from dedup_service.faces.cli.pairs import Comparer, NoNames
+from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["FORMS", "PAIRS", "Found", "Job", "ShortPair", "compute", "pairs_of", "run", "texts_of"]
+__all__ = ["FORMS", "PAIRS", "Found", "ShortPair", "ShortTextJob", "compute", "pairs_of", "run", "texts_of"]
 
 PAIRS = 2000
 FORMS = ("headline", "headline and sentence")
-LEAST, MOST_SENTENCE = 8, 80
+MIN, MAX_SENTENCE = 8, 80
 _SENTENCE = re.compile("[^。！？!?\n]+[。！？!?]?")
 
 
@@ -39,7 +39,7 @@ class ShortPair:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ShortTextJob:
     """One operator on the texts of one form and half, under a rule."""
 
     operator: str
@@ -66,7 +66,7 @@ def texts_of(pages: list[Page], form: str) -> list[str]:
     found: dict[str, str] = {}
     for page in pages:
         title = page.title.strip()
-        if len(title) < LEAST or title in found:
+        if len(title) < MIN or title in found:
             continue
         if form == FORMS[0]:
             found[title] = title
@@ -78,8 +78,8 @@ def texts_of(pages: list[Page], form: str) -> list[str]:
 def _sentence(text: str, title: str) -> str | None:
     for match in _SENTENCE.finditer(text):
         sentence = match.group().strip()
-        if len(sentence) >= LEAST and title[:LEAST] not in sentence:
-            return sentence[:MOST_SENTENCE]
+        if len(sentence) >= MIN and title[:MIN] not in sentence:
+            return sentence[:MAX_SENTENCE]
     return None
 
 
@@ -100,7 +100,7 @@ def pairs_of(texts: list[str], operator: Operator, form: str, names: Names, seed
             return
 
 
-def compute(world: World) -> list[Found]:
+def compute(world: Workspace) -> list[Found]:
     """Return the share called duplicates for each operator and form, of either half, by the default profile."""
     jobs = []
     for half in (0, 1):
@@ -108,11 +108,14 @@ def compute(world: World) -> list[Found]:
         names = names_in([page.title for page in pages])
         for form in FORMS:
             texts = texts_of(pages, form)
-            jobs += [Job(operator.name, form, half, texts, names, PROFILES[DEFAULT_PROFILE]) for operator in OPERATORS]
+            jobs += [
+                ShortTextJob(operator.name, form, half, texts, names, PROFILES[DEFAULT_PROFILE])
+                for operator in OPERATORS
+            ]
     return [found for found, _ in mapped(run, jobs, "short texts", world.processes, chunk=1)]
 
 
-def run(job: Job) -> tuple[Found, list[ShortPair]]:
+def run(job: ShortTextJob) -> tuple[Found, list[ShortPair]]:
     """Return what came of a job, and the pairs that came out wrong.
 
     A pair counts as merged where it is called a duplicate in either order, as found where it is in both.

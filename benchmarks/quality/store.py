@@ -21,7 +21,11 @@ Value = TypeVar("Value")
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 CORE = ROOT / "dedup_service" / "core"
-PREPARING = ("dedup_service.core.fingerprinter", "dedup_service.core.extraction", "dedup_service.core.scoring")
+PREPARING = (
+    "dedup_service.core.fingerprinter",
+    "dedup_service.core.extraction",
+    "dedup_service.core.evaluation.scoring",
+)
 """What prepares pages and scores verdicts, with all that it imports; the rest of the core decides."""
 
 

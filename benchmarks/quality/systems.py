@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges
-from benchmarks.quality.walk import walk
-from benchmarks.quality.world import World
-from dedup_service.core.scoring import Evaluation, LabelledPair, score_pairs, score_stream
+from benchmarks.quality.greedy_dedup import greedy_dedup
+from benchmarks.quality.world import Workspace
+from dedup_service.core.evaluation.scoring import Evaluation, LabelledPair, score_pairs, score_stream
 
-__all__ = ["Judged", "Measure", "System", "judge", "pairs_of_task"]
+__all__ = ["Measure", "System", "TaskScore", "judge", "pairs_of_task"]
 
 Floats = npt.NDArray[np.float64]
 PairsAlike = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
@@ -44,7 +44,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class TaskScore:
     """A system at one threshold on one task. best: chosen on half 0. by_half: what came of either half.
 
     curve: of half 1, (threshold, precision, recall) at every threshold, on the row of the best one.
@@ -59,7 +59,7 @@ class Judged:
     curve: tuple[tuple[float, float, float], ...] = field(default=())
 
 
-def judge(world: World, system: System) -> list[Judged]:
+def judge(world: Workspace, system: System) -> list[TaskScore]:
     """Return the rows of a system, by task: at the published thresholds and at the best."""
     rows = []
     for task, measure in system.measures.items():
@@ -68,11 +68,13 @@ def judge(world: World, system: System) -> list[Judged]:
         curve = tuple((at, found[at][1].precision, found[at][1].recall) for at in sorted(found))
         for at in dict.fromkeys((*system.published, best)):
             setting = system.words.format(abs(at))
-            rows.append(Judged(system.name, task, at, setting, at == best, found[at], curve if at == best else ()))
+            rows.append(TaskScore(system.name, task, at, setting, at == best, found[at], curve if at == best else ()))
     return rows
 
 
-def pairs_of_task(world: World, task: str) -> tuple[list[LabelledPair], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def pairs_of_task(
+    world: Workspace, task: str
+) -> tuple[list[LabelledPair], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the labelled pairs of a task and the places of their pages."""
     pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
     places = {page.id: place for place, page in enumerate(world.pages(task))}
@@ -83,9 +85,9 @@ def pairs_of_task(world: World, task: str) -> tuple[list[LabelledPair], npt.NDAr
     return pairs, one, other
 
 
-def _judged(world: World, task: str, measure: Measure, threshold: float) -> tuple[Evaluation, Evaluation]:
+def _judged(world: Workspace, task: str, measure: Measure, threshold: float) -> tuple[Evaluation, Evaluation]:
     if measure.edges is not None:
-        named = walk(world.prepared("stream"), measure.edges.at_least(threshold))
+        named = greedy_dedup(world.prepared("stream"), measure.edges.at_least(threshold))
         first, second = (score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
         return first, second
     assert measure.likeness is not None

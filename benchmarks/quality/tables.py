@@ -12,13 +12,13 @@ import numpy as np
 
 from benchmarks.quality import factors
 from benchmarks.quality.alternatives import Alternative
-from benchmarks.quality.channels import Channel
+from benchmarks.quality.channels import ChannelFigures
 from benchmarks.quality.estimator import LENGTHS, Estimates
 from benchmarks.quality.few_words import FewWords
 from benchmarks.quality.numbers import counted, figure, fraction, shares_of, table, with_intervals
 from benchmarks.quality.profiles import Profiles
 from benchmarks.quality.short_texts import FORMS, Found
-from benchmarks.quality.systems import Judged
+from benchmarks.quality.systems import TaskScore
 
 __all__ = ["TABLES", "Table"]
 
@@ -39,8 +39,8 @@ class Table:
 
 def _summary(results: Results) -> str:
     """Every system at its best, on every task."""
-    ours: list[Judged] = results["profiles"].rows
-    others: list[Judged] = [row for row in results["baselines"] if row.best]
+    ours: list[TaskScore] = results["profiles"].rows
+    others: list[TaskScore] = [row for row in results["baselines"] if row.best]
     rows = [
         [name if judged is others else f"**{name}**", *_on_tasks([row for row in judged if row.system == name])]
         for judged in (ours, others)
@@ -49,7 +49,7 @@ def _summary(results: Results) -> str:
     return table(["", "stream: P", "R", "F1", "pairs: P / R / F1", "html: P / R / F1"], rows)
 
 
-def _on_tasks(rows: Sequence[Judged]) -> list[str]:
+def _on_tasks(rows: Sequence[TaskScore]) -> list[str]:
     by_task = {row.task: row.by_half[1] for row in rows}
     stream = by_task["stream"]
     cells = [figure(stream.precision), figure(stream.recall), figure(stream.f1)]
@@ -150,7 +150,7 @@ def _baselines(task: str) -> Callable[[Results], str]:
     def make(results: Results) -> str:
         rows = []
         ours: Profiles = results["profiles"]
-        judged: list[Judged] = [*ours.rows, *results["baselines"]]
+        judged: list[TaskScore] = [*ours.rows, *results["baselines"]]
         for row in judged:
             if row.task != task:
                 continue
@@ -169,12 +169,12 @@ def _baselines(task: str) -> Callable[[Results], str]:
     return make
 
 
-def _settings(rows: Sequence[Judged], row: Judged) -> set[str]:
+def _settings(rows: Sequence[TaskScore], row: TaskScore) -> set[str]:
     return {other.setting for other in rows if (other.system, other.task) == (row.system, row.task)}
 
 
 def _channels(results: Results) -> str:
-    found: list[Channel] = results["channels"]
+    found: list[ChannelFigures] = results["channels"]
     rows = []
     for row in found:
         among = " / ".join(figure(row.found[name], 2) for name in ("S1", "S2", "S3"))
@@ -301,19 +301,19 @@ def _alternatives(results: Results) -> str:
     return table(["design", "entries", "µs a probe", "bytes an entry", "found"], rows)
 
 
-def _ours(results: Results, name: str, task: str) -> Judged:
-    rows: list[Judged] = results["profiles"].rows
+def _ours(results: Results, name: str, task: str) -> TaskScore:
+    rows: list[TaskScore] = results["profiles"].rows
     return next(row for row in rows if (row.system, row.task) == (name, task))
 
 
-def _other(results: Results, name: str, task: str, threshold: float) -> Judged:
+def _other(results: Results, name: str, task: str, threshold: float) -> TaskScore:
     wanted = (name, task, threshold)
-    rows: list[Judged] = results["baselines"]
+    rows: list[TaskScore] = results["baselines"]
     return next(row for row in rows if (row.system, row.task, row.threshold) == wanted)
 
 
-def _best(results: Results, name: str, task: str) -> Judged:
-    rows: list[Judged] = results["baselines"]
+def _best(results: Results, name: str, task: str) -> TaskScore:
+    rows: list[TaskScore] = results["baselines"]
     return next(row for row in rows if (row.system, row.task) == (name, task) and row.best)
 
 

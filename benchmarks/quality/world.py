@@ -11,18 +11,17 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.quality.corpora import Corpora, Html
-from benchmarks.quality.peers import PeerFeatures, features_of
+from benchmarks.quality.baseline_features import BaselineFeatures, features_of
+from benchmarks.quality.corpora import Corpora, HtmlTask
 from benchmarks.quality.scheme_words import word_fingerprints
 from benchmarks.quality.shingles import ShingleSets, shingle_sets
 from benchmarks.quality.store import Store, digest_of_code, digest_of_files, digest_of_peers
 from benchmarks.quality.work import mapped
 from dedup_service.core.extraction import extract, to_page
-from dedup_service.core.fingerprint import Fingerprint, PreparedPage
-from dedup_service.core.page import Page
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["SEED", "Channels", "Words", "World"]
+__all__ = ["SEED", "Channels", "Words", "Workspace"]
 
 Value = TypeVar("Value")
 SEED = 7
@@ -42,7 +41,7 @@ class Channels:
 
 
 @dataclass(frozen=True)
-class World:
+class Workspace:
     """The evaluation data and what was made of it so far."""
 
     corpora: Corpora
@@ -122,10 +121,10 @@ class World:
         found: ShingleSets = self._held["shingles", task]
         return found
 
-    def features(self, task: str) -> list[PeerFeatures]:
+    def features(self, task: str) -> list[BaselineFeatures]:
         """What the packages compared make of the pages of a task."""
 
-        def make() -> list[PeerFeatures]:
+        def make() -> list[BaselineFeatures]:
             return mapped(features_of, self.pages(task), f"{task}: the packages compared", self.processes)
 
         return self._once(f"peers-{task}", make, code=digest_of_peers())
@@ -154,5 +153,5 @@ def _fingerprint(options: SpaceOptions, page: Page) -> Fingerprint:
     return build_fingerprinter(options).fingerprint(page)
 
 
-def _extracted(html: Html) -> Page:
+def _extracted(html: HtmlTask) -> Page:
     return to_page(extract(html.path.read_bytes()), html.url, id=html.id)

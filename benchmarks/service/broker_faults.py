@@ -3,12 +3,12 @@
 import random
 import time
 
-from benchmarks.service.world import Fault, World
+from benchmarks.service.world import Fault, FaultTargets
 
 __all__ = ["BROKER_FAULTS", "roll_brokers"]
 
 
-def kill_broker(world: World, rng: random.Random) -> None:
+def kill_broker(world: FaultTargets, rng: random.Random) -> None:
     """SIGKILL of a broker, restarted with its data."""
     number, down_s = rng.randrange(world.cluster.brokers), rng.choice((0.0, 1.0, 4.0))
     world.tell(f"SIGKILL broker {number}, restart after {down_s} s")
@@ -18,7 +18,7 @@ def kill_broker(world: World, rng: random.Random) -> None:
     world.tell(f"broker {number} is back")
 
 
-def stop_broker(world: World, rng: random.Random) -> None:
+def stop_broker(world: FaultTargets, rng: random.Random) -> None:
     """SIGTERM of a broker, restarted."""
     number = rng.randrange(world.cluster.brokers)
     world.tell(f"SIGTERM broker {number}")
@@ -27,7 +27,7 @@ def stop_broker(world: World, rng: random.Random) -> None:
     world.tell(f"broker {number} is back")
 
 
-def freeze_broker(world: World, rng: random.Random) -> None:
+def freeze_broker(world: FaultTargets, rng: random.Random) -> None:
     """SIGSTOP of a broker: it keeps its connections and answers nothing."""
     number, frozen_s = rng.randrange(world.cluster.brokers), rng.uniform(0.5, 5)
     world.tell(f"SIGSTOP broker {number} for {frozen_s:.1f} s")
@@ -36,7 +36,7 @@ def freeze_broker(world: World, rng: random.Random) -> None:
     world.cluster.resume(number)
 
 
-def roll_brokers(world: World, rng: random.Random) -> None:
+def roll_brokers(world: FaultTargets, rng: random.Random) -> None:
     """A rolling restart: one broker after the other, each back before the next goes."""
     for number in range(world.cluster.brokers):
         world.tell(f"rolling restart: broker {number}")

@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from benchmarks.service.oracle import Answer, answers
+from benchmarks.service.oracle import OracleAnswer, answers
 from benchmarks.service.reading import read_all
-from benchmarks.service.stream import Sent, Truth
+from benchmarks.service.stream import RecordTruth, Sent
 from benchmarks.service.truth import REJECTED, contradictions
-from dedup_service.core.changelog import PageRecord, RejectedRecord, Source
+from dedup_service.core.log_records import PageRecord, RejectedRecord, Source
+from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.log_record import decode
 
 __all__ = ["Findings", "check"]
 
 Records = Mapping[str, Sequence[ConsumerRecord]]
-MOST = 20
+MAX = 20
 UNJUDGED = b'"reason":"not judged: '
 PASSED_ON = {
     "unique": "unique",
@@ -35,7 +35,7 @@ PASSED_ON = {
 
 @dataclass
 class Findings:
-    """What was found. complaints: sentences, at most MOST of a kind; counts: of records by what became of them."""
+    """What was found. complaints: sentences, at most MAX of a kind; counts: of records by what became of them."""
 
     complaints: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -43,9 +43,9 @@ class Findings:
     def add(self, kind: str, problems: Iterable[str]) -> None:
         """Note problems of one kind."""
         problems = list(problems)
-        self.complaints += [f"{kind}: {problem}" for problem in problems[:MOST]]
-        if len(problems) > MOST:
-            self.complaints.append(f"{kind}: and {len(problems) - MOST} more")
+        self.complaints += [f"{kind}: {problem}" for problem in problems[:MAX]]
+        if len(problems) > MAX:
+            self.complaints.append(f"{kind}: and {len(problems) - MAX} more")
 
 
 def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset[str] = frozenset()) -> Findings:
@@ -70,7 +70,9 @@ def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset
     return findings
 
 
-def _check_verdicts(findings: Findings, expected: Mapping[Source, Answer], records: Sequence[ConsumerRecord]) -> None:
+def _check_verdicts(
+    findings: Findings, expected: Mapping[Source, OracleAnswer], records: Sequence[ConsumerRecord]
+) -> None:
     """One message a judged record, with the oracle's bytes."""
     said: dict[bytes, int] = Counter(record.value for record in records)
     wanted = Counter(answer.value for answer in expected.values() if answer.value is not None)
@@ -102,14 +104,14 @@ def _check_truth(
     findings: Findings,
     sent: Sequence[Sent],
     inputs: Mapping[Source, ConsumerRecord],
-    expected: Mapping[Source, Answer],
+    expected: Mapping[Source, OracleAnswer],
     loose: frozenset[str],
 ) -> None:
     """Everything sent has arrived, and nothing is said that is known to be wrong.
 
     A page over which worker processes were killed twice is kept, undecided; of such a page nothing else is known.
     """
-    known: dict[tuple[bytes, bytes | None], Truth] = {(one.key, one.value): one.truth for one in sent}
+    known: dict[tuple[bytes, bytes | None], RecordTruth] = {(one.key, one.value): one.truth for one in sent}
     arrived = Counter((record.key, record.value) for record in inputs.values())
     missing = Counter((one.key, one.value) for one in sent) - arrived
     findings.add("sent, not in pages", (repr(key) for key, _ in missing))

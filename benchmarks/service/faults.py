@@ -8,14 +8,14 @@ import time
 from contextlib import suppress
 
 from benchmarks.service.damage import damage
-from benchmarks.service.processes import Service, descendants
+from benchmarks.service.processes import ServiceProcess, descendants
 from benchmarks.service.rewinding import put_back
-from benchmarks.service.world import PATIENCE_S, Fault, World
+from benchmarks.service.world import PATIENCE_S, Fault, FaultTargets
 
 __all__ = ["SERVICE_FAULTS"]
 
 
-def kill_service(world: World, rng: random.Random) -> None:
+def kill_service(world: FaultTargets, rng: random.Random) -> None:
     """SIGKILL of a service; it is back at once, or after its partitions have moved."""
     service = _any(world, rng)
     down_s = rng.choice((0.0, rng.uniform(0, 1), world.session_s * 1.5))
@@ -25,7 +25,7 @@ def kill_service(world: World, rng: random.Random) -> None:
     service.start()
 
 
-def kill_all_services(world: World, rng: random.Random) -> None:
+def kill_all_services(world: FaultTargets, rng: random.Random) -> None:
     """SIGKILL of all services at the same moment, as when a rack loses power."""
     world.tell("SIGKILL all services")
     for service in world.fleet.services:
@@ -35,7 +35,7 @@ def kill_all_services(world: World, rng: random.Random) -> None:
         service.start()
 
 
-def kill_pool(world: World, rng: random.Random) -> None:
+def kill_pool(world: FaultTargets, rng: random.Random) -> None:
     """SIGKILL of a service's worker processes, or of one of all that it started."""
     service = _any(world, rng)
     children = descendants(service.pid) if service.pid is not None else []
@@ -48,7 +48,7 @@ def kill_pool(world: World, rng: random.Random) -> None:
     time.sleep(0.5)
 
 
-def freeze_service(world: World, rng: random.Random) -> None:
+def freeze_service(world: FaultTargets, rng: random.Random) -> None:
     """SIGSTOP for longer than the session timeout: a zombie, when it wakes."""
     service = _any(world, rng)
     frozen_s = world.session_s * rng.uniform(1.2, 2.5)
@@ -58,7 +58,7 @@ def freeze_service(world: World, rng: random.Random) -> None:
     service.send(signal.SIGCONT)
 
 
-def restart_service(world: World, rng: random.Random) -> None:
+def restart_service(world: FaultTargets, rng: random.Random) -> None:
     """SIGTERM, and back before the group notices or after it has rebalanced."""
     service = _any(world, rng)
     down_s = rng.choice((0.0, world.session_s * 1.3))
@@ -68,7 +68,7 @@ def restart_service(world: World, rng: random.Random) -> None:
     service.start()
 
 
-def lose_snapshot(world: World, rng: random.Random) -> None:
+def lose_snapshot(world: FaultTargets, rng: random.Random) -> None:
     """A service dies, and of its state something is lost, cut short or damaged before it is back; or all of it."""
     service = _any(world, rng)
     service.kill()
@@ -76,7 +76,7 @@ def lose_snapshot(world: World, rng: random.Random) -> None:
     service.start()
 
 
-def fill_disk(world: World, rng: random.Random) -> None:
+def fill_disk(world: FaultTargets, rng: random.Random) -> None:
     """For some seconds a service can make no file longer: what a full disk does, and needs no rights."""
     service = _any(world, rng)
     pid, limit = service.pid, rng.choice((0, 4096, 65536))
@@ -90,7 +90,7 @@ def fill_disk(world: World, rng: random.Random) -> None:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def read_again(world: World, rng: random.Random) -> None:
+def read_again(world: FaultTargets, rng: random.Random) -> None:
     """With all services down, the fingerprinting group is put back, so that records come into the log twice."""
     world.tell(f"all services down, group {world.group} is put back")
     for service in world.fleet.services:
@@ -113,5 +113,5 @@ SERVICE_FAULTS: dict[Fault, int] = {
 """Faults of the services' side, with their shares."""
 
 
-def _any(world: World, rng: random.Random) -> Service:
+def _any(world: FaultTargets, rng: random.Random) -> ServiceProcess:
     return rng.choice(world.fleet.services)

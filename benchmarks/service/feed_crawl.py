@@ -15,7 +15,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import CrawlerProcess
 from scrapy.http import Response
 
-from benchmarks.service.stories import Writer
+from benchmarks.service.texts import Writer
 
 PER_RESPONSE = 100
 SENTENCES = 5_000
@@ -53,8 +53,8 @@ def main(bootstrap: str, prefix: str, pages: str) -> None:
     """Crawl."""
     settings = {
         "ADDONS": {"dedup_service.scrapy.NearDuplicateAddon": 500},
-        "NEARDUP_KAFKA_BOOTSTRAP": bootstrap,
-        "NEARDUP_KAFKA_PREFIX": prefix,
+        "TWINSIEVE_KAFKA_BOOTSTRAP": bootstrap,
+        "TWINSIEVE_KAFKA_PREFIX": prefix,
         "LOG_LEVEL": "WARNING",
         "TELNETCONSOLE_ENABLED": False,
     }
@@ -65,7 +65,7 @@ def main(bootstrap: str, prefix: str, pages: str) -> None:
     stats = crawler.stats
     assert stats is not None
     names = ("published_count", "publish_retried_count", "publish_most_pages", "publish_most_bytes")
-    print({name: stats.get_value(f"neardup/{name}") for name in names}, flush=True)
+    print({name: stats.get_value(f"twinsieve/{name}") for name in names}, flush=True)
 
 
 if __name__ == "__main__":

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.service.publishing import Publisher
+from benchmarks.service.contenders import TwinsieveContender
+from benchmarks.service.publishing import PacedPublisher
 from benchmarks.service.reading import Tail, read_all
 from benchmarks.service.stream import Sent
 from benchmarks.service.usage import brokers, cpu_s
-from benchmarks.service.ways import Sieve
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["Latency", "measure"]
@@ -44,13 +44,13 @@ def measure(
 
     `topics` are there and empty. TimeoutError where answers stay away for ten minutes.
     """
-    way = Sieve(1)
+    way = TwinsieveContender(1)
     way.start(bootstrap, topics, folder)
     try:
         _wait(lambda: way.ready, "the service was not ready")
         arrivals = _Arrivals(bootstrap, topics, len(first_load) + len(pages))
         arrivals.start()
-        publisher = Publisher(bootstrap, topics.pages)
+        publisher = PacedPublisher(bootstrap, topics.pages)
         publisher.publish(first_load, rate=None)
         _wait(lambda: len(arrivals.at) >= len(first_load), "the first load was not answered")
         before, begin = _used_s(way), time.time()
@@ -85,7 +85,7 @@ class _Arrivals(threading.Thread):
         self._tail.close()
 
 
-def _used_s(way: Sieve) -> dict[str, float]:
+def _used_s(way: TwinsieveContender) -> dict[str, float]:
     return {**way.used_s, "broker": cpu_s(brokers()), "load and reader": time.process_time()}
 
 

@@ -9,8 +9,8 @@ import random
 from collections import deque
 from collections.abc import Iterator
 
-from benchmarks.service.stories import Writer
-from benchmarks.service.stream import Kind, Sent, Truth
+from benchmarks.service.stream import Kind, RecordTruth, Sent
+from benchmarks.service.texts import Writer
 from crawler.demo.templates import FRAMES
 
 __all__ = ["html_pages", "text_pages"]
@@ -48,7 +48,7 @@ def html_pages(seed: int, count: int, *, distinct: int = 400) -> Iterator[Sent]:
 def _sent(number: int, title: str, body: dict[str, str]) -> Sent:
     url = f"https://site{number % 50}.example/{number}"
     value = json.dumps({"id": f"p{number}", "url": url, "title": title, **body}, ensure_ascii=False).encode()
-    return Sent(url.encode(), value, (), Truth(Kind.STORY, url, url))
+    return Sent(url.encode(), value, (), RecordTruth(Kind.STORY, url, url))
 
 
 def _paragraphs(texts: list[str]) -> str:

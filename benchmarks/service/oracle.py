@@ -1,6 +1,7 @@
 """Brute force over the log: the verdict on every input record, byte for byte.
 
-Reads the log from its beginning and compares each page with every kept one by counting bits (benchmarks.service.kept).
+Reads the log from its beginning and compares each page with every kept one by counting bits
+(benchmarks.service.kept_pages).
 Shares nothing with the code under test but its values (records, rules) and how alike the evidence of two pages is; a
 verdict is written with the standard library's JSON.
 """
@@ -11,9 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.service.kept import CHANNELS, Kept, KeptPages
-from benchmarks.service.suspicion import Suspicion
-from dedup_service.core.changelog import (
+from benchmarks.service.guard_oracle import GuardOracle
+from benchmarks.service.kept_pages import CHANNELS, KeptPage, KeptPages
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.similarity import Similarity, jaccard
+from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
     PageRecord,
@@ -23,14 +26,11 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
-from dedup_service.core.evidence.likeness import Likeness
-from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.metadata import jaccard
-from dedup_service.core.rule import MatchRule
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action, Distance
 
-__all__ = ["Answer", "Oracle", "answers"]
+__all__ = ["Oracle", "OracleAnswer", "answers"]
 
 _COSINE = [max(0.0, math.cos(math.pi * bits / 64)) for bits in range(65)]
 
@@ -39,7 +39,7 @@ Bits = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OracleAnswer:
     """What the service must say of an input record.
 
     value: of its verdict; None where it is rejected. dropped: the page is not passed on, by the action in force.
@@ -55,7 +55,7 @@ class Answer:
 class _Found:
     """A page that this one repeats, and why."""
 
-    kept: Kept
+    kept: KeptPage
     bits: Bits
     score: float | None
     reason: str
@@ -66,11 +66,11 @@ class Oracle:
 
     def __init__(self) -> None:
         self.policy: Policy | None = None
-        self.answers: dict[Source, Answer] = {}
+        self.answers: dict[Source, OracleAnswer] = {}
         self._kept = KeptPages()
         self._same: dict[str, str] = {}
         self._apart: set[frozenset[str]] = set()
-        self._suspicion: Suspicion | None = None
+        self._suspicion: GuardOracle | None = None
 
     def read(self, sequence: int, record: LogRecord) -> None:
         """Take the next record of the log in."""
@@ -78,22 +78,22 @@ class Oracle:
             case PolicyRecord():
                 if self.policy is None or (not record.initial and record.policy.space_id == self.policy.space_id):
                     self.policy = record.policy
-                    self._suspicion = (self._suspicion or Suspicion()) if record.policy.rule.guards else None
+                    self._suspicion = (self._suspicion or GuardOracle()) if record.policy.rule.guards else None
             case RetractionRecord():
                 self._forget(record.url)
             case CorrectionRecord():
                 self._correct(record)
             case RejectedRecord():
-                self.answers.setdefault(record.source, Answer(sequence, "rejected", None))
+                self.answers.setdefault(record.source, OracleAnswer(sequence, "rejected", None))
             case PageRecord():
                 if record.source not in self.answers:
                     self.answers[record.source] = self._answer(sequence, record)
 
-    def _answer(self, sequence: int, record: PageRecord) -> Answer:
+    def _answer(self, sequence: int, record: PageRecord) -> OracleAnswer:
         assert self.policy is not None, "a page before any policy"
         verdict, found, reason = self._decide(sequence, record, self.policy)
         drops = self.policy.action is Action.DROP and verdict in {"duplicate", "unchanged"}
-        return Answer(sequence, verdict, _value(sequence, record, verdict, found, reason), drops)
+        return OracleAnswer(sequence, verdict, _value(sequence, record, verdict, found, reason), drops)
 
     def _decide(self, sequence: int, record: PageRecord, policy: Policy) -> tuple[str, _Found | None, str | None]:
         """Verdict, what it refers to, and the reason where it refers to nothing."""
@@ -113,7 +113,7 @@ class Oracle:
         """What the fingerprints call the page a copy of, where that is theirs to say."""
         if prepared.body_hash is None or self._kept.at(prepared.page.canonical_url) or self._judged(prepared):
             return None
-        return self._most_alike(rule, prepared)
+        return self._most_similar(rule, prepared)
 
     def _decide_on(
         self, sequence: int, prepared: PreparedPage, policy: Policy, found: _Found | None
@@ -130,7 +130,7 @@ class Oracle:
         self._kept.keep(sequence, prepared)
         return ("unique", None, held) if prepared.reason is None else ("undecided", None, prepared.reason)
 
-    def _visited_again(self, sequence: int, prepared: PreparedPage, known: Kept) -> tuple[str, _Found, None]:
+    def _visited_again(self, sequence: int, prepared: PreparedPage, known: KeptPage) -> tuple[str, _Found, None]:
         bits = _distance(known.prepared, prepared)
         if known.prepared.body_hash == prepared.body_hash:
             return "unchanged", _Found(known, bits, 1.0, "same URL, same body"), None
@@ -146,7 +146,7 @@ class Oracle:
         bits = _distance(kept.prepared, prepared)
         return _Found(kept, bits, _score(bits) or 0.0, "a person called it a duplicate")
 
-    def _most_alike(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
+    def _most_similar(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
         """The most alike of all kept pages that the rule accepts, the earliest of several."""
         found = []
         for kept in self._kept.near(rule, prepared):
@@ -161,7 +161,7 @@ class Oracle:
         best, says = 0.0, None
         for kept in sorted(self._kept.near(rule, prepared), key=lambda kept: kept.sequence) if rule.verified else ():
             ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
-            likeness = Likeness(ours, theirs)
+            likeness = Similarity(ours, theirs)
             if likeness.jaccard < 0.15:
                 continue
             if likeness.length_ratio > 1.5 and likeness.containment >= 0.9 and likeness.containment > best:
@@ -177,19 +177,19 @@ class Oracle:
             self._suspicion.left(kept.sequence)
 
     def _correct(self, record: CorrectionRecord) -> None:
-        for one, other in ((record.url, record.of), (record.of, record.url)):
+        for one, other in ((record.url, record.original), (record.original, record.url)):
             if self._same.get(one) == other:
                 del self._same[one]
-        pair = frozenset((record.url, record.of))
+        pair = frozenset((record.url, record.original))
         if record.duplicate:
             self._apart.discard(pair)
-            self._same[record.url] = record.of
+            self._same[record.url] = record.original
             self._forget(record.url)
         else:
             self._apart.add(pair)
 
 
-def answers(log: Iterable[tuple[int, LogRecord]]) -> dict[Source, Answer]:
+def answers(log: Iterable[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
     """Return the answer to every input record of a whole log, given as (offset, record)."""
     oracle = Oracle()
     for sequence, record in log:
@@ -214,7 +214,7 @@ def _accepted(rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: Prepare
     """Score and reason where the rule accepts the pair."""
     ours, theirs = Evidence(kept.evidence), Evidence(prepared.evidence)
     if rule.verified:
-        likeness = Likeness(ours, theirs, Distance(**bits))
+        likeness = Similarity(ours, theirs, Distance(**bits))
         rows = (row.name for row in rule.verified if row.holds(likeness))
         return next(((round(likeness.jaccard, 4), name) for name in rows), None)
     for condition in rule.conditions:

@@ -1,6 +1,7 @@
 """`twinsieve serve` as processes that die and come back, as under a supervisor.
 
-A service belongs to us: killed when we die (deploy.kafka.tether), with all that it started. Its output goes through a
+A service belongs to us: killed when we die (deploy.kafka.die_with_parent), with all that it started. Its output goes
+through a
 pipe into a file, so that a limit on the size of its files does not silence it.
 """
 
@@ -13,14 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import Popen
 
-from deploy.kafka.tether import start_tethered
+from deploy.kafka.die_with_parent import start_dying_with_parent
 
-__all__ = ["Fleet", "Service", "descendants"]
+__all__ = ["Fleet", "ServiceProcess", "descendants"]
 
 RESTART_AFTER_S = 0.3
 
 
-class Service:
+class ServiceProcess:
     """One `serve` process with its state folder and its log file, started any number of times."""
 
     def __init__(self, name: str, arguments: Sequence[str], state: Path, log: Path) -> None:
@@ -99,9 +100,17 @@ class Service:
     def _start(self) -> None:
         self.starts += 1
         read, write = os.pipe()
-        command = [sys.executable, "-X", "faulthandler", "-m", "dedup_service.faces.cli", "serve", *self._arguments]
+        command = [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            "dedup_service.interfaces.cli",
+            "serve",
+            *self._arguments,
+        ]
         with os.fdopen(write, "wb") as output:
-            self._process = start_tethered([*command, "--state", str(self.state)], output)
+            self._process = start_dying_with_parent([*command, "--state", str(self.state)], output)
         threading.Thread(target=self._pump, args=(read, self.starts), daemon=True).start()
 
     def _end(self, number: signal.Signals) -> None:
@@ -124,7 +133,7 @@ class Service:
 class Fleet:
     """Services under a supervisor: one that ends by itself is started again. tell: gets a sentence for each end."""
 
-    def __init__(self, services: Sequence[Service], tell: Callable[[str], None]) -> None:
+    def __init__(self, services: Sequence[ServiceProcess], tell: Callable[[str], None]) -> None:
         self.services = list(services)
         self._tell = tell
         self._stop = threading.Event()

@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 
 from benchmarks.service.stream import Sent
 
-__all__ = ["Publisher"]
+__all__ = ["PacedPublisher"]
 
 IN_FLIGHT = 1000
 
@@ -25,7 +25,7 @@ class _Flight:
     future: Any
 
 
-class Publisher:
+class PacedPublisher:
     """Publishes to `topic`. sends_again: how many deliveries failed and were repeated."""
 
     def __init__(self, bootstrap: str, topic: str, *, in_flight: int = IN_FLIGHT) -> None:

@@ -7,14 +7,14 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
-from benchmarks.service.world import PATIENCE_S, World
+from benchmarks.service.world import PATIENCE_S, FaultTargets
 
 __all__ = ["put_back"]
 
-MOST_RECORDS = 200
+MAX_RECORDS = 200
 
 
-def put_back(world: World, rng: random.Random) -> str:
+def put_back(world: FaultTargets, rng: random.Random) -> str:
     """Commit earlier offsets for the fingerprinting group, as soon as the brokers hold it for empty; say which."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -26,12 +26,12 @@ def put_back(world: World, rng: random.Random) -> str:
             time.sleep(0.3)
 
 
-def _alter(world: World, rng: random.Random) -> str:
+def _alter(world: FaultTargets, rng: random.Random) -> str:
     client = KafkaAdminClient(bootstrap_servers=world.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
     try:
         committed = client.list_group_offsets(world.group)[world.group]
         before = {at: found.offset for at, found in committed.items() if found.offset > 0}
-        after = {at: rng.randrange(max(0, offset - MOST_RECORDS), offset) for at, offset in before.items()}
+        after = {at: rng.randrange(max(0, offset - MAX_RECORDS), offset) for at, offset in before.items()}
         answer: dict[TopicPartition, type[KafkaError]] = client.alter_group_offsets(
             world.group, {at: OffsetAndMetadata(offset, "", -1) for at, offset in after.items()}
         )

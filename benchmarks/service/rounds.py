@@ -3,8 +3,9 @@
 What happens is a function of the round's seed, but for the machine's own timing. Two lanes of faults run beside the
 stream, one for services and one for brokers. When all faults are over, every service runs, and the stream has to be
 done within a bounded time; a service that stands still is asked where (SIGABRT makes Python write its threads).
-A broker that is killed may lose the end of a transaction (`dedup_service.runtime.kafka.settling`); the round then does
-what an operator does, `twinsieve topics settle`, and counts it: everything has to be right after that.
+A broker that is killed may lose the end of a transaction
+(`dedup_service.runtime.kafka.control.hanging_transactions`); the round then does
+what an operator does, `twinsieve topics repair-transactions`, and counts it: everything has to be right after that.
 A folder keeps everything that is needed to understand a failure: history, logs, state folders, topics.
 """
 
@@ -21,13 +22,13 @@ from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
 from benchmarks.service.checking import Findings, check
 from benchmarks.service.faults import SERVICE_FAULTS
 from benchmarks.service.operators import OPERATIONS
-from benchmarks.service.processes import Fleet, Service
-from benchmarks.service.publishing import Publisher
+from benchmarks.service.processes import Fleet, ServiceProcess
+from benchmarks.service.publishing import PacedPublisher
 from benchmarks.service.reading import Tail, end_of
 from benchmarks.service.stream import Sent, stream
-from benchmarks.service.world import Fault, World
-from dedup_service.runtime.kafka.client.settings import Connection
-from dedup_service.runtime.kafka.settling import find_endless, settle
+from benchmarks.service.world import Fault, FaultTargets
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 
@@ -42,7 +43,7 @@ PATIENCE_S = 120.0
 STILL_S = 25.0
 """Without an answer for so long, well above sessions and transactions, somebody would look."""
 
-MOST_CRASHES = 20
+MAX_CRASHES = 20
 FIRST_PAGES = 100
 
 
@@ -140,7 +141,7 @@ class _Round:
     def run(self) -> None:
         create(Connection(self._cluster.bootstrap), self._topics, self._layout())
         fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._tell)
-        world = World(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._tell, self._sent, self._loose)
+        world = FaultTargets(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._tell, self._sent, self._loose)
         fleet.start()
         try:
             self._live(world)
@@ -156,7 +157,7 @@ class _Round:
     def _layout(self) -> Layout:
         return Layout(partitions=PARTITIONS, replication=self._plan.brokers)
 
-    def _live(self, world: World) -> None:
+    def _live(self, world: FaultTargets) -> None:
         """Publish while faults strike, then wait until everything is answered."""
         seed = self._plan.seed
         threads = [
@@ -174,7 +175,7 @@ class _Round:
         self._wait_for_answers(world)
 
     def _publish(self) -> None:
-        publisher = Publisher(self._cluster.bootstrap, self._topics.pages, in_flight=300)
+        publisher = PacedPublisher(self._cluster.bootstrap, self._topics.pages, in_flight=300)
         publisher.publish(self._sent[:FIRST_PAGES], rate=None)
         self._warm.wait(PATIENCE_S)
         publisher.publish(self._sent[FIRST_PAGES:], rate=self._plan.rate)
@@ -191,20 +192,20 @@ class _Round:
         self._tell(f"{answered} answers: faults may strike")
         self._warm.set()
 
-    def _strike(self, world: World, faults: Sequence[Fault], rng: random.Random) -> None:
+    def _strike(self, world: FaultTargets, faults: Sequence[Fault], rng: random.Random) -> None:
         self._warm.wait(PATIENCE_S)
         for fault in faults:
             time.sleep(rng.uniform(0.2, self._plan.pause_s))
             fault(world, rng)
 
-    def _wait_for_answers(self, world: World) -> None:
+    def _wait_for_answers(self, world: FaultTargets) -> None:
         """Return when there is an answer to every input record, or complain."""
         topics = (self._topics.verdicts, self._topics.dlq)
         expected = end_of(self._cluster.bootstrap, self._topics.pages)
         tail = Tail(self._cluster.bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         moved_at = time.monotonic()
-        while answered < expected and time.monotonic() < deadline and len(world.fleet.crashes) < MOST_CRASHES:
+        while answered < expected and time.monotonic() < deadline and len(world.fleet.crashes) < MAX_CRASHES:
             if more := sum(1 for _ in tail.poll()):
                 answered, moved_at = answered + more, time.monotonic()
             elif time.monotonic() - moved_at > STILL_S:
@@ -222,10 +223,10 @@ class _Round:
     def _settle(self) -> None:
         """Do what an operator does where readers stand still: end the transactions whose end a broker lost."""
         connection = Connection(self._cluster.bootstrap)
-        found = find_endless(connection, self._topics)
+        found = find_hanging(connection, self._topics)
         for one in found:
             self._tell(f"lost by a broker, settled: {one}")
-        settle(connection, found)
+        repair(connection, found)
         self._result.counts.update(settled=len(found))
 
     def _check(self) -> None:
@@ -241,7 +242,7 @@ class _Round:
             self._cluster.save(self._folder / "brokers")
         (self._folder / "counts.json").write_text(json.dumps(self._result.counts))
 
-    def _service(self, number: int) -> Service:
+    def _service(self, number: int) -> ServiceProcess:
         name = f"service-{number}"
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", GROUP]
         arguments += ["--processes", "1", *(["--action", self._plan.action] if self._plan.action else [])]
@@ -249,12 +250,12 @@ class _Round:
         arguments += [
             "--snapshot-every",
             "150",
-            "--dlq-ceiling",
+            "--max-rejected-share",
             "1",
             "--drain-s",
             str(DRAIN_S),
         ]
-        return Service(name, arguments, self._folder / name, self._folder / f"{name}.log")
+        return ServiceProcess(name, arguments, self._folder / name, self._folder / f"{name}.log")
 
 
 class _Lane(threading.Thread):

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from benchmarks.service.stories import Writer
+from benchmarks.service.texts import Writer
 from crawler.demo.templates import FRAMES
 
-__all__ = ["Kind", "Sent", "Truth", "stream"]
+__all__ = ["Kind", "RecordTruth", "Sent", "stream"]
 
 POISON: tuple[bytes | None, ...] = (
     b"",
@@ -47,7 +47,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Truth:
+class RecordTruth:
     """kind; name: of the story, or of the URL; body: what it says there (equal names and bodies are equal texts)."""
 
     kind: Kind
@@ -62,7 +62,7 @@ class Sent:
     key: bytes
     value: bytes | None
     headers: tuple[tuple[str, bytes], ...]
-    truth: Truth
+    truth: RecordTruth
 
 
 def stream(seed: int, pages: int, *, html: float = 0.03) -> Iterator[Sent]:
@@ -110,7 +110,7 @@ class _Maker:
 
     def _of_story(self, name: str, field: str, text: str) -> Sent:
         sent = self._page(
-            f"https://site{self._number % 7}.example/{self._number}", Truth(Kind.STORY, name, name), text, field
+            f"https://site{self._number % 7}.example/{self._number}", RecordTruth(Kind.STORY, name, name), text, field
         )
         self._known.append(sent)
         return sent
@@ -129,24 +129,24 @@ class _Maker:
             url = self._rng.choice(self._visited)
         version = f"{url} version {self._rng.randint(1, 3)}"
         text = Writer(random.Random(version)).text(400)
-        return self._page(url, Truth(Kind.VISITS, url, version), text)
+        return self._page(url, RecordTruth(Kind.VISITS, url, version), text)
 
     def _too_short(self) -> Sent:
         if self._short and self._rng.random() < 0.3:
             return self._rng.choice(self._short)
         url = f"https://short.example/{self._number}"
-        self._short.append(self._page(url, Truth(Kind.SHORT, url, ""), self._writer.chinese(15)))
+        self._short.append(self._page(url, RecordTruth(Kind.SHORT, url, ""), self._writer.chinese(15)))
         return self._short[-1]
 
     def _empty(self) -> Sent:
         url = f"https://empty.example/{self._number}"
-        return self._page(url, Truth(Kind.EMPTY, url, ""), self._rng.choice(("", " \n", "。。")))
+        return self._page(url, RecordTruth(Kind.EMPTY, url, ""), self._rng.choice(("", " \n", "。。")))
 
     def _poison(self) -> Sent:
         key = f"poison-{self._number}"
-        return Sent(key.encode(), self._rng.choice(POISON), self._headers(), Truth(Kind.POISON, key, ""))
+        return Sent(key.encode(), self._rng.choice(POISON), self._headers(), RecordTruth(Kind.POISON, key, ""))
 
-    def _page(self, url: str, truth: Truth, text: str, field: str = "text") -> Sent:
+    def _page(self, url: str, truth: RecordTruth, text: str, field: str = "text") -> Sent:
         row = {
             "id": f"p{self._number}",
             "url": url,

@@ -10,20 +10,20 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
-from benchmarks.service.stream import Kind, Truth
-from dedup_service.core.changelog import Source
+from benchmarks.service.stream import Kind, RecordTruth
+from dedup_service.core.log_records import Source
 
 __all__ = ["REJECTED", "contradictions"]
 
 REJECTED = "rejected"
 
 
-def contradictions(truths: Mapping[Source, Truth], verdicts: Mapping[Source, str]) -> list[str]:
+def contradictions(truths: Mapping[Source, RecordTruth], verdicts: Mapping[Source, str]) -> list[str]:
     """Return a sentence for each fact that the verdicts contradict.
 
     truths: of every record that is in the input topic; verdicts: what was said of it, `rejected` for a dead letter.
     """
-    groups: dict[tuple[Kind, str], list[tuple[Source, Truth]]] = defaultdict(list)
+    groups: dict[tuple[Kind, str], list[tuple[Source, RecordTruth]]] = defaultdict(list)
     for source in sorted(truths):
         truth = truths[source]
         groups[truth.kind, truth.name].append((source, truth))

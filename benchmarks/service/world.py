@@ -13,14 +13,14 @@ from benchmarks.service.stream import Sent
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
 
-__all__ = ["PATIENCE_S", "Fault", "World"]
+__all__ = ["PATIENCE_S", "Fault", "FaultTargets"]
 
 PATIENCE_S = 40.0
 """How long a fault waits for what should happen by itself: a service that ends, a group that is given up."""
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class FaultTargets:
     """session_s: after which a group gives a member up. tell: writes a line of history.
 
     sent: all records of the round. loose: names of stories that may be unique more than once.
@@ -36,4 +36,4 @@ class World:
     loose: set[str] = field(default_factory=set)
 
 
-Fault = Callable[[World, random.Random], None]
+Fault = Callable[[FaultTargets, random.Random], None]

@@ -13,19 +13,18 @@ import click
 from crawler.cli.feeds import feeds
 from crawler.cli.report import print_report, published_of, summary_of
 from dedup_service.core.verdict import Action
-from dedup_service.faces.cli.broker_options import BROKER, connection_of, topics_of
-from dedup_service.faces.cli.dashboard_options import DASHBOARD, dashboard_of
-from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
-from dedup_service.faces.cli.options import PROFILE, with_options
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_of, topics_of, with_options
 
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
 
 __all__ = ["PUBLISHING", "crawl_command", "exit_code", "names_a_broker", "publishing"]
 
-UNPUBLISHED = "neardup/unpublished_count"
+UNPUBLISHED = "twinsieve/unpublished_count"
 REASONS = {
-    "broker_away": "no broker acknowledged them in time, NEARDUP_KAFKA_CLOSE_TIMEOUT_S says how long is waited",
+    "broker_away": "no broker acknowledged them in time, TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S says how long is waited",
     "refused": "the brokers refuse them",
     "too_large": "they are larger than the topic's max.message.bytes",
     "bug": "sending them failed in a way that should not be",
@@ -111,12 +110,12 @@ def crawl_command(
         _refuse_verdicts({"--verdicts": verdicts, **about_verdicts})
     dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     chosen = {
-        "NEARDUP_STATE": state,
-        "NEARDUP_ACTION": action,
-        "NEARDUP_PROFILE": profile,
-        "NEARDUP_PROCESSES": processes,
-        "NEARDUP_DASHBOARD": dashboard,
-        "NEARDUP_DASHBOARD_TOKEN": dashboard_token,
+        "TWINSIEVE_STATE": state,
+        "TWINSIEVE_ACTION": action,
+        "TWINSIEVE_PROFILE": profile,
+        "TWINSIEVE_PROCESSES": processes,
+        "TWINSIEVE_DASHBOARD": dashboard,
+        "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
         "LOG_LEVEL": "WARNING",
         "FEEDS": feeds(output or "-", resume="JOBDIR" in overrides) if output or not publishes else None,
         **(publishing(broker) if publishes else {}),
@@ -128,7 +127,7 @@ def crawl_command(
         if verdicts:
             observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123
         outcome = run_site(settings, arguments, observers)
-    told = published_of if settings.get("NEARDUP_KAFKA_BOOTSTRAP") else summary_of
+    told = published_of if settings.get("TWINSIEVE_KAFKA_BOOTSTRAP") else summary_of
     print_report(told(outcome.stats, outcome.seconds), as_json=as_json)
     return exit_code(outcome)
 
@@ -144,9 +143,9 @@ def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Scrapy settings for the options in BROKER."""
     connection = connection_of(broker)
     return {
-        "NEARDUP_KAFKA_BOOTSTRAP": connection.bootstrap,
-        "NEARDUP_KAFKA_PREFIX": topics_of(broker).prefix,
-        "NEARDUP_KAFKA_CLIENT": dict(connection.options),
+        "TWINSIEVE_KAFKA_BOOTSTRAP": connection.bootstrap,
+        "TWINSIEVE_KAFKA_PREFIX": topics_of(broker).prefix,
+        "TWINSIEVE_KAFKA_CLIENT": dict(connection.options),
     }
 
 
@@ -167,7 +166,7 @@ def exit_code(outcome: "CrawlOutcome") -> ExitCode:
         return ExitCode.FAILED
     if outcome.signum is not None:
         return ExitCode.TERMINATED if outcome.signum == signal.SIGTERM else ExitCode.INTERRUPTED
-    if outcome.reason == "neardup_state_failed":
+    if outcome.reason == "twinsieve_state_failed":
         click.echo("twinsieve: the state could not be written and the crawl was closed; see the log above", err=True)
         return ExitCode.FAILED
     if not outcome.stats.get("downloader/response_status_count/200"):

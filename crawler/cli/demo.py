@@ -19,9 +19,9 @@ from crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
 from crawler.cli.demo_kafka import Answers, ask_the_service
 from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.faces.cli.dashboard_options import DASHBOARD, dashboard_of
-from dedup_service.faces.cli.exitcodes import EPILOG, ExitCode
-from dedup_service.faces.cli.options import with_options
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.options import with_options
 
 __all__ = ["demo_command"]
 
@@ -78,9 +78,9 @@ def demo_command(
         click.echo(f"Crawling {len(pages)} pages at {server.url}", err=True)
         folder.mkdir(parents=True, exist_ok=True)
         chosen = {
-            "NEARDUP_PROCESSES": processes,
-            "NEARDUP_DASHBOARD": dashboard,
-            "NEARDUP_DASHBOARD_TOKEN": dashboard_token,
+            "TWINSIEVE_PROCESSES": processes,
+            "TWINSIEVE_DASHBOARD": dashboard,
+            "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
         }
         settings = (
             IN_A_HURRY
@@ -102,12 +102,12 @@ def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapp
     from crawler.watching import Stay, progress, verdict_lines
 
     feed = feeds(str(folder / "pages.jsonl"), resume=False)
-    chosen = project_settings({**settings, "NEARDUP_STATE": str(folder / "state"), "FEEDS": feed})
+    chosen = project_settings({**settings, "TWINSIEVE_STATE": str(folder / "state"), "FEEDS": feed})
     log = folder / "verdicts.jsonl"
     stay = Stay(lambda: click.echo("All is fetched; the dashboard stays until Ctrl-C", err=True))
     with progress() as show, log.open("wb") as target:
         observers = [show, verdict_lines(target)]
-        if "NEARDUP_DASHBOARD" in settings:
+        if "TWINSIEVE_DASHBOARD" in settings:
             observers.append(stay)
         outcome = run_site(chosen, {"urls": starts}, observers)
     verdicts = [msgspec.json.decode(line) for line in log.read_bytes().splitlines()]

@@ -12,8 +12,8 @@ import msgspec
 
 from crawler.cli.crawl import exit_code, publishing
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.faces.cli.broker_options import connection_of, topics_of
-from dedup_service.faces.cli.exitcodes import ExitCode
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
+from dedup_service.interfaces.cli.support.options import connection_of, topics_of
 
 __all__ = ["Answers", "ask_the_service"]
 
@@ -41,7 +41,7 @@ def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], brok
     click.echo(f"Pages go to {topics.pages} at {connection.bootstrap}, verdicts come from {topics.verdicts}", err=True)
     with DemoService.running(folder, topics.prefix, broker) as service:
         outcome = run_site(project_settings({**settings, **publishing(broker)}), {"urls": starts})
-        published = outcome.stats.get("neardup/published_count", 0)
+        published = outcome.stats.get("twinsieve/published_count", 0)
         click.echo(f"{published} pages published in {outcome.seconds:.1f} s", err=True)
         ended = time.monotonic()
         verdicts = verdicts_of(connection, topics.verdicts, published, service)

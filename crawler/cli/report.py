@@ -20,11 +20,11 @@ PUBLISHING_STEPS = ("queue", "preparation", "place", "acknowledgement")
 def summary_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Return the numbers of a crawl that judged its pages, as plain values."""
     return {
-        "pages": stats.get("neardup/page_count", 0),
-        "verdicts": {kind.value: stats.get(f"neardup/verdict_count/{kind.value}", 0) for kind in VerdictKind},
+        "pages": stats.get("twinsieve/page_count", 0),
+        "verdicts": {kind.value: stats.get(f"twinsieve/verdict_count/{kind.value}", 0) for kind in VerdictKind},
         "kept": stats.get("item_scraped_count", 0),
-        "items_dropped": stats.get("neardup/item_dropped_count", 0),
-        **_common(stats, seconds, "neardup/page_count", STEPS),
+        "items_dropped": stats.get("twinsieve/item_dropped_count", 0),
+        **_common(stats, seconds, "twinsieve/page_count", STEPS),
     }
 
 
@@ -34,13 +34,13 @@ def published_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     pages: acknowledged by the brokers. retried: sent again. unpublished: given up, by reason.
     """
     return {
-        "pages": stats.get("neardup/published_count", 0),
-        "retried": stats.get("neardup/publish_retried_count", 0),
-        "unpublished": _prefixed(stats, "neardup/unpublished_count/"),
-        "items_passed": stats.get("neardup/item_passed_count", 0),
-        "most_pages_on_their_way": stats.get("neardup/publish_most_pages", 0),
-        "most_bytes_on_their_way": stats.get("neardup/publish_most_bytes", 0),
-        **_common(stats, seconds, "neardup/published_count", PUBLISHING_STEPS),
+        "pages": stats.get("twinsieve/published_count", 0),
+        "retried": stats.get("twinsieve/publish_retried_count", 0),
+        "unpublished": _prefixed(stats, "twinsieve/unpublished_count/"),
+        "items_passed": stats.get("twinsieve/item_passed_count", 0),
+        "most_pages_on_their_way": stats.get("twinsieve/publish_most_pages", 0),
+        "most_bytes_on_their_way": stats.get("twinsieve/publish_most_bytes", 0),
+        **_common(stats, seconds, "twinsieve/published_count", PUBLISHING_STEPS),
     }
 
 
@@ -64,11 +64,11 @@ def _common(stats: Mapping[str, Any], seconds: float, counted: str, steps: Seque
     return {
         "requests": stats.get("downloader/request_count", 0),
         "responses": stats.get("downloader/response_count", 0),
-        "errors": _prefixed(stats, "neardup/error_count/"),
+        "errors": _prefixed(stats, "twinsieve/error_count/"),
         "download_errors": stats.get("downloader/exception_count", 0),
         "seconds": round(seconds, 3),
         "pages_per_second": round(pages / seconds, 2) if seconds else 0.0,
-        "seconds_by_step": {step: round(stats.get(f"neardup/seconds/{step}", 0.0), 3) for step in steps},
+        "seconds_by_step": {step: round(stats.get(f"twinsieve/seconds/{step}", 0.0), 3) for step in steps},
         "finish_reason": stats.get("finish_reason"),
     }
 

@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crawler.demo.page import DemoPage
-from crawler.demo.truth import Outcome, Relation, judge
+from crawler.demo.truth import Agreement, Relation, judge
 
-__all__ = ["Row", "agrees", "compare", "counts", "print_rows"]
+__all__ = ["ComparedPage", "agrees", "compare", "counts", "print_rows"]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedPage:
     """One visited page: what was said, and what it was worth."""
 
     path: str
@@ -25,14 +25,14 @@ class Row:
     reason: str | None
     relation: str
     note: str
-    outcome: Outcome
+    outcome: Agreement
 
     def as_dict(self) -> dict[str, Any]:
         """The row as plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def compare(verdicts: Iterable[Mapping[str, Any]], pages: Mapping[str, DemoPage]) -> list[Row]:
+def compare(verdicts: Iterable[Mapping[str, Any]], pages: Mapping[str, DemoPage]) -> list[ComparedPage]:
     """Return a row for each verdict on a page of the site, in the order of their sequence numbers."""
     kept: set[str] = set()
     rows = []
@@ -46,11 +46,11 @@ def compare(verdicts: Iterable[Mapping[str, Any]], pages: Mapping[str, DemoPage]
     return rows
 
 
-def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPage], kept: set[str]) -> Row:
+def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPage], kept: set[str]) -> ComparedPage:
     of = verdict["duplicate_of_url"]
     target = urlsplit(of).path if of else None
     target_truth = pages[target].truth if target is not None and target in pages else None
-    return Row(
+    return ComparedPage(
         path=page.path,
         verdict=verdict["verdict"],
         target=target,
@@ -64,23 +64,23 @@ def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPag
     )
 
 
-def agrees(rows: Iterable[Row], pages: Mapping[str, DemoPage]) -> bool:
+def agrees(rows: Iterable[ComparedPage], pages: Mapping[str, DemoPage]) -> bool:
     """Whether every page of the site has an answer, no copy was missed and nothing else was called one."""
     held = list(rows)
-    wrong = any(row.outcome in {Outcome.MISSED, Outcome.FALSE_DROP} for row in held)
+    wrong = any(row.outcome in {Agreement.MISSED, Agreement.FALSE_DROP} for row in held)
     return not wrong and {row.path for row in held} == set(pages)
 
 
-def counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
+def counts(rows: Iterable[ComparedPage]) -> dict[str, dict[str, int]]:
     """Return how many pages got each verdict, and what the verdicts were worth."""
     held = list(rows)
     return {
         "verdicts": dict(Counter(row.verdict for row in held)),
-        "outcomes": {outcome.value: sum(row.outcome is outcome for row in held) for outcome in Outcome},
+        "outcomes": {outcome.value: sum(row.outcome is outcome for row in held) for outcome in Agreement},
     }
 
 
-def print_rows(rows: Iterable[Row]) -> None:
+def print_rows(rows: Iterable[ComparedPage]) -> None:
     """Write the table: copies that were found, then everything that was kept although it looks like something else."""
     from rich.console import Console
     from rich.table import Table
@@ -90,7 +90,7 @@ def print_rows(rows: Iterable[Row]) -> None:
         row
         for row in held
         if row.verdict != "unique"
-        or row.outcome is not Outcome.RIGHT
+        or row.outcome is not Agreement.RIGHT
         or ("list" not in row.note and row.note != "original")
     ]
     table = Table(title="What was said of each page, and what is true", title_justify="left")
@@ -117,19 +117,19 @@ def print_rows(rows: Iterable[Row]) -> None:
     _print_counts(console, held)
 
 
-def _truth(row: Row) -> str:
+def _truth(row: ComparedPage) -> str:
     plain = row.relation in (Relation.OWN, Relation.ORIGINAL)
     return row.note if plain else f"{row.relation}: {row.note}"
 
 
-def _coloured(outcome: Outcome) -> str:
-    colour = {Outcome.RIGHT: "green", Outcome.MISSED: "red", Outcome.FALSE_DROP: "red"}.get(outcome, "yellow")
+def _coloured(outcome: Agreement) -> str:
+    colour = {Agreement.RIGHT: "green", Agreement.MISSED: "red", Agreement.FALSE_DROP: "red"}.get(outcome, "yellow")
     return f"[{colour}]{outcome.value}[/{colour}]"
 
 
-def _print_counts(console: Any, rows: list[Row]) -> None:
+def _print_counts(console: Any, rows: list[ComparedPage]) -> None:
     summary = counts(rows)
-    copies = [row for row in rows if row.verdict == "duplicate" and row.outcome is Outcome.RIGHT]
+    copies = [row for row in rows if row.verdict == "duplicate" and row.outcome is Agreement.RIGHT]
     missed, wrong = summary["outcomes"]["missed copy"], summary["outcomes"]["false drop"]
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in summary["verdicts"].items())
     console.print(f"{len(rows)} pages: {verdicts}.", highlight=False)

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from dedup_service.core.errors import StateError
-from dedup_service.runtime.kafka.client.group_reader import GroupReader
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 
 __all__ = ["DemoService", "verdicts_of"]
 
@@ -33,7 +33,7 @@ class DemoService:
     @contextmanager
     def running(cls, folder: Path, prefix: str, broker: Mapping[str, Any]) -> Iterator["DemoService"]:
         """Start it with the options of `broker` (faces.cli.broker_options); it is stopped at the end."""
-        command = [sys.executable, "-m", "dedup_service.faces.cli", "serve", "--bootstrap", broker["bootstrap"]]
+        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", "--bootstrap", broker["bootstrap"]]
         command += ["--prefix", prefix, "--state", str(folder / "state")]
         if broker["client_config"]:
             command += ["--client-config", broker["client_config"]]
@@ -60,7 +60,7 @@ def verdicts_of(connection: Connection, topic: str, count: int, service: DemoSer
     StateError where the service ends before, or says nothing new for two minutes.
     """
     verdicts: list[dict[str, Any]] = []
-    reader = GroupReader(connection, topic, f"table-{uuid.uuid4().hex}", "demo", on_revoked=lambda _: None)
+    reader = GroupConsumer(connection, topic, f"table-{uuid.uuid4().hex}", "demo", on_revoked=lambda _: None)
     try:
         deadline = time.monotonic() + PATIENCE_S
         while len(verdicts) < count:

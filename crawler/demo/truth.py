@@ -8,7 +8,7 @@ is acceptable and it counts for neither side.
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Outcome", "Relation", "Truth", "judge"]
+__all__ = ["Agreement", "Relation", "Truth", "judge"]
 
 
 class Relation(StrEnum):
@@ -21,7 +21,7 @@ class Relation(StrEnum):
     OWN = "no copy of anything"
 
 
-class Outcome(StrEnum):
+class Agreement(StrEnum):
     """What a verdict was worth."""
 
     RIGHT = "right"
@@ -39,7 +39,7 @@ class Truth:
     note: str
 
 
-def judge(truth: Truth, verdict: str, target: Truth | None, family_kept: bool) -> Outcome:
+def judge(truth: Truth, verdict: str, target: Truth | None, family_kept: bool) -> Agreement:
     """Return what `verdict` on a page was worth.
 
     target: the truth about the page it was called a duplicate of, or None.
@@ -47,11 +47,11 @@ def judge(truth: Truth, verdict: str, target: Truth | None, family_kept: bool) -
     """
     if verdict == "duplicate":
         if target is None or target.family != truth.family:
-            return Outcome.FALSE_DROP
+            return Agreement.FALSE_DROP
         partly = Relation.PARTLY in (truth.relation, target.relation)
-        return Outcome.EITHER if partly else Outcome.RIGHT
+        return Agreement.EITHER if partly else Agreement.RIGHT
     if truth.relation is Relation.PARTLY:
-        return Outcome.EITHER
+        return Agreement.EITHER
     if family_kept and verdict not in ("unchanged", "updated"):
-        return Outcome.MISSED
-    return Outcome.RIGHT
+        return Agreement.MISSED
+    return Agreement.RIGHT

@@ -21,9 +21,9 @@ from scrapy.spiders import SitemapSpider
 from crawler.items import JudgedItem, PageItem, PublishedItem
 from crawler.reader import Reader
 from crawler.reading import Reading
-from dedup_service.core.encoding import decode_html
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
+from dedup_service.core.text.encoding import decode_html
 from dedup_service.core.url import canonicalise
 
 __all__ = ["SiteSpider"]
@@ -71,7 +71,7 @@ class SiteSpider(SitemapSpider):
         """Give the page's item and the requests that it leads to; `hops` links away from the start."""
         if not isinstance(response, HtmlResponse):
             return
-        page: Page | None = response.meta.get("neardup_page")
+        page: Page | None = response.meta.get("twinsieve_page")
         onward = self._follow_links and (self._depth == 0 or hops < self._depth)
         whole = page is None and not self._publishes
         reading = await self._reader.read(response, whole_text=whole) if onward or whole else Reading()
@@ -94,14 +94,14 @@ class SiteSpider(SitemapSpider):
         """The item of a page, or None where this crawl gave it already."""
         if self._publishes:
             return PublishedItem.of(page) if page is not None else _unread_item(response)
-        item = JudgedItem.judged(page or _whole_page(response, reading), response.meta.get("neardup"))
+        item = JudgedItem.decided(page or _whole_page(response, reading), response.meta.get("twinsieve"))
         return item if self._is_news(item) else None
 
     @property
     def _publishes(self) -> bool:
         """Whether the add-on publishes pages and leaves the verdicts to a service."""
         settings: Any = getattr(self, "settings", {})  # Scrapy gives them to the spiders that it makes
-        return bool(settings.get("NEARDUP_KAFKA_BOOTSTRAP"))
+        return bool(settings.get("TWINSIEVE_KAFKA_BOOTSTRAP"))
 
     def _is_news(self, item: JudgedItem) -> bool:
         """Whether this crawl has not given this very page yet. The memory is part of a resumed job's state."""

@@ -12,20 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.packed import pack_evidence
-from dedup_service.core.fingerprint import Fingerprint, PreparedPage
-from dedup_service.core.hashing import mix64, word_hasher
-from dedup_service.core.idf import IdfTable
-from dedup_service.core.lexicon import Lexicon
-from dedup_service.core.metadata import pack
-from dedup_service.core.ngrams import distinct_ngrams
-from dedup_service.core.normalise import body_hash, fold, letters, without_headline
-from dedup_service.core.page import Page
-from dedup_service.core.reposts import without_repost_marks
-from dedup_service.core.segmentation import Segmenter
-from dedup_service.core.simhash import FIXED_POINT, LANE, simhash_of_lanes, simhash_unweighted
+from dedup_service.core.evidence.similarity import pack
+from dedup_service.core.features.hashing import mix64, word_hasher
+from dedup_service.core.features.idf import IdfTable
+from dedup_service.core.features.lexicon import Lexicon
+from dedup_service.core.features.seed_java import java_words, seed_java
+from dedup_service.core.features.simhash import FIXED_POINT, LANE, simhash_of_lanes, simhash_unweighted
+from dedup_service.core.features.words import WordCounter, WordTable
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.space import Space
-from dedup_service.core.weighting.seed_java import java_words, seed_java
-from dedup_service.core.words import WordCounter, WordTable
+from dedup_service.core.text.ngrams import distinct_ngrams
+from dedup_service.core.text.normalise import body_hash, fold, letters, without_headline
+from dedup_service.core.text.repost_markers import without_repost_marks
+from dedup_service.core.text.segmentation import Segmenter
 
 __all__ = ["Feature", "Fingerprinter"]
 
@@ -77,15 +76,15 @@ class Fingerprinter:
         """Return the distinct words of title and body: what an IDF table counts."""
         return self._table(page).words
 
-    def explain(self, page: Page, *, most: int = 20) -> list[Feature]:
+    def explain(self, page: Page, *, maximum: int = 20) -> list[Feature]:
         """Return the heaviest features of the `words` channel, heaviest first."""
         if self.space.scheme.name == "seed-java":
-            counts = Counter(java_words(page.text)).most_common(most)
+            counts = Counter(java_words(page.text)).most_common(maximum)
             return [Feature(word=word, weight=count, count=count, idf=1.0, factors={}) for word, count in counts]
         table = self._table(page)
         weights = self.space.scheme.weigh(table)
         boosts = self.space.scheme.boosts(table)
-        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), table.words[i]))[:most]
+        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), table.words[i]))[:maximum]
         return [
             Feature(
                 word=table.words[i],
@@ -115,13 +114,12 @@ class Fingerprinter:
         """Why `count` letters with so many distinct shingles say too little: of few, each bit has a small margin."""
         if count == 0:
             return "no text"
-        least = self.space.least_letters
-        if count < least:
-            return f"too little text: {count} letters, at least {least} to judge"
-        if shingles < least // 2:
-            return (
-                f"too little variety: {shingles} different shingles in {count} letters, at least {least // 2} to judge"
-            )
+        minimum = self.space.min_letters
+        if count < minimum:
+            return f"too little text: {count} letters, at least {minimum} to judge"
+        if shingles < minimum // 2:
+            needed = minimum // 2
+            return f"too little variety: {shingles} different shingles in {count} letters, at least {needed} to judge"
         return None
 
 

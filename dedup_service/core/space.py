@@ -10,7 +10,7 @@ from typing import Any
 
 import xxhash
 
-from dedup_service.core.weighting.schemes import Scheme
+from dedup_service.core.features.weighting_schemes import Scheme
 
 __all__ = ["PAIRS", "SHINGLE", "Space", "digest"]
 
@@ -27,7 +27,7 @@ class Space:
     unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's version.
     idf, stop_words, markers, user_words: digests of the tables in use.
     bits: width of a fingerprint. shingle: characters per n-gram of the `body` channel.
-    least_letters: a body with fewer is too short to judge.
+    min_letters: a body with fewer is too short to judge.
     algorithm: raised when this project's own code would give other fingerprints.
     """
 
@@ -41,7 +41,7 @@ class Space:
     unspaced: str = PAIRS
     bits: int = 64
     shingle: int = SHINGLE
-    least_letters: int = 64
+    min_letters: int = 64
     algorithm: int = ALGORITHM
 
     @property
@@ -51,8 +51,14 @@ class Space:
         return f"{self.scheme.name}{words}-{digest(json.dumps(self.to_dict(), sort_keys=True))[:12]}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The space as plain values: what a state folder keeps to name differences."""
-        return asdict(self)
+        """The space as plain values: what a state folder keeps to name differences.
+
+        Two names differ from the fields': they are part of every `space_id` there is.
+        """
+        values = asdict(self)
+        values["least_letters"] = values.pop("min_letters")
+        values["scheme"]["least_chars"] = values["scheme"].pop("min_chars")
+        return values
 
 
 def digest(text: str) -> str:

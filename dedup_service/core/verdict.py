@@ -6,9 +6,21 @@ A verdict is a fact; an action is a policy. `drop` changes what is stored, never
 from dataclasses import dataclass
 from enum import StrEnum
 
-from dedup_service.core.guards import Guard, guard_in
+__all__ = ["Action", "Distance", "Guard", "Verdict", "VerdictKind", "guard_in", "guard_reason"]
 
-__all__ = ["Action", "Distance", "Verdict", "VerdictKind"]
+_PREFIX = "guard "
+
+
+class Guard(StrEnum):
+    """The names of the bounds, as reasons and counters have them."""
+
+    PAGES = "pages"
+    HOSTS = "hosts"
+    TITLES = "titles"
+    SURGE = "surge"
+
+
+_BY_NAME = {guard.value: guard for guard in Guard}
 
 
 class VerdictKind(StrEnum):
@@ -64,3 +76,19 @@ class Verdict:
     def guard(self) -> Guard | None:
         """The guard that did not believe a match, of an undecided page; None of any other."""
         return guard_in(self.reason) if self.kind is VerdictKind.UNDECIDED else None
+
+
+def guard_reason(guard: Guard, text: str) -> str:
+    """Return the reason of a verdict that `guard` decided."""
+    return f"{_PREFIX}{guard}: {text}"
+
+
+def guard_in(reason: str | None) -> Guard | None:
+    """Return the guard that this reason of an undecided page names, or None.
+
+    >>> guard_in("guard hosts: ...")
+    <Guard.HOSTS: 'hosts'>
+    """
+    if reason is None or not reason.startswith(_PREFIX):
+        return None
+    return _BY_NAME.get(reason.removeprefix(_PREFIX).partition(":")[0])

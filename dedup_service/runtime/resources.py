@@ -14,12 +14,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.features.idf import IdfTable
+from dedup_service.core.features.lexicon import Lexicon
+from dedup_service.core.features.weighting_schemes import scheme_named
 from dedup_service.core.fingerprinter import Fingerprinter
-from dedup_service.core.idf import IdfTable
-from dedup_service.core.lexicon import Lexicon
-from dedup_service.core.profiles import PROFILES, profile_in
-from dedup_service.core.rule import MatchRule
-from dedup_service.core.segmentation import (
+from dedup_service.core.rules.profiles import PROFILES, profile_in
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.space import PAIRS, Space, digest
+from dedup_service.core.text.segmentation import (
     IcuSegmenter,
     ScriptSegmenter,
     Segmenter,
@@ -28,8 +30,6 @@ from dedup_service.core.segmentation import (
     parse_user_words,
     segmenter_version,
 )
-from dedup_service.core.space import PAIRS, Space, digest
-from dedup_service.core.weighting.schemes import scheme_named
 
 __all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf"]
 
@@ -40,7 +40,8 @@ _OF_THREAD = threading.local()
 class SpaceOptions:
     """How fingerprints are to be made.
 
-    scheme: a name of `core.weighting.schemes`; factors: fields of it as `name=value`; without: factors to switch off.
+    scheme: a name of `core.features.weighting_schemes`; factors: fields of it as `name=value`; without: factors to
+    switch off.
     segmenter: rjieba or jieba, for Chinese. unspaced: icu or pairs, for Japanese, Thai and other scripts without
     spaces; None is icu where icu4py is installed. bits: 64; 128 for single fingerprints, which no index takes.
     idf: a table that `twinsieve idf build` wrote; None is jieba's. user_words: a dictionary in jieba's format.

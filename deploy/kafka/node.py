@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.kafka.config import HOST, NodeConfig
+from deploy.kafka.die_with_parent import start_dying_with_parent
 from deploy.kafka.errors import ClusterError
 from deploy.kafka.readiness import brokers_known_to, wait_until
-from deploy.kafka.tether import start_tethered
 
 _LOG4J = Path(__file__).parent / "log4j2.properties"
 _SHOWN_LINES = 40
@@ -91,4 +91,6 @@ class Node:
 
     def _run(self, *arguments: str) -> None:
         with self.log.open("ab") as log:
-            self._process = start_tethered([*self._java, f"-Dlog4j2.configurationFile={_LOG4J}", *arguments], log)
+            self._process = start_dying_with_parent(
+                [*self._java, f"-Dlog4j2.configurationFile={_LOG4J}", *arguments], log
+            )

@@ -24,7 +24,7 @@ TARGET = Path(__file__).with_name("demo.svg")
 def terminal_output() -> list[str]:
     """The lines that the demo prints, colours included."""
     surroundings = os.environ | {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
-    command = [sys.executable, "-m", "dedup_service.faces.cli", "demo"]
+    command = [sys.executable, "-m", "dedup_service.interfaces.cli", "demo"]
     return subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
 
 

@@ -5,9 +5,12 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.service.kept import bit_counts
-from benchmarks.service.oracle import Answer, answers
-from dedup_service.core.changelog import (
+from benchmarks.service.kept_pages import bit_counts
+from benchmarks.service.oracle import OracleAnswer, answers
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.evidence.similarity import Combined, pack
+from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
     PageRecord,
@@ -17,28 +20,23 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
-from dedup_service.core.combined import Combined
-from dedup_service.core.evidence.packed import pack_evidence
-from dedup_service.core.fingerprint import Fingerprint, PreparedPage
-from dedup_service.core.guards import Guards
-from dedup_service.core.metadata import pack
-from dedup_service.core.normalise import letters
-from dedup_service.core.page import Page
-from dedup_service.core.profiles import rule_for
-from dedup_service.core.replica import Replica
-from dedup_service.core.rule import MatchRule, Near
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.wire.verdict import verdict_value
+from dedup_service.runtime.kafka.messages.verdict import verdict_value
 
 SPACE = "space"
 RULES = (
     rule_for(),
     rule_for("both"),
-    MatchRule((Near(body=3), Near(words=2, body=9))),
-    MatchRule((Near(words=4),)),
+    MatchRule((DistanceBound(body=3), DistanceBound(words=2, body=9))),
+    MatchRule((DistanceBound(words=4),)),
     MatchRule(combined=Combined(900)),
-    MatchRule((Near(body=7),), guards=Guards(most_pages=2, most_hosts=0, most_titles=1)),
-    MatchRule((Near(body=7),), guards=Guards(most_pages=4, most_hosts=1, most_titles=0)),
+    MatchRule((DistanceBound(body=7),), guards=Guards(max_pages=2, max_hosts=0, max_titles=1)),
+    MatchRule((DistanceBound(body=7),), guards=Guards(max_pages=4, max_hosts=1, max_titles=0)),
 )
 
 urls = st.tuples(st.integers(0, 2), st.integers(0, 4)).map(lambda at: f"https://site{at[0]}.example/第{at[1]}")
@@ -101,7 +99,7 @@ class NamesInMemory:
         self._names[sequence] = (page_id, url)
 
 
-def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, Answer]:
+def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
     """What the code under test says."""
     replica, said = Replica(NamesInMemory()), {}
     for sequence, record in log:
@@ -111,7 +109,7 @@ def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, Answer]:
             value = None if verdict is None else verdict_value(verdict, outcome.source)
             kind = "rejected" if verdict is None else verdict.kind.value
             dropped = kind in {"duplicate", "unchanged"} and outcome.action is Action.DROP
-            said[outcome.source] = Answer(outcome.sequence, kind, value, dropped)
+            said[outcome.source] = OracleAnswer(outcome.sequence, kind, value, dropped)
     return said
 
 
@@ -126,7 +124,9 @@ def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRe
 @settings(max_examples=5, deadline=None)
 def test_oracle_and_replica_agree_on_jumps(runs: list[tuple[int, bool]], percent: int) -> None:
     """Runs of copies under another title, and of pages of their own: recent and usual shares are the same."""
-    rule = MatchRule((Near(body=0),), guards=Guards(most_pages=0, most_hosts=0, most_titles=0, jump_percent=percent))
+    rule = MatchRule(
+        (DistanceBound(body=0),), guards=Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=percent)
+    )
     log: list[tuple[int, LogRecord]] = [(0, PolicyRecord(Policy(rule, Action.FLAG, SPACE), initial=True))]
     for offset, copied in enumerate(copied for length, copied in runs for _ in range(length)):
         url = f"https://site.example/{offset}"

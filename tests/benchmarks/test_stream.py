@@ -7,15 +7,15 @@ from zlib import crc32
 import pytest
 
 from benchmarks.service.oracle import answers
-from benchmarks.service.stream import Kind, Sent, Truth, stream
+from benchmarks.service.stream import Kind, RecordTruth, Sent, stream
 from benchmarks.service.truth import contradictions
-from dedup_service.core.changelog import LogRecord, PageRecord, Policy, PolicyRecord, RejectedRecord, Source
-from dedup_service.core.profiles import rule_for
+from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RejectedRecord, Source
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.wire.log_record import decode, encode
-from dedup_service.runtime.kafka.wire.page import PageMessage
-from dedup_service.runtime.preparation import BadRecord, prepare_record
+from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 
 PARTITIONS = 3
 
@@ -66,7 +66,7 @@ def test_a_stream_is_a_function_of_its_seed() -> None:
 def test_two_unique_visits_of_a_story_are_a_contradiction() -> None:
     """So is none, and so is a record without an answer."""
     one, two = Source("pages", 0, 0), Source("pages", 1, 0)
-    truths = {source: Truth(Kind.STORY, "s", "s") for source in (one, two)}
+    truths = {source: RecordTruth(Kind.STORY, "s", "s") for source in (one, two)}
     assert not contradictions(truths, {one: "duplicate", two: "unique"})
     assert contradictions(truths, {one: "unique", two: "unique"})
     assert contradictions(truths, {one: "duplicate", two: "duplicate"})
@@ -75,7 +75,7 @@ def test_two_unique_visits_of_a_story_are_a_contradiction() -> None:
 
 def test_the_history_of_a_url_is_known_exactly() -> None:
     """Its first visit, its returns and its changes, in the order of its partition."""
-    truths = {Source("pages", 0, at): Truth(Kind.VISITS, "u", body) for at, body in enumerate("aab")}
+    truths = {Source("pages", 0, at): RecordTruth(Kind.VISITS, "u", body) for at, body in enumerate("aab")}
     kinds = ("unique", "unchanged", "updated")
     assert not contradictions(truths, dict(zip(truths, kinds, strict=True)))
     assert contradictions(truths, dict(zip(truths, ("unique", "updated", "updated"), strict=True)))

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.normalise import body_hash, fold, without_headline
-from dedup_service.core.page import Page
-from dedup_service.core.simhash import hamming
+from dedup_service.core.features.simhash import hamming
+from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.text.normalise import body_hash, fold, without_headline
 from dedup_service.runtime import resources
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -121,7 +120,7 @@ def test_stop_words_and_punctuation_are_no_features() -> None:
 
 def test_words_beside_a_marker_weigh_more() -> None:
     """The sentence that begins with 总之 carries the marker factor, others do not."""
-    features = {item.word: item for item in build_fingerprinter().explain(page(), most=100)}
+    features = {item.word: item for item in build_fingerprinter().explain(page(), maximum=100)}
     assert features["车程"].factors["marker"] == 2.0
     assert features["照明"].factors["marker"] == 1.0
     assert features["大桥"].factors["title"] == 5.0
@@ -130,7 +129,7 @@ def test_words_beside_a_marker_weigh_more() -> None:
 def test_an_english_marker_phrase_is_found() -> None:
     """Markers of several words work in other scripts."""
     text = ENGLISH + " In conclusion, dredging remains the bottleneck."
-    features = {item.word: item for item in build_fingerprinter().explain(page(text), most=100)}
+    features = {item.word: item for item in build_fingerprinter().explain(page(text), maximum=100)}
     assert features["dredging"].factors["marker"] == 2.0
     assert features["barley"].factors["marker"] == 1.0
 

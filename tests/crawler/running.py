@@ -19,7 +19,7 @@ def environment() -> dict[str, str]:
 
 def twinsieve(*arguments: object) -> list[str]:
     """The command line as a list."""
-    return [sys.executable, "-m", "dedup_service.faces.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "dedup_service.interfaces.cli", *map(str, arguments)]
 
 
 def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:

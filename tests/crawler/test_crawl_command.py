@@ -10,7 +10,7 @@ import pytest
 
 from crawler.demo.server import serve
 from crawler.demo.site import build_site
-from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from tests.crawler.running import FAST, environment, json_lines, run, twinsieve
 
 PAGES = build_site()
@@ -92,14 +92,14 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--set", "NEARDUP_ACTIONS=drop"), "did you mean NEARDUP_ACTION"),
+        (("--set", "TWINSIEVE_ACTIONS=drop"), "did you mean TWINSIEVE_ACTION"),
         (("--set", "LOG_LEVEL"), "NAME=VALUE"),
         (("--profile", "strict"), "balanced, precise, broad, simhash"),
         (("--bootstrap", "127.0.0.1:9", "--profile", "precise"), "twinsieve serve"),
         (("-o", "pages.doc"), "pages.doc"),
         (("--prefix", "news."), "--bootstrap"),
         (("--bootstrap", "127.0.0.1:9", "--state", "s"), "twinsieve serve"),
-        (("--bootstrap", "127.0.0.1:9", "--set", "NEARDUP_K=3"), "remove NEARDUP_K"),
+        (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_K=3"), "remove TWINSIEVE_K"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:

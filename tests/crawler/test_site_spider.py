@@ -23,31 +23,31 @@ def spider(**arguments: Any) -> SiteSpider:
 def page(url: str, body: str, verdict: str | None = "unique", canonical: str | None = None) -> HtmlResponse:
     meta: dict[str, Any] = {}
     if verdict:
-        meta["neardup"] = {"id": url, "url": url, "verdict": verdict, "sequence": 1}
-        meta["neardup_page"] = Page(id=url, url=url, canonical_url=canonical or url, title="t", text="the article")
+        meta["twinsieve"] = {"id": url, "url": url, "verdict": verdict, "sequence": 1}
+        meta["twinsieve_page"] = Page(id=url, url=url, canonical_url=canonical or url, title="t", text="the article")
     return HtmlResponse(url, body=body.encode(), encoding="utf-8", request=Request(url, meta=meta))
 
 
-def results(of: SiteSpider, response: Response, hops: int = 0) -> tuple[list[PageItem], list[Request]]:
+def results(original: SiteSpider, response: Response, hops: int = 0) -> tuple[list[PageItem], list[Request]]:
     async def collect() -> list[Any]:
-        return [found async for found in of.parse_page(response, hops)]
+        return [found async for found in original.parse_page(response, hops)]
 
     try:
         found = asyncio.run(collect())
     finally:
-        of.closed("finished")
+        original.closed("finished")
     return [o for o in found if isinstance(o, PageItem)], [o for o in found if isinstance(o, Request)]
 
 
 def publishing(**arguments: Any) -> SiteSpider:
-    of = spider(**arguments)
-    of.settings = Settings({"NEARDUP_KAFKA_BOOTSTRAP": "a:9092"})
-    return of
+    original = spider(**arguments)
+    original.settings = Settings({"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"})
+    return original
 
 
-def first_requests(of: SiteSpider) -> list[str]:
+def first_requests(original: SiteSpider) -> list[str]:
     async def collect() -> list[str]:
-        return [request.url async for request in of.start()]
+        return [request.url async for request in original.start()]
 
     return asyncio.run(collect())
 

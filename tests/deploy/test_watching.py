@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 import yaml
 
-from dedup_service.faces.http.health import Health
-from dedup_service.faces.http.metrics import Metrics
-from dedup_service.runtime.facts import BatchFact, Problem
-from tests.faces.http.facts import Told, both_steps
-from tests.faces.http.test_metrics import watched
+from dedup_service.interfaces.http.metrics import Metrics
+from dedup_service.interfaces.http.probes import Health
+from dedup_service.runtime.events import BatchEvent, ProblemEvent
+from tests.interfaces.http.facts import Told, both_steps
+from tests.interfaces.http.test_metrics import watched
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
@@ -38,8 +38,8 @@ def series_of_the_code() -> set[str]:
     told = Told(both_steps())
     feed, _ = watched(told)
     metrics = Metrics(told, Health(told), feed)
-    metrics.batch(BatchFact(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
-    metrics.problem(Problem("s", "transaction_lost", "text"))
+    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
+    metrics.problem(ProblemEvent("s", "transaction_lost", "text"))
     return {sample.name for family in metrics.registry.collect() for sample in family.samples}
 
 
@@ -62,7 +62,7 @@ def test_the_rules_name_only_metrics_that_there_are(rules: list[dict[str, Any]])
     """Or what another rule records."""
     recorded = {rule["record"] for rule in rules if "record" in rule}
     asked = set().union(*(named(rule["expr"]) for rule in rules))
-    assert asked >= {"neardup_false_drop_ratio", "neardup_ready", "process_resident_memory_bytes"} | recorded
+    assert asked >= {"twinsieve_false_drop_ratio", "twinsieve_ready", "process_resident_memory_bytes"} | recorded
     assert asked <= series_of_the_code() | recorded | OF_PROMETHEUS
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
 from deploy.kafka import Cluster
 from tests.integration.serving import Serving

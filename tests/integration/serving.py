@@ -20,7 +20,7 @@ class Serving:
 
     def __init__(self, log: Path, *arguments: object) -> None:
         self.log = log
-        command = [sys.executable, "-m", "dedup_service.faces.cli", "serve", *map(str, arguments)]
+        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", *map(str, arguments)]
         with log.open("wb") as lines:
             self.process = subprocess.Popen(
                 [*command, "--http", "0", "--log-format", "json"], cwd=ROOT, stdout=lines, stderr=lines

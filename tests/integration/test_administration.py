@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from dedup_service.core.changelog import CorrectionRecord, Policy, PolicyRecord, RetractionRecord
-from dedup_service.core.profiles import rule_for
+from dedup_service.core.log_records import CorrectionRecord, Policy, PolicyRecord, RetractionRecord
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.faces.cli.main import run
-from dedup_service.runtime.kafka.client.clients import Connection, LogReader
-from dedup_service.runtime.kafka.people import policy_in_force
-from dedup_service.runtime.kafka.policies import append_policy
+from dedup_service.interfaces.cli.main import run
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.control.operator_records import append_policy, policy_in_force
+from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.log_record import decode
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ SPACE = "a-space"
 
 def log_of(connection: Connection, topics: Topics) -> list[object]:
     """All records."""
-    reader = LogReader(connection, topics.fingerprints)
+    reader = LogConsumer(connection, topics.fingerprints)
     end, records = reader.end(), []
     while reader.position < end:
         records += [decode(record.value) for record in reader.poll(0.5, 100)]

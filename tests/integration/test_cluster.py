@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics, create, describe
 from deploy.kafka import Cluster, ClusterError
 from deploy.kafka.readiness import wait_until
@@ -30,7 +32,7 @@ def produce(cluster: Cluster, value: bytes) -> None:
 
 
 def first_value(cluster: Cluster) -> bytes:
-    reader = LogReader(connection_to(cluster), TOPICS.fingerprints)
+    reader = LogConsumer(connection_to(cluster), TOPICS.fingerprints)
     try:
         record = reader.read_one(0)
         return record.value if record else b""

@@ -69,7 +69,7 @@ class Run:
 
     def killed_after(self, delay_s: float | None) -> bool:
         """Run it, kill it after `delay_s` (None: never), and say whether it was killed."""
-        command = [sys.executable, "-m", "dedup_service.faces.cli", "filter", str(self.source), "--quiet"]
+        command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", str(self.source), "--quiet"]
         command += ["--state", str(self.state), "--output", str(self.output)]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
             try:

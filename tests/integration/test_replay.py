@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.core.changelog import (
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.log_records import (
     LogRecord,
     PageRecord,
     Policy,
@@ -15,19 +16,20 @@ from dedup_service.core.changelog import (
     RetractionRecord,
     Source,
 )
-from dedup_service.core.profiles import rule_for
-from dedup_service.core.replica import Replica
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.faces.cli.main import run
-from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, append
+from dedup_service.interfaces.cli.main import run
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
-from dedup_service.runtime.kafka.wire.log_record import decode, encode
-from dedup_service.runtime.kafka.wire.page import PageMessage
-from dedup_service.runtime.kafka.wire.verdict import verdict_value
-from dedup_service.runtime.preparation import BadRecord, prepare_record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from tests.faces.cli.running import article, page
+from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 from tests.integration.conftest import Broker
+from tests.interfaces.cli.running import article, page
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +75,7 @@ def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
 
 def values_of(connection: Connection, topic: str) -> list[tuple[int, bytes]]:
     """(offset, value) of all records of a topic with one partition."""
-    reader, found = LogReader(connection, topic), []
+    reader, found = LogConsumer(connection, topic), []
     end = reader.end()
     while reader.position < end:
         found += [(record.offset, record.value) for record in reader.poll(0.5, 1000)]

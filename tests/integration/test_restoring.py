@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.restore import Run, fill, restored
+from benchmarks.restore import RestoreRun, fill, restored
 from dedup_service.runtime.kafka.state.local_state import NAMES_FILE
 from dedup_service.runtime.kafka.topics import Topics
 
@@ -17,7 +17,7 @@ def test_a_state_comes_back_from_the_log_and_from_its_snapshot(
     broker: HasBootstrap, topics: Topics, tmp_path: Path
 ) -> None:
     """Counts, entries and verdicts are the known ones: from the log, from snapshot and tail, with the names lost."""
-    run = Run(broker.bootstrap, topics.prefix, tmp_path, shards=2)
+    run = RestoreRun(broker.bootstrap, topics.prefix, tmp_path, shards=2)
     fill(run, 0, 4_000)
     assert restored(run, 4_000, "log").records == 4_000 + 1 + 3  # the policy, and a marker for each transaction
     fill(run, 4_000, 6_000)

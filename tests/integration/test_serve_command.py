@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from dedup_service.runtime.kafka.client.clients import Message, append
+from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
-from tests.faces.cli.running import article, page
 from tests.integration.conftest import Broker
 from tests.integration.serving import PATIENCE_S, Serving
+from tests.interfaces.cli.running import article, page
 
 pytestmark = pytest.mark.slow
 
 
 def pages_done(serving: Serving) -> int:
     """Pages that got a verdict, by its metrics."""
-    counts = re.findall(r'^neardup_pages_total\{verdict="\w+"\} (\S+)$', serving.get("/metrics")[1], re.MULTILINE)
+    counts = re.findall(r'^twinsieve_pages_total\{verdict="\w+"\} (\S+)$', serving.get("/metrics")[1], re.MULTILINE)
     return int(sum(map(float, counts)))
 
 
@@ -31,7 +31,7 @@ def test_from_start_to_stop(broker: Broker, topics: Topics, serve: Callable[...,
     first.wait_for(lambda: first.get("/readyz")[0] == 200)
     assert first.get("/livez") == (200, "live\n")
     first.wait_for(lambda: pages_done(first) == 40)
-    first.wait_for(lambda: 'neardup_rejected_records_total{step="decide"} 1.0' in first.get("/metrics")[1])
+    first.wait_for(lambda: 'twinsieve_rejected_records_total{step="decide"} 1.0' in first.get("/metrics")[1])
     assert first.end(signal.SIGTERM) == 143
     events = [line["event"] for line in first.lines]
     assert events[0] == "starting"

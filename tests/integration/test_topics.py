@@ -7,10 +7,11 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.faces.cli.main import run
+from dedup_service.interfaces.cli.main import run
+from dedup_service.runtime.kafka.client.connect import administration
 from dedup_service.runtime.kafka.topics import (
     Layout,
-    TopicFact,
+    TopicDescription,
     Topics,
     check,
     create,
@@ -18,7 +19,6 @@ from dedup_service.runtime.kafka.topics import (
     remove,
     require_log,
 )
-from dedup_service.runtime.kafka.topics.admin import administration
 from deploy.kafka.readiness import wait_until
 
 
@@ -41,7 +41,7 @@ def change(broker, topics: Topics, topic: str, **settings: str) -> None:
     await_facts(broker, topics, lambda facts: named.items() <= facts[topic].settings.items())
 
 
-def await_facts(broker, topics: Topics, true: Callable[[dict[str, TopicFact]], bool]) -> None:
+def await_facts(broker, topics: Topics, true: Callable[[dict[str, TopicDescription]], bool]) -> None:
     """A broker answers from what it has heard of the controller so far."""
 
     def seen() -> bool:

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from dedup_service.faces.cli.main import run
-from dedup_service.faces.http.address import Address
-from dedup_service.faces.http.service import Addresses, ServedService
-from dedup_service.runtime.facts import BatchFact, Bystander
-from dedup_service.runtime.kafka.client.clients import Message, append
+from dedup_service.interfaces.cli.main import run
+from dedup_service.interfaces.http.server import Address
+from dedup_service.interfaces.http.service import Addresses, ServedService
+from dedup_service.runtime.events import BatchEvent, NullObserver
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.messages.headers import page_key
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.keys import page_key
-from tests.faces.cli.running import article, page
 from tests.integration.conftest import Broker
+from tests.interfaces.cli.running import article, page
 
 pytestmark = pytest.mark.slow
 
@@ -30,14 +30,14 @@ TEXT = ". ".join(article(at, 12) for at in range(20))
 Ask = Callable[..., tuple[int, Any]]
 
 
-class Decided(Bystander):
+class Decided(NullObserver):
     """Wakes whoever waits for a number of pages to be decided."""
 
     def __init__(self) -> None:
         self.count = 0
         self._changed = threading.Condition()
 
-    def batch(self, fact: BatchFact) -> None:
+    def batch(self, fact: BatchEvent) -> None:
         with self._changed:
             self.count += fact.records if fact.step == "decide" else 0
             self._changed.notify_all()

@@ -9,15 +9,14 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.guards import NO_GUARDS, Guards
-from dedup_service.core.profiles import rule_for
-from dedup_service.core.rule import MatchRule
+from dedup_service.core.decision.guard_tracker import GuardState
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.guards import NO_GUARDS, Guards
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
-from dedup_service.core.watch import WatchMemory
-from dedup_service.runtime.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
-
-from .prepared import SPACE, SPACE_ID, prepared
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
+from tests.runtime.embedded.prepared import SPACE, SPACE_ID, prepared
 
 BATCH = 3
 Delivery = tuple[PreparedPage, bytes]
@@ -37,8 +36,8 @@ class Crash:
     leftover: bool = False
 
 
-GUARDED = replace(rule_for(), guards=Guards(most_pages=3, most_hosts=2, most_titles=1))
-LENIENT = replace(GUARDED, guards=Guards(most_pages=4, most_hosts=0, most_titles=2))
+GUARDED = replace(rule_for(), guards=Guards(max_pages=3, max_hosts=2, max_titles=1))
+LENIENT = replace(GUARDED, guards=Guards(max_pages=4, max_hosts=0, max_titles=2))
 UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
 
 pages = st.builds(
@@ -64,7 +63,7 @@ def opened(folder: Path, snapshot_every: int, rule: MatchRule | None = GUARDED) 
     return State(folder, SPACE_ID, SPACE, rule, StateSettings(snapshot_every=snapshot_every))
 
 
-def memory_of(state: State) -> WatchMemory | None:
+def memory_of(state: State) -> GuardState | None:
     """What the guards have seen."""
     watch = state._decider.watch
     return None if watch is None else watch.memory()

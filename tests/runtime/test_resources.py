@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.fingerprint import PreparedPage
-from dedup_service.core.page import Page
+from dedup_service.core.page import Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
 
 

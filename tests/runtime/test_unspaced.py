@@ -3,8 +3,8 @@
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.normalise import fold
 from dedup_service.core.page import Page
+from dedup_service.core.text.normalise import fold
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, default_lexicon
 
 JAPANESE = Page(url="u", canonical_url="u", id="u", text="東京で新しい図書館が開館した。")

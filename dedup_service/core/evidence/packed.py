@@ -15,15 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from dedup_service.core.evidence.scan import KINDS, numbers_and_sentences, sampled
+from dedup_service.core.evidence.numbers_sentences import KINDS, numbers_and_sentences, sampled
 from dedup_service.core.evidence.sketch import BINS, KEYS, SKETCH_BYTES, sketch
 from dedup_service.core.kernels import kernel, long_kernel
-from dedup_service.core.ngrams import distinct_ngrams
+from dedup_service.core.text.ngrams import distinct_ngrams
 
 __all__ = [
-    "MOST_NUMBERS",
-    "MOST_SENTENCES",
-    "MOST_TERMS",
+    "MAX_NUMBERS",
+    "MAX_SENTENCES",
+    "MAX_TERMS",
     "SHINGLE",
     "Evidence",
     "keys_of",
@@ -34,7 +34,7 @@ __all__ = [
 SHINGLE = 5
 """Letters of a shingle. Data: docs/quality.md."""
 
-MOST_NUMBERS, MOST_SENTENCES, MOST_TERMS = 48, 48, 32
+MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 48, 48, 32
 
 _HEADER = struct.Struct("<IIIIIBBBH")
 _KEYS_AT = _HEADER.size
@@ -50,7 +50,7 @@ _TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # of scrip
 def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], metadata: bytes) -> bytes:
     """Return the evidence of a page; b"" where it has neither text nor metadata.
 
-    title, folded: folded. letters uint32[n]: of the body. metadata: packed (`core.metadata`), below 64 KiB.
+    title, folded: folded. letters uint32[n]: of the body. metadata: packed (`core.evidence.similarity`), below 64 KiB.
     """
     if not len(letters) and not metadata:
         return b""
@@ -81,7 +81,7 @@ def _of_body(
         of_alphabets += letter < np.uint32(_UNSPACED_FROM)
     size = len(letters) - of_alphabets + of_alphabets * 8 // 15
     counts = (size, len(shingles), len(numbers), len(sentences))
-    return counts, keys, bits, sampled(numbers, MOST_NUMBERS), sampled(sentences, MOST_SENTENCES)
+    return counts, keys, bits, sampled(numbers, MAX_NUMBERS), sampled(sentences, MAX_SENTENCES)
 
 
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
@@ -90,7 +90,7 @@ def title_terms(title: str) -> npt.NDArray[np.uint16]:
     for run in _TERM.findall(title):
         terms.update([run] if run[0] < _UNSPACED or len(run) == 1 else [a + b for a, b in pairwise(run)])
     hashes = np.fromiter((xxhash.xxh3_64_intdigest(term.encode()) for term in terms), dtype=np.uint64, count=len(terms))
-    return sampled(hashes, MOST_TERMS)
+    return sampled(hashes, MAX_TERMS)
 
 
 def keys_of(

@@ -43,7 +43,7 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
         return bits, keys
     # What a value has to be below: EMPTY for an empty bin, 0 for one that an earlier turn settled.
     bound = np.full(BINS, _EMPTY, dtype=np.uint64)
-    least = np.full(BINS, _EMPTY, dtype=np.uint64)
+    minimum = np.full(BINS, _EMPTY, dtype=np.uint64)
     values = np.empty(len(shingles), dtype=np.uint64)
     empty = BINS
     seed = np.uint64(0)
@@ -51,19 +51,19 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
         seed += _STEP
         _hash_all(shingles, seed, values)
         if turn >= BINS:
-            empty -= _settle(turn - BINS, values.min(), bound, least)
+            empty -= _settle(turn - BINS, values.min(), bound, minimum)
         elif len(values) >= _MANY and empty >= _MANY:
-            empty = _throw_many(values, bound, least)
+            empty = _throw_many(values, bound, minimum)
         else:
-            empty -= _throw_few(values, bound, least)
+            empty -= _throw_few(values, bound, minimum)
         if turn == 0:
-            _take_keys(least, keys)
+            _take_keys(minimum, keys)
         if empty == 0:
             break
     for place in range(0, BINS, 8):
         byte = np.uint64(0)
         for bit in range(8):
-            byte |= (least[place + bit] & _BIT) << np.uint64(bit)
+            byte |= (minimum[place + bit] & _BIT) << np.uint64(bit)
         bits[place >> 3] = np.uint8(byte)
     return bits, keys
 
@@ -79,7 +79,7 @@ def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDA
 
 
 @kernel
-def _throw_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], least: npt.NDArray[np.uint64]) -> int:
+def _throw_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
     """Throw the values at the bins and return how many are empty: no branches, whose outcome nothing could predict."""
     for i in range(len(values)):
         place = np.int64(values[i] >> _S53)
@@ -87,14 +87,14 @@ def _throw_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], l
     empty = 0
     for at in range(BINS):
         filled = bound[at] != _EMPTY
-        least[at] = bound[at] if filled and bound[at] != np.uint64(0) else least[at]
+        minimum[at] = bound[at] if filled and bound[at] != np.uint64(0) else minimum[at]
         bound[at] = np.uint64(0) if filled else _EMPTY
         empty += not filled
     return empty
 
 
 @kernel
-def _throw_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], least: npt.NDArray[np.uint64]) -> int:
+def _throw_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
     """Throw the values at the bins and return how many were filled: few are, so nothing is done for the others."""
     filled = np.empty(min(len(values), BINS), dtype=np.int64)
     new = 0
@@ -106,28 +106,28 @@ def _throw_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], le
                 new += 1
             bound[place] = values[i]
     for at in range(new):
-        least[filled[at]] = bound[filled[at]]
+        minimum[filled[at]] = bound[filled[at]]
         bound[filled[at]] = np.uint64(0)
     return new
 
 
 @kernel
-def _settle(place: int, value: np.uint64, bound: npt.NDArray[np.uint64], least: npt.NDArray[np.uint64]) -> int:
+def _settle(place: int, value: np.uint64, bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
     """Fill one bin, if it is empty, and return how many were filled."""
     if bound[place] != _EMPTY:
         return 0
-    least[place], bound[place] = value, np.uint64(0)
+    minimum[place], bound[place] = value, np.uint64(0)
     return 1
 
 
 @kernel
-def _take_keys(least: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
+def _take_keys(minimum: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
     """Set each key to 32 bits of the least value of its part of the bins, the number of the bin apart."""
     for part in range(KEYS):
         best = _EMPTY
         for place in range(part * (BINS // KEYS), (part + 1) * (BINS // KEYS)):
-            if least[place] != _EMPTY:
-                best = min(best, least[place] << np.uint64(11))
+            if minimum[place] != _EMPTY:
+                best = min(best, minimum[place] << np.uint64(11))
         if best != _EMPTY:
             keys[part] = max(np.uint32((best >> np.uint64(11)) & _LOW32), np.uint32(1))
 

@@ -8,14 +8,12 @@ from dataclasses import replace
 from lxml import etree
 from lxml.html import HtmlElement
 
-from dedup_service.core.encoding import decode_html
-from dedup_service.core.extraction.boilerplate import prune
-from dedup_service.core.extraction.headline import headline
+from dedup_service.core.extraction.boilerplate import BINARY, parse, prune
+from dedup_service.core.extraction.extracted import Extraction
 from dedup_service.core.extraction.language import declared_language, language
 from dedup_service.core.extraction.main_text import main_text, warm_up
-from dedup_service.core.extraction.statements import read_statements
-from dedup_service.core.extraction.tree import BINARY, parse
-from dedup_service.core.extraction.value import Extraction
+from dedup_service.core.extraction.statements import headline, read_statements
+from dedup_service.core.text.encoding import decode_html
 
 __all__ = ["MAX_HTML_BYTES", "extract", "warm_up"]
 

@@ -4,18 +4,18 @@ The block index: read `layout` (why nothing is missed), then `probe`, `write`, `
 The key index: read `key_table`, `key_rows`, `key_probe`; `keys` is what others call.
 """
 
-from dedup_service.core.index.candidates import CandidateBatch, Candidates, IndexStatistics, WorkCounters
-from dedup_service.core.index.index import BlockIndex
-from dedup_service.core.index.keys import KeyIndex
-from dedup_service.core.index.pairs import pairs_within
-from dedup_service.core.index.sharding import mix64, owner
+from dedup_service.core.index.block_index import BlockIndex
+from dedup_service.core.index.block_probe import pairs_within
+from dedup_service.core.index.block_shard import mix64, owner
+from dedup_service.core.index.key_index import KeyIndex
+from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
 
 __all__ = [
+    "BatchProbeResult",
     "BlockIndex",
-    "CandidateBatch",
-    "Candidates",
     "IndexStatistics",
     "KeyIndex",
+    "ProbeResult",
     "WorkCounters",
     "mix64",
     "owner",

@@ -9,11 +9,10 @@ Invariant: probing changes nothing.
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.inlined import inlined
+from dedup_service.core.index.block_layout import Integers
 from dedup_service.core.index.key_rows import WIDTH, KeyArrays
 from dedup_service.core.index.key_table import KEY, LAST, Keys, slot_of
-from dedup_service.core.index.layout import Integers
-from dedup_service.core.kernels import kernel
+from dedup_service.core.kernels import kernel, kernel_inline
 
 __all__ = ["probe_all"]
 
@@ -23,8 +22,8 @@ SEQUENCE, ROW, END, LEFT = range(4)
 """Where a probe stands in a bucket: at which sequence (-1: at the end), row, last row; how many it may yet look at."""
 
 
-@inlined
-def begin(number: int, key: np.uint32, most: int, cursors: Integers, arrays: KeyArrays) -> None:
+@kernel_inline
+def begin(number: int, key: np.uint32, maximum: int, cursors: Integers, arrays: KeyArrays) -> None:
     """Set a cursor to the first row of the bucket of a key."""
     buckets, sequences, following, _ = arrays
     cursors[SEQUENCE, number] = -1
@@ -35,11 +34,11 @@ def begin(number: int, key: np.uint32, most: int, cursors: Integers, arrays: Key
         return
     cursors[END, number] = buckets[slot, LAST]
     cursors[ROW, number] = following[buckets[slot, LAST]]
-    cursors[LEFT, number] = most
+    cursors[LEFT, number] = maximum
     cursors[SEQUENCE, number] = sequences[cursors[ROW, number] // WIDTH]
 
 
-@inlined
+@kernel_inline
 def advance(number: int, cursors: Integers, arrays: KeyArrays) -> None:
     """Move a cursor to the next row of its bucket, where there is one that may be looked at."""
     _, sequences, following, _ = arrays
@@ -51,8 +50,8 @@ def advance(number: int, cursors: Integers, arrays: KeyArrays) -> None:
     cursors[SEQUENCE, number] = sequences[cursors[ROW, number] // WIDTH]
 
 
-@inlined
-def least(cursors: Integers) -> int:
+@kernel_inline
+def minimum(cursors: Integers) -> int:
     """Return the least sequence that a cursor stands at, or -1 where all are at their ends."""
     smallest = -1
     for number in range(WIDTH):
@@ -70,15 +69,15 @@ def keep_best(start: int, count: int, best: int, output: Integers, shared: Share
     of_share = np.zeros(WIDTH + 1, np.int64)
     for at in range(start, start + count):
         of_share[shared[at]] += 1
-    least_shared, room = WIDTH, best
-    while of_share[least_shared] < room:
-        room -= of_share[least_shared]
-        least_shared -= 1
+    min_shared, room = WIDTH, best
+    while of_share[min_shared] < room:
+        room -= of_share[min_shared]
+        min_shared -= 1
     kept = start
     for at in range(start, start + count):
-        if shared[at] < least_shared or (shared[at] == least_shared and room == 0):
+        if shared[at] < min_shared or (shared[at] == min_shared and room == 0):
             continue
-        room -= shared[at] == least_shared
+        room -= shared[at] == min_shared
         output[kept], shared[kept] = output[at], shared[at]
         kept += 1
     return best
@@ -86,9 +85,9 @@ def keep_best(start: int, count: int, best: int, output: Integers, shared: Share
 
 @kernel
 def probe_all(
-    keys: Keys, most: int, best: int, arrays: KeyArrays, offsets: Integers, output: Integers, shared: Shared
+    keys: Keys, maximum: int, best: int, arrays: KeyArrays, offsets: Integers, output: Integers, shared: Shared
 ) -> tuple[int, int]:
-    """Merge the first `most` rows of the buckets of each row of keys: uint32[n, 8], and keep the `best` of each.
+    """Merge the first `maximum` rows of the buckets of each row of keys: uint32[n, 8], and keep the `best` of each.
 
     offsets: int64[n + 1] receives where each one's sequences begin in the output, and the end; shared: uint8, as long
     as the output, how many keys each shares. Returns the number of sequences in all, and the room that was needed;
@@ -99,9 +98,9 @@ def probe_all(
     for query in range(len(keys)):
         offsets[query] = found
         for number in range(WIDTH):
-            begin(number, keys[query, number], most, cursors, arrays)
+            begin(number, keys[query, number], maximum, cursors, arrays)
         count = 0
-        sequence = least(cursors)
+        sequence = minimum(cursors)
         while sequence >= 0:
             at, sharing = found + count, 0
             for number in range(WIDTH):
@@ -111,7 +110,7 @@ def probe_all(
             if at < len(output):
                 output[at], shared[at] = sequence, sharing
             count += 1
-            sequence = least(cursors)
+            sequence = minimum(cursors)
         needed = max(needed, found + count)
         found += keep_best(found, count, best, output, shared) if found + count <= len(output) else count
     offsets[len(keys)] = found

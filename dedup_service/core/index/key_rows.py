@@ -8,10 +8,9 @@ Invariants: sequences ascend from a bucket's first row to its last, each once; a
 
 import numpy as np
 
-from dedup_service.core.index.inlined import inlined
+from dedup_service.core.index.block_layout import Integers
 from dedup_service.core.index.key_table import KEY, LAST, Buckets, Keys, empty_slot, room, slot_of
-from dedup_service.core.index.layout import Integers
-from dedup_service.core.kernels import kernel, long_kernel
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
     "COUNTERS",
@@ -47,7 +46,7 @@ following: uint32[entries * 8], the next row in the bucket of each row. counters
 """
 
 
-@inlined
+@kernel_inline
 def row_before(last: int, sequence: int, sequences: Integers, following: Keys) -> int:
     """Return the row behind which a sequence stands or belongs, in the bucket of the row `last`."""
     before = last
@@ -57,7 +56,7 @@ def row_before(last: int, sequence: int, sequences: Integers, following: Keys) -
     return before
 
 
-@inlined
+@kernel_inline
 def row_of(key: np.uint32, sequence: int, arrays: KeyArrays) -> int:
     """Return the row of a sequence in the bucket of a key, or -1."""
     buckets, sequences, following, _ = arrays
@@ -69,7 +68,7 @@ def row_of(key: np.uint32, sequence: int, arrays: KeyArrays) -> int:
     return row if sequences[row // WIDTH] == sequence else -1
 
 
-@inlined
+@kernel_inline
 def join(key: np.uint32, sequence: int, row: int, arrays: KeyArrays) -> None:
     """Put a row into the bucket of a key, unless its sequence is there: by the same key a second time."""
     buckets, sequences, following, counters = arrays
@@ -90,7 +89,7 @@ def join(key: np.uint32, sequence: int, row: int, arrays: KeyArrays) -> None:
         buckets[slot, LAST] = row
 
 
-@inlined
+@kernel_inline
 def leave(key: np.uint32, sequence: int, arrays: KeyArrays) -> None:
     """Take a sequence out of the bucket of a key, unless the same key did before."""
     buckets, sequences, following, counters = arrays
@@ -111,7 +110,7 @@ def leave(key: np.uint32, sequence: int, arrays: KeyArrays) -> None:
     following[row] = NOWHERE
 
 
-@inlined
+@kernel_inline
 def take_entry(sequence: int, sequences: Integers, following: Keys, counters: Integers) -> int:
     """Return a new entry in no bucket; the caller has seen to it that there is room for one."""
     entry = int(counters[FREE_ENTRY])
@@ -162,7 +161,7 @@ def insert_few(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays
     return insert_all(new_sequences, keys, done, arrays)
 
 
-@inlined
+@kernel_inline
 def entry_of(sequence: int, keys: Keys, arrays: KeyArrays) -> int:
     """Return the entry that stands in the buckets of all keys: uint32[8], and in no others, or -1."""
     following = arrays[2]

@@ -11,8 +11,7 @@ Source: Knuth, TAOCP 3, 6.4, algorithms L (linear probing) and R (deletion); Fib
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.inlined import inlined
-from dedup_service.core.kernels import long_kernel
+from dedup_service.core.kernels import kernel_inline, long_kernel
 
 __all__ = ["FIRST_SLOTS", "KEY", "LAST", "Buckets", "Keys", "empty_slot", "larger_table", "room", "slot_of"]
 
@@ -32,20 +31,20 @@ _MIX = np.uint64(0x9E3779B1)
 _LOW32, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
-@inlined
+@kernel_inline
 def room(slots: int) -> int:
     """Return how many of the slots may be taken: 70%, where a search for what is not there reads 6 slots."""
     return slots * 7 // 10
 
 
-@inlined
+@kernel_inline
 def home(key: np.uint32, slots: int) -> int:
     """Return the slot at which the search for a key begins."""
     mixed = (np.uint64(key) * _MIX) & _LOW32
     return int(np.int64((mixed * np.uint64(slots)) >> _S32))
 
 
-@inlined
+@kernel_inline
 def slot_of(key: np.uint32, buckets: Buckets) -> int:
     """Return the slot of a key, or the empty one where it belongs."""
     slots = len(buckets)
@@ -55,13 +54,13 @@ def slot_of(key: np.uint32, buckets: Buckets) -> int:
     return slot
 
 
-@inlined
+@kernel_inline
 def steps(start: int, stop: int, slots: int) -> int:
     """Return how many slots `stop` lies behind `start`, the first slot coming after the last."""
     return stop - start if stop >= start else stop - start + slots
 
 
-@inlined
+@kernel_inline
 def empty_slot(slot: int, buckets: Buckets) -> None:
     """Take the key of a slot out; keys behind it that may stand nearer to their homes move up."""
     slots = len(buckets)

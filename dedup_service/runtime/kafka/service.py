@@ -16,27 +16,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from dedup_service.core.replica import Replica
-from dedup_service.core.rule import MatchRule
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.facts import Observer, Observers, RestoreFact
-from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Transactions
-from dedup_service.runtime.kafka.client.committed import committed_offsets
+from dedup_service.runtime.events import Observer, Observers, RestoreEvent
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
-from dedup_service.runtime.kafka.client.retrying import Backoff, Complaint
-from dedup_service.runtime.kafka.facts import ServiceStatus
-from dedup_service.runtime.kafka.policies import Wanted, check_policy, first_policy
+from dedup_service.runtime.kafka.client.group_offsets import committed_offsets
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.control.operator_records import RequestedPolicy, check_policy, first_policy
 from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.kafka.state.restoring import restore
+from dedup_service.runtime.kafka.state.restore import restore
+from dedup_service.runtime.kafka.status import ServiceStatus
+from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
-from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
-from dedup_service.runtime.kafka.steps.poison import PoisonLimit
-from dedup_service.runtime.kafka.steps.questions import NotAnsweredError
+from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
+from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import Topics, require_log
-from dedup_service.runtime.pool import PoolState
-from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.pool import PoolState
+from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = ["DECIDE", "FINGERPRINT", "Service", "ServiceSettings"]
 
@@ -45,7 +47,7 @@ _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"
-_MOST_BYTES = 32 << 20
+_MAX_BYTES = 32 << 20
 """Of one message, unpacked: the longest dead letter with its headers."""
 
 _LAST_TURN_S = 5.0
@@ -75,7 +77,7 @@ class ServiceSettings:
     processes: int = 1
     shards: int = 1
     page_timeout_s: float = 30.0
-    poison: PoisonLimit = field(default_factory=PoisonLimit)
+    rejection_limit: RejectionLimit = field(default_factory=RejectionLimit)
     start_s: float = 60.0
     drain_s: float = 30.0
     transaction_timeout_s: float = 10.0
@@ -94,7 +96,7 @@ class Service:
         self._settings = settings
         self._topics = Topics(settings.prefix)
         self._observers = Observers(observers)
-        self._restore: RestoreFact | None = None
+        self._restore: RestoreEvent | None = None
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
         self._failure: BaseException | None = None
@@ -117,17 +119,17 @@ class Service:
     def ask(self, question: Callable[[Replica], T]) -> T:
         """Return what `question` finds in the replica, between two turns of the deciding step; from any other thread.
 
-        NotAnsweredError where this process does not decide, has not begun to, or is too busy.
+        QueryTimeoutError where this process does not decide, has not begun to, or is too busy.
         """
         step = self._steps.get(DECIDE)
         if not isinstance(step, DecideStep):
-            raise NotAnsweredError("this process does not decide, or not yet: ask one with --steps both or decide")
+            raise QueryTimeoutError("this process does not decide, or not yet: ask one with --steps both or decide")
         return step.questions.ask(question)
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain and return. Raises what ended a step."""
         settings = self._settings
-        wanted = Wanted(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
+        wanted = RequestedPolicy(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(local.close)
@@ -136,9 +138,11 @@ class Service:
                 self._steps = steps
                 self._run_steps(stop)
 
-    def _begun(self, local: LocalState, wanted: Wanted, stack: ExitStack, stop: threading.Event) -> Steps | None:
+    def _begun(
+        self, local: LocalState, wanted: RequestedPolicy, stack: ExitStack, stop: threading.Event
+    ) -> Steps | None:
         """Return the steps, closed with `stack`, once the brokers allow it; None where `stop` came first."""
-        backoff = Backoff(stop, complaint=Complaint(_LOG, "the service cannot begin yet"))
+        backoff = Backoff(stop, complaint=ThrottledWarning(_LOG, "the service cannot begin yet"))
         deadline = time.monotonic() + self._settings.start_s
         while not backoff.stopped:
             with ExitStack() as attempt:
@@ -153,11 +157,13 @@ class Service:
                 return steps
         return None
 
-    def _begin(self, local: LocalState, wanted: Wanted, stack: ExitStack, stop: threading.Event) -> Steps | None:
+    def _begin(
+        self, local: LocalState, wanted: RequestedPolicy, stack: ExitStack, stop: threading.Event
+    ) -> Steps | None:
         """As `_begun`, in one try."""
         settings = self._settings
         require_log(settings.connection, self._topics)
-        log = LogReader(settings.connection, self._topics.fingerprints)
+        log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
         first_policy(settings.connection, self._topics, log, wanted)
         steps: Steps = {}
@@ -173,14 +179,14 @@ class Service:
                 timeout_s=settings.page_timeout_s,
                 inline=False,
                 keep_text=False,
-                chunk=InHandLimits().chunk_records,
+                chunk=InFlightLimits().chunk_records,
             )
             self._preparer = stack.enter_context(preparer)
             steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
         return steps
 
     def _decide_step(
-        self, local: LocalState, log: LogReader, wanted: Wanted, stop: threading.Event
+        self, local: LocalState, log: LogConsumer, wanted: RequestedPolicy, stop: threading.Event
     ) -> DecideStep | None:
         """Restore, and return the step that goes on from there; None where `stop` came first."""
         settings = self._settings
@@ -191,7 +197,7 @@ class Service:
             shards=settings.shards,
             progress=self._restoring,
             stop=stop,
-            most_waiting=DecideSettings().held_outcomes,
+            max_waiting=DecideSettings().held_outcomes,
             pages=self._topics.pages,
         )
         if restored is None:
@@ -210,7 +216,7 @@ class Service:
             session_timeout_s=settings.session_timeout_s,
         )
 
-    def _restoring(self, fact: RestoreFact) -> None:
+    def _restoring(self, fact: RestoreEvent) -> None:
         self._restore = fact
         self._observers.restore(fact)
 
@@ -229,15 +235,17 @@ class Service:
             space_id,
             preparer,
             self._transactions(FINGERPRINT, instance),
-            settings.poison,
+            settings.rejection_limit,
             self._observers,
             session_timeout_s=settings.session_timeout_s,
         )
 
-    def _transactions(self, step: str, instance: str) -> Transactions:
+    def _transactions(self, step: str, instance: str) -> TransactionalProducer:
         settings = self._settings
         name = f"{settings.prefix}{settings.group}.{step}.{instance}"
-        return Transactions(settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MOST_BYTES)
+        return TransactionalProducer(
+            settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES
+        )
 
     def _run_steps(self, stop: threading.Event) -> None:
         """Run the steps in their threads; end them in order, fingerprinting first, within the budget."""

@@ -4,7 +4,7 @@ A reader yields records in the order of the input and holds one at a time. What 
 JSON, extracting HTML) waits in `Record.page`, so that it can happen in another process.
 """
 
-from dedup_service.runtime.readers.open import InputKind, Source, open_source
+from dedup_service.runtime.readers.open import InputKind, InputSource, open_source
 from dedup_service.runtime.readers.record import Extract, Record
 
-__all__ = ["Extract", "InputKind", "Record", "Source", "open_source"]
+__all__ = ["Extract", "InputKind", "InputSource", "Record", "open_source"]

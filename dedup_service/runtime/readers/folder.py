@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.address import page_at
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, Extract
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, Extract, page_at
 
 __all__ = ["DEFAULT_PREFIX", "HtmlFile", "read_folder"]
 

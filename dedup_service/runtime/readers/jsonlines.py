@@ -1,11 +1,19 @@
-"""JSON lines of pages: `id`, `url`, `canonical_url`, `title`, `text` or `html`, and metadata.
+"""Lines of a stream in bounded memory, with a sign when the next one has not arrived yet.
+
+Whoever batches lines needs to know that none is waiting, to hand out what it has before it blocks.
+A line longer than the limit is read to its end without being held.
+
+JSON lines of pages: `id`, `url`, `canonical_url`, `title`, `text` or `html`, and metadata.
 
 A line is typed strictly: `url` must be there and every known key must have its type; unknown keys are
 left alone. `id` is the URL where it is missing. `canonical_url` is believed where a page's own link would be.
 Blank lines are no records.
 """
 
-from collections.abc import Iterator
+import io
+import os
+import select
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
 
@@ -13,16 +21,95 @@ import msgspec
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.address import believed_or_itself, page_at
-from dedup_service.runtime.readers.lines import Wait, read_lines
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, believed_or_itself, page_at
 
-__all__ = ["BYTE_ORDER_MARK", "JsonLine", "PageLine", "page_in_json", "read_json_lines"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "InputLine",
+    "JsonLine",
+    "PageJson",
+    "Wait",
+    "page_in_json",
+    "read_json_lines",
+    "read_lines",
+]
+
+CHUNK_BYTES = 2**20
+
+Wait = Callable[[int], bool]
+"""Blocks until the descriptor may have input; False asks the reader to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputLine:
+    """One line with its line end; `cut` where it was longer than the limit and `raw` is only its beginning."""
+
+    number: int
+    raw: bytes
+    cut: bool = False
+
+
+def read_lines(stream: BinaryIO, limit_bytes: int, wait: Wait | None = None) -> Iterator[InputLine | None]:
+    """Yield the lines of `stream`; yield None whenever the next read would block.
+
+    wait: called before a read that would block; a False ends the iteration as the end of the input would.
+    """
+    number, held, size = 0, [], 0
+    for chunk in _chunks(stream, wait):
+        if chunk is None:
+            yield None
+            continue
+        start = 0
+        while (end := chunk.find(b"\n", start) + 1) > 0:
+            number += 1
+            held.append(chunk[start:end])
+            yield _line(number, held, size + end - start, limit_bytes)
+            held, size, start = [], 0, end
+        if start < len(chunk):
+            size += len(chunk) - start
+            if size - (len(chunk) - start) <= limit_bytes:
+                held.append(chunk[start:])
+    if size:
+        yield _line(number + 1, held, size, limit_bytes)
+
+
+def _line(number: int, held: list[bytes], size: int, limit_bytes: int) -> InputLine:
+    if size <= limit_bytes:
+        return InputLine(number, b"".join(held))
+    return InputLine(number, held[0][:1000], cut=True)
+
+
+def _chunks(stream: BinaryIO, wait: Wait | None) -> Iterator[bytes | None]:
+    descriptor = _descriptor(stream)
+    if descriptor is None:
+        while chunk := stream.read(CHUNK_BYTES):
+            yield chunk
+        return
+    while True:
+        if not select.select([descriptor], [], [], 0)[0]:
+            yield None
+            if wait is not None and not wait(descriptor):
+                return
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        if not chunk:
+            return
+        yield chunk
+
+
+def _descriptor(stream: BinaryIO) -> int | None:
+    """The descriptor to poll, or None for what is no pipe, socket or file (a decompressor, bytes in memory)."""
+    if not isinstance(stream, io.BufferedReader | io.FileIO):
+        return None
+    try:
+        return stream.fileno()
+    except OSError:
+        return None
+
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class PageLine(msgspec.Struct, frozen=True):
+class PageJson(msgspec.Struct, frozen=True):
     """The keys of a line that mean something here, as they may come."""
 
     url: str
@@ -39,7 +126,7 @@ class PageLine(msgspec.Struct, frozen=True):
     canonical_url: str | None = None
 
 
-_decoder = msgspec.json.Decoder(PageLine)
+_decoder = msgspec.json.Decoder(PageJson)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +176,7 @@ def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[Json
             yield JsonLine(line.number, line.raw, line.cut)
 
 
-def _decode(raw: bytes) -> PageLine:
+def _decode(raw: bytes) -> PageJson:
     try:
         line = _decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -99,7 +186,7 @@ def _decode(raw: bytes) -> PageLine:
     return line
 
 
-def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
+def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
     return Page(
         url=line.url,
         canonical_url=believed_or_itself(line.url, line.canonical_url),
@@ -116,7 +203,7 @@ def _plain(line: PageLine, *, text: str, problem: str | None = None) -> Page:
     )
 
 
-def _with_stated(page: Page, line: PageLine) -> Page:
+def _with_stated(page: Page, line: PageJson) -> Page:
     """What the line states beside the HTML goes before what extraction found in it."""
     named = line.canonical_url
     return replace(

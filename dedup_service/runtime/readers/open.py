@@ -12,12 +12,11 @@ from typing import BinaryIO, cast
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX, read_folder
-from dedup_service.runtime.readers.jsonlines import read_json_lines
-from dedup_service.runtime.readers.lines import Wait
+from dedup_service.runtime.readers.jsonlines import Wait, read_json_lines
 from dedup_service.runtime.readers.record import Record
 from dedup_service.runtime.readers.warc import read_warc
 
-__all__ = ["InputKind", "Source", "kind_of", "open_source"]
+__all__ = ["InputKind", "InputSource", "kind_of", "open_source"]
 
 
 class InputKind(StrEnum):
@@ -29,7 +28,7 @@ class InputKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputSource:
     """An open input.
 
     records: None stands for "the next record has not arrived yet".
@@ -50,7 +49,7 @@ def kind_of(name: str) -> InputKind:
 
 
 @contextmanager
-def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX) -> Iterator[Source]:
+def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX) -> Iterator[InputSource]:
     """Open `name`: a folder of HTML, a .warc or .warc.gz file, JSON lines (.gz too), or - for lines on stdin.
 
     wait: see `readers.lines`. ConfigurationError where there is nothing to open.
@@ -60,17 +59,17 @@ def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAUL
     if name != "-" and not path.exists():
         raise ConfigurationError(f"there is no file or folder {name!r}: name one, or - for standard input")
     if kind is InputKind.FOLDER:
-        yield Source(name, kind, read_folder(path, url_prefix))
+        yield InputSource(name, kind, read_folder(path, url_prefix))
     elif kind is InputKind.WARC:
-        yield Source(name, kind, read_warc(path))
+        yield InputSource(name, kind, read_warc(path))
     elif name == "-":
-        yield Source("standard input", kind, read_json_lines(_unbuffered_stdin(), wait))
+        yield InputSource("standard input", kind, read_json_lines(_unbuffered_stdin(), wait))
     elif name.endswith(".gz"):
         with gzip.open(path, "rb") as unpacked:
-            yield Source(name, kind, read_json_lines(cast("BinaryIO", unpacked)))
+            yield InputSource(name, kind, read_json_lines(cast("BinaryIO", unpacked)))
     else:
         with path.open("rb", buffering=0) as stream:
-            yield Source(name, kind, read_json_lines(cast("BinaryIO", stream), wait), path.stat().st_size or None)
+            yield InputSource(name, kind, read_json_lines(cast("BinaryIO", stream), wait), path.stat().st_size or None)
 
 
 def _unbuffered_stdin() -> BinaryIO:

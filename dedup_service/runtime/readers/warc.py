@@ -16,8 +16,7 @@ from warcio.exceptions import ArchiveLoadFailed
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.address import page_at
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract
+from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, page_at
 
 __all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
 

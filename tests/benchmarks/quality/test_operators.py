@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.quality.operators import HARMLESS, MEANINGFUL, OPERATORS, names_in
 from benchmarks.quality.short_texts import PAIRS, pairs_of, texts_of
-from dedup_service.core.normalise import fold
 from dedup_service.core.page import Page
+from dedup_service.core.text.normalise import fold
 
 TEXTS = [
     "张伟3月14日在杭州宣布新厂将投资25亿元",

@@ -12,9 +12,9 @@ from benchmarks.quality.estimator import Estimates
 from benchmarks.quality.short_texts import FORMS, Found
 from benchmarks.quality.store import Store
 from benchmarks.quality.tables import TABLES
-from benchmarks.quality.world import World
-from dedup_service.core.profiles import PROFILES
-from dedup_service.core.scoring import Share
+from benchmarks.quality.world import Workspace
+from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.rules.profiles import PROFILES
 
 ARTICLES = """
 市图书馆新馆星期六向读者开放。新馆位于河东路，共有五层，藏书四十万册。读者可以凭身份证办理借书卡，每次最多借十本。馆长说，儿童阅览室设在一层，周末有人讲故事。
@@ -62,7 +62,7 @@ def world(tmp_path_factory):
         path = folder / "html" / "html" / f"{page['id']}.html"
         path.parent.mkdir(exist_ok=True)
         path.write_text(html, encoding="utf-8")
-    return World(Corpora(folder), Store(folder / "cache"), processes=1)
+    return Workspace(Corpora(folder), Store(folder / "cache"), processes=1)
 
 
 def test_every_profile_finds_the_copies_and_nothing_else(world):

@@ -40,5 +40,5 @@ def test_figures_have_no_leading_zero_and_tables_are_markdown():
 def test_what_prepares_pages_is_found_by_its_imports():
     """A change of a threshold makes no page anew, one of the evidence does."""
     names = {path.stem for path in modules_behind(["dedup_service.core.fingerprinter"])}
-    assert {"fingerprinter", "packed", "sketch", "normalise", "schemes"} <= names
+    assert {"fingerprinter", "packed", "sketch", "normalise", "weighting_schemes"} <= names
     assert not names & {"decision", "profiles", "rule"}

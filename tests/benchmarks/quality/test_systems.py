@@ -6,16 +6,15 @@ import numpy as np
 
 from benchmarks.quality.channels import keys_in_parts
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
+from benchmarks.quality.greedy_dedup import greedy_dedup
 from benchmarks.quality.profiles import verdicts
 from benchmarks.quality.scheme_words import word_fingerprints
 from benchmarks.quality.shingles import body_of, shingle_sets
-from benchmarks.quality.walk import walk
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.fingerprint import Fingerprint, PreparedPage
-from dedup_service.core.page import Page
-from dedup_service.core.profiles import rule_for
+from dedup_service.core.features.weighting_schemes import SCHEMES
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.core.weighting.schemes import SCHEMES
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
 WORDS = list("春夏秋冬山水风云花草木石日月星雨雪江河海")
@@ -90,7 +89,7 @@ def test_the_walk_gives_the_verdicts_of_the_filter():
     said = verdicts(prepared, rule_for("words", k=3), "test")
     values = np.array([item.fingerprint.words for item in prepared], np.uint64)
     edges = edges_within(values, np.ones(len(values), np.bool_), 3)
-    named = walk(prepared, edges)
+    named = greedy_dedup(prepared, edges)
     flagged = {verdict.id: verdict.duplicate_of for verdict in said if verdict.kind in kinds}
     assert flagged.keys() == named.keys()
     near = {verdict.id for verdict in said if verdict.kind is VerdictKind.DUPLICATE}
@@ -103,7 +102,7 @@ def test_of_several_kept_pages_the_most_alike_is_named_the_earliest_of_equals():
     """And a page that was called a duplicate is nobody's original."""
     pages = [PreparedPage(page(number, ""), Fingerprint(), number) for number in range(5)]
     edges = Edges(np.array([2, 2, 3, 4, 4]), np.array([0, 1, 2, 0, 1]), np.array([0.5, 0.9, 1.0, 0.7, 0.7]))
-    assert walk(pages, edges) == {"2": "1", "4": "0"}
+    assert greedy_dedup(pages, edges) == {"2": "1", "4": "0"}
 
 
 def test_the_body_is_compared_without_a_headline():

@@ -2,8 +2,7 @@
 
 from lxml import html
 
-from dedup_service.core.extraction.boilerplate import prune
-from dedup_service.core.extraction.tree import parse
+from dedup_service.core.extraction.boilerplate import parse, prune
 
 SENTENCE = "这一段说明了旧码头为什么要在冬天到来之前完成重建，以及渔民们在施工期间可以使用哪些临时设施。"
 

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from dedup_service.core.index import BlockIndex, Candidates
+from dedup_service.core.index import BlockIndex, ProbeResult
 from tests.oracle import BruteForceIndex
 
 __all__ = ["agree", "fingerprints", "hot", "pairs_of", "uniform"]
@@ -37,7 +37,7 @@ def hot(count: int, seed: int, block: int = 1) -> npt.NDArray[np.uint64]:
     return (uniform(count, seed) & ~mask) | (np.uint64(0x5AA5 << (16 * block)) & mask)
 
 
-def pairs_of(candidates: Candidates) -> list[tuple[int, int]]:
+def pairs_of(candidates: ProbeResult) -> list[tuple[int, int]]:
     """Return (distance, sequence) of candidates, in their order."""
     return list(zip(candidates.distances.tolist(), candidates.sequences.tolist(), strict=True))
 

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.features.simhash import hamming
 from dedup_service.core.index import pairs_within
-from dedup_service.core.simhash import hamming
 
 near_each_other = st.lists(st.integers(0, 255), max_size=90)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dedup_service.core.index import BlockIndex, mix64, owner
-from dedup_service.core.index.sharding import owners
+from dedup_service.core.index.block_shard import owners
 from tests.core.index.streams import hot, pairs_of
 
 

@@ -50,5 +50,5 @@ def test_the_stories_have_some_substance() -> None:
     """400 to 1,500 characters in Chinese, 150 to 500 words in English."""
     for name, story in load_articles().items():
         text = "".join(story.paragraphs)
-        size, least, most = (len(text), 400, 1500) if name.startswith("zh") else (len(text.split()), 150, 500)
-        assert least <= size <= most, name
+        size, minimum, maximum = (len(text), 400, 1500) if name.startswith("zh") else (len(text.split()), 150, 500)
+        assert minimum <= size <= maximum, name

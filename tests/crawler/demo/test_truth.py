@@ -2,7 +2,7 @@
 
 import pytest
 
-from crawler.demo.truth import Outcome, Relation, Truth, judge
+from crawler.demo.truth import Agreement, Relation, Truth, judge
 
 ORIGINAL = Truth("story", Relation.ORIGINAL, "")
 COPY = Truth("story", Relation.COPY, "")
@@ -13,24 +13,24 @@ OTHER = Truth("other", Relation.OWN, "")
 @pytest.mark.parametrize(
     ("truth", "verdict", "target", "family_kept", "outcome"),
     [
-        (COPY, "duplicate", ORIGINAL, True, Outcome.RIGHT),
-        (ORIGINAL, "duplicate", COPY, True, Outcome.RIGHT),
-        (COPY, "unique", None, False, Outcome.RIGHT),
-        (COPY, "unique", None, True, Outcome.MISSED),
-        (COPY, "undecided", None, True, Outcome.MISSED),
-        (ORIGINAL, "unchanged", COPY, True, Outcome.RIGHT),
-        (COPY, "duplicate", OTHER, True, Outcome.FALSE_DROP),
-        (OTHER, "duplicate", ORIGINAL, False, Outcome.FALSE_DROP),
-        (OTHER, "duplicate", None, False, Outcome.FALSE_DROP),
-        (OTHER, "unique", None, False, Outcome.RIGHT),
-        (HALF, "duplicate", ORIGINAL, True, Outcome.EITHER),
-        (ORIGINAL, "duplicate", HALF, False, Outcome.EITHER),
-        (HALF, "unique", None, True, Outcome.EITHER),
-        (HALF, "duplicate", OTHER, True, Outcome.FALSE_DROP),
+        (COPY, "duplicate", ORIGINAL, True, Agreement.RIGHT),
+        (ORIGINAL, "duplicate", COPY, True, Agreement.RIGHT),
+        (COPY, "unique", None, False, Agreement.RIGHT),
+        (COPY, "unique", None, True, Agreement.MISSED),
+        (COPY, "undecided", None, True, Agreement.MISSED),
+        (ORIGINAL, "unchanged", COPY, True, Agreement.RIGHT),
+        (COPY, "duplicate", OTHER, True, Agreement.FALSE_DROP),
+        (OTHER, "duplicate", ORIGINAL, False, Agreement.FALSE_DROP),
+        (OTHER, "duplicate", None, False, Agreement.FALSE_DROP),
+        (OTHER, "unique", None, False, Agreement.RIGHT),
+        (HALF, "duplicate", ORIGINAL, True, Agreement.EITHER),
+        (ORIGINAL, "duplicate", HALF, False, Agreement.EITHER),
+        (HALF, "unique", None, True, Agreement.EITHER),
+        (HALF, "duplicate", OTHER, True, Agreement.FALSE_DROP),
     ],
 )
 def test_a_verdict_is_worth_what_the_truth_makes_it(
-    truth: Truth, verdict: str, target: Truth | None, family_kept: bool, outcome: Outcome
+    truth: Truth, verdict: str, target: Truth | None, family_kept: bool, outcome: Agreement
 ) -> None:
     """One page of a family is kept, whichever came first; half a story counts for neither side."""
     assert judge(truth, verdict, target, family_kept) is outcome

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from dedup_service.core.guards import Guards
 from dedup_service.core.page import Page
-from dedup_service.core.profiles import PROFILES
-from dedup_service.core.rule import MatchRule
-from dedup_service.faces.http.address import Address
-from dedup_service.faces.http.embedded import EmbeddedDashboard
-from dedup_service.faces.http.token import Token
-from dedup_service.runtime.embedded import NearDuplicateFilter
-from tests.faces.cli.running import article
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.interfaces.http.access_guard import Token
+from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
+from dedup_service.interfaces.http.server import Address
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from tests.integration.dashboard.browsing import PHONE, Watched
+from tests.interfaces.cli.running import article
 
 pytestmark = pytest.mark.slow
 
@@ -42,39 +42,39 @@ class Filter:
 
     def __init__(self, folder: Path, token: Token | None = None, rule: MatchRule | None = None) -> None:
         watching = EmbeddedDashboard(Address("127.0.0.1", 0), token, "filter")
-        self.sieve = NearDuplicateFilter.open(folder, rule=rule, observers=watching.observers)
-        self._serving = watching.serving(self.sieve, lambda: None)
+        self.dedup = NearDuplicateFilter.open(folder, rule=rule, observers=watching.observers)
+        self._serving = watching.serving(self.dedup, lambda: None)
         self.url = f"http://{self._serving.__enter__().address}"
 
     def give(self, url: str, title: str, text: str) -> str:
         """A page, and its verdict."""
-        return self.sieve.check(Page(url=url, canonical_url=url, id=url, title=title, text=text)).kind.value
+        return self.dedup.check(Page(url=url, canonical_url=url, id=url, title=title, text=text)).kind.value
 
     def close(self) -> None:
         """End it."""
         self._serving.__exit__(None, None, None)
-        self.sieve.close()
+        self.dedup.close()
 
 
 @pytest.fixture
-def sieve(tmp_path: Path) -> Iterator[Filter]:
+def dedup(tmp_path: Path) -> Iterator[Filter]:
     """An empty one."""
     made = Filter(tmp_path / "state")
     yield made
     made.close()
 
 
-def test_hostile_titles_and_addresses_are_inert(sieve: Filter, watch: Callable[..., Watched]) -> None:
+def test_hostile_titles_and_addresses_are_inert(dedup: Filter, watch: Callable[..., Watched]) -> None:
     """On the page, where they come live, and on the page that tells why; nothing runs, and nothing asks elsewhere."""
-    watched = watch(sieve.url, PHONE)
+    watched = watch(dedup.url, PHONE)
     page = watched.page
     page.goto("/")
     expect(page.locator("#line")).to_have_text("connected")
     texts = {name: article(seed) for seed, name in enumerate(URLS)}
     titles = dict(zip(URLS, (SCRIPT, MARKUP, BIDI, SCRIPT, LONG), strict=True))
     for name, url in URLS.items():
-        assert sieve.give(f"https://first.example/{name}", f"{titles[name]} first", texts[name]) == "unique"
-        assert sieve.give(url, titles[name], texts[name]) == "duplicate"
+        assert dedup.give(f"https://first.example/{name}", f"{titles[name]} first", texts[name]) == "unique"
+        assert dedup.give(url, titles[name], texts[name]) == "duplicate"
     rows = page.locator("#rows tbody tr")
     expect(rows).to_have_count(len(URLS))
     expect(page.locator("#groups tbody tr")).to_have_count(len(URLS))
@@ -105,7 +105,7 @@ def inert(watched: Watched) -> None:
 
 def test_what_guards_hold_is_told(tmp_path: Path, watch: Callable[..., Watched]) -> None:
     """A site that answers every address with one page: how many pages matched and were not believed, and by which."""
-    walled = Filter(tmp_path / "state", rule=replace(PROFILES["balanced"], guards=Guards(most_hosts=3)))
+    walled = Filter(tmp_path / "state", rule=replace(PROFILES["balanced"], guards=Guards(max_hosts=3)))
     try:
         watched = watch(walled.url)
         watched.page.goto("/")
@@ -120,29 +120,29 @@ def test_what_guards_hold_is_told(tmp_path: Path, watch: Callable[..., Watched])
         walled.close()
 
 
-def test_a_correction_changes_what_comes_next(sieve: Filter, watch: Callable[..., Watched]) -> None:
+def test_a_correction_changes_what_comes_next(dedup: Filter, watch: Callable[..., Watched]) -> None:
     """A person says "not a duplicate" on the page; the same page delivered again is kept."""
     text = article(1)
-    sieve.give("https://a.example/1", "One story", text)
-    assert sieve.give("https://b.example/1", "One story", text) == "duplicate"
-    watched = watch(sieve.url)
+    dedup.give("https://a.example/1", "One story", text)
+    assert dedup.give("https://b.example/1", "One story", text) == "duplicate"
+    watched = watch(dedup.url)
     page = watched.page
     page.goto("/why?url=https://b.example/1")
     page.get_by_role("button", name="Not a duplicate").click()
     expect(page.locator("#said")).to_contain_text("in force")
-    assert sieve.give("https://b.example/1", "One story", text) == "unique"
+    assert dedup.give("https://b.example/1", "One story", text) == "unique"
     page.reload()
     expect(page.locator("[data-figure=verdict]")).to_have_text("unique")
 
     page.locator("#is-duplicate-of").fill("https://a.example/1")
     page.get_by_role("button", name="Is a duplicate of it").click()
     expect(page.locator("#said")).to_contain_text("in force")
-    assert sieve.give("https://b.example/1", "One story", text) != "unique"
+    assert dedup.give("https://b.example/1", "One story", text) != "unique"
 
 
-def test_what_cannot_be_answered_is_said(sieve: Filter, watch: Callable[..., Watched]) -> None:
+def test_what_cannot_be_answered_is_said(dedup: Filter, watch: Callable[..., Watched]) -> None:
     """An address that the filter has not seen, in the server's own words."""
-    watched = watch(sieve.url)
+    watched = watch(dedup.url)
     watched.page.goto("/why?url=https://nobody.example/")
     expect(watched.page.locator("#trouble")).to_be_visible()
     assert [fault for fault in watched.faults if "404" not in fault] == []

@@ -24,7 +24,14 @@ CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
 RULES = CONFIG.with_name("rules.yml")
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}
-OF_A_LOG = ("neardup_lag_", "neardup_live", "neardup_ready", "neardup_restore", "neardup_problems", "neardup_rejected")
+OF_A_LOG = (
+    "twinsieve_lag_",
+    "twinsieve_live",
+    "twinsieve_ready",
+    "twinsieve_restore",
+    "twinsieve_problems",
+    "twinsieve_rejected",
+)
 """What a crawl without a log and without a fault has no series of."""
 
 
@@ -105,9 +112,9 @@ def prometheus(tools: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
     try:
         server.wait_for(lambda: server.value("vector(1)"))
         with Demo.running(tmp_path_factory.mktemp("demo"), port, delay_s=0.1):
-            server.wait_for(lambda: server.value("job:neardup_duplicates:ratio_rate5m") > 0)
-            server.wait_for(lambda: server.value('neardup_false_drop_ratio{bound="high"}') > 0)
-            server.wait_for(lambda: server.value("job_verdict:neardup_pages:rate5m") > 0)
+            server.wait_for(lambda: server.value("job:twinsieve_duplicates:ratio_rate5m") > 0)
+            server.wait_for(lambda: server.value('twinsieve_false_drop_ratio{bound="high"}') > 0)
+            server.wait_for(lambda: server.value("job_verdict:twinsieve_pages:rate5m") > 0)
             yield server
     finally:
         server.end()
@@ -139,7 +146,7 @@ def test_every_rule_is_evaluated(prometheus: Prometheus) -> None:
     empty = []
     for rule in written:
         prometheus.ask("query", query=rule["expr"])
-        series = set(re.findall(r"\b[a-z_]*:?(?:neardup|process)_[\w:]+", rule["expr"]))
+        series = set(re.findall(r"\b[a-z_]*:?(?:twinsieve|process)_[\w:]+", rule["expr"]))
         if any(not prometheus.ask("query", query=name)["result"] for name in series):
             empty.append((rule.get("alert", rule.get("record")), sorted(series)))
     assert [(name, series) for name, series in empty if not any(metric in str(series) for metric in OF_A_LOG)] == []

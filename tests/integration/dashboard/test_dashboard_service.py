@@ -6,13 +6,13 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from dedup_service.runtime.kafka.client.clients import Message, append
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.messages.headers import page_key
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.keys import page_key
-from tests.faces.cli.running import article, page
 from tests.integration.conftest import Broker
 from tests.integration.dashboard.browsing import Watched
 from tests.integration.serving import Serving
+from tests.interfaces.cli.running import article, page
 
 pytestmark = pytest.mark.slow
 

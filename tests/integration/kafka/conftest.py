@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 

@@ -3,8 +3,10 @@
 import time
 from collections.abc import Callable
 
-from dedup_service.runtime.kafka.client.clients import ConsumerRecord, GroupReader, LogReader
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 
 LIMIT_S = 120.0
 
@@ -17,7 +19,7 @@ def until(reached: Callable[[], bool], what: str, turn: Callable[[], object] = l
         turn()
 
 
-def take(reader: GroupReader, count: int) -> list[ConsumerRecord]:
+def take(reader: GroupConsumer, count: int) -> list[ConsumerRecord]:
     """Poll until `count` records have come."""
     found: list[ConsumerRecord] = []
     until(lambda: len(found) >= count, f"{count} records", lambda: found.extend(reader.poll(0.2, count - len(found))))
@@ -26,7 +28,7 @@ def take(reader: GroupReader, count: int) -> list[ConsumerRecord]:
 
 def committed_values(connection: Connection, topic: str) -> list[bytes]:
     """Every committed value of a topic with one partition, in order."""
-    reader = LogReader(connection, topic)
+    reader = LogConsumer(connection, topic)
     values: list[bytes] = []
     try:
         end = reader.end()

@@ -10,17 +10,20 @@ from dataclasses import dataclass, field
 import pytest
 from kafka import KafkaProducer
 
-from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
-from dedup_service.runtime.facts import BatchFact, Bystander, Problem, RestoreFact
-from dedup_service.runtime.kafka.client.clients import Connection, LogReader, Message, Transactions, append
+from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent, RestoreEvent
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.messages.headers import page_key
+from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionRateError
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings, FingerprintStep
-from dedup_service.runtime.kafka.steps.in_hand import InHandLimits
-from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonRateError
+from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
-from dedup_service.runtime.kafka.wire.keys import page_key
-from dedup_service.runtime.kafka.wire.log_record import decode
-from dedup_service.runtime.preparation import Preparer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.preparation import Preparer
 from tests.integration.conftest import PARTITIONS, Broker
 
 pytestmark = pytest.mark.slow
@@ -30,21 +33,21 @@ SPACE = SpaceOptions()
 
 
 @dataclass
-class Seen(Bystander):
+class Seen(NullObserver):
     """An observer that remembers; `on_batch` is set with each batch."""
 
-    batches: list[BatchFact] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    batches: list[BatchEvent] = field(default_factory=list)
+    problems: list[ProblemEvent] = field(default_factory=list)
     on_batch: threading.Event = field(default_factory=threading.Event)
 
-    def batch(self, fact: BatchFact) -> None:
+    def batch(self, fact: BatchEvent) -> None:
         self.batches.append(fact)
         self.on_batch.set()
 
-    def restore(self, fact: RestoreFact) -> None:
+    def restore(self, fact: RestoreEvent) -> None:
         raise AssertionError(fact)
 
-    def problem(self, fact: Problem) -> None:
+    def problem(self, fact: ProblemEvent) -> None:
         self.problems.append(fact)
 
 
@@ -58,7 +61,7 @@ class Running:
         preparer: Preparer,
         *,
         instance: str = "one",
-        poison: PoisonLimit | None = None,
+        rejection_limit: RejectionLimit | None = None,
         settings: FingerprintSettings | None = None,
         one_batch: bool = False,
     ) -> None:
@@ -74,8 +77,8 @@ class Running:
             instance,
             build_fingerprinter(SPACE).space_id,
             preparer,
-            Transactions(connection, self.transactional_id),
-            poison or PoisonLimit(),
+            TransactionalProducer(connection, self.transactional_id),
+            rejection_limit or RejectionLimit(),
             self.seen,
             settings=settings,
         )
@@ -140,7 +143,7 @@ def eventually(done: Callable[[], bool], running: Running | None = None) -> None
 
 def log_of(connection: Connection, topics: Topics) -> list[LogRecord]:
     """What the log holds, read-committed."""
-    reader = LogReader(connection, topics.fingerprints)
+    reader = LogConsumer(connection, topics.fingerprints)
     try:
         end, found = reader.end(), []
         reader.seek(0)
@@ -191,7 +194,7 @@ def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers
 def test_a_stop_commits_what_is_begun_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """Stopped in the middle and started again, nothing is missing and nothing is there twice."""
     publish(broker.connection, topics, list(map(page, range(1500))))
-    few = FingerprintSettings(batch_records=100, in_hand=InHandLimits(records=400))
+    few = FingerprintSettings(batch_records=100, in_hand=InFlightLimits(records=400))
     first = Running(broker.connection, topics, workers, settings=few, one_batch=True)
     eventually(first.stop.is_set, first)
     first.end()
@@ -228,7 +231,7 @@ def test_a_lost_transaction_is_done_again(broker: Broker, topics: Topics, inline
     for _ in range(2):
         at = running.records
         eventually(lambda at=at: running.records > at, running)  # type: ignore[misc]
-        thief = Transactions(broker.connection, running.transactional_id)
+        thief = TransactionalProducer(broker.connection, running.transactional_id)
         thief.open()
         thief.close()
         publish(broker.connection, topics, list(map(page, range(500))))
@@ -241,19 +244,21 @@ def test_a_lost_transaction_is_done_again(broker: Broker, topics: Topics, inline
 
 def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inline: Preparer) -> None:
     """Before the batch is committed that would go over the ceiling, with the place of a bad record to look at."""
-    limit = PoisonLimit(share=0.2, window=100, least=20)
-    one_by_one = FingerprintSettings(batch_records=5, in_hand=InHandLimits(chunk_records=5))
+    limit = RejectionLimit(share=0.2, window=100, minimum=20)
+    one_by_one = FingerprintSettings(batch_records=5, in_hand=InFlightLimits(chunk_records=5))
     publish(broker.connection, topics, [Message("pages", b"hello", b"one partition")] * 200)
-    running = Running(broker.connection, topics, inline, poison=limit, settings=one_by_one)
+    running = Running(broker.connection, topics, inline, rejection_limit=limit, settings=one_by_one)
     eventually(lambda: running.error is not None)
-    with pytest.raises(PoisonRateError, match=rf"20 of the last 20 .*{topics.pages}, partition \d, offset 19: not a"):
+    with pytest.raises(
+        RejectionRateError, match=rf"20 of the last 20 .*{topics.pages}, partition \d, offset 19: not a"
+    ):
         running.end()
     assert len(log_of(broker.connection, topics)) == 15
 
 
 def test_back_pressure_bounds_what_is_in_hand(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """With room for few bytes, large pages come one after the other, and all of them come."""
-    tight = FingerprintSettings(in_hand=InHandLimits(records=20, bytes=200_000, chunk_bytes=50_000))
+    tight = FingerprintSettings(in_hand=InFlightLimits(records=20, bytes=200_000, chunk_bytes=50_000))
     large = [Message("pages", b'{"url": "u:%d", "text": "%s"}' % (n, b"word " * 30_000), b"%d" % n) for n in range(40)]
     publish(broker.connection, topics, large)
     running = Running(broker.connection, topics, workers, settings=tight)

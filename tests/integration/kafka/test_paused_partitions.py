@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from dedup_service.runtime.kafka.client.clients import GroupReader, Message, TopicPartition, append
+from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
 from tests.integration.conftest import Broker
 
@@ -17,7 +19,7 @@ def test_records_put_aside_by_a_pause_come_back(broker: Broker, topics: Topics) 
     """Half of a partition is read, then it is paused, the others are read to their end, and it is resumed."""
     messages = [Message(topics.pages, b"%d" % n, partition=n % 2) for n in range(20)]
     append(broker.connection, topics.pages, messages)
-    reader = GroupReader(broker.connection, topics.pages, f"{topics.prefix}g", "one", on_revoked=lambda _: None)
+    reader = GroupConsumer(broker.connection, topics.pages, f"{topics.prefix}g", "one", on_revoked=lambda _: None)
     try:
         found = read(reader, 5)
         first = found[0].partition
@@ -32,7 +34,7 @@ def test_records_put_aside_by_a_pause_come_back(broker: Broker, topics: Topics) 
     assert sorted(int(record.value) for record in found) == list(range(20))
 
 
-def read(reader: GroupReader, count: int) -> list:  # type: ignore[type-arg]
+def read(reader: GroupConsumer, count: int) -> list:  # type: ignore[type-arg]
     """Poll, at most five records at a time, until `count` have come."""
     found: list = []  # type: ignore[type-arg]
     deadline = time.monotonic() + LIMIT_S

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.runtime.kafka.client.clients import Message, append
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableError
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.service import Service
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster

@@ -13,17 +13,22 @@ from kafka.structs import OffsetAndMetadata
 from benchmarks.service.checking import check
 from benchmarks.service.reading import read_all
 from benchmarks.service.stream import Sent, stream
-from dedup_service.core.changelog import PolicyRecord, RetractionRecord
 from dedup_service.core.errors import TwinsieveError
-from dedup_service.core.profiles import rule_for
+from dedup_service.core.log_records import PolicyRecord, RetractionRecord
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.facts import BatchFact, Bystander, Problem
-from dedup_service.runtime.kafka.client.clients import Message, append
-from dedup_service.runtime.kafka.client.committed import committed_offsets
-from dedup_service.runtime.kafka.policies import ForeignLogError, PolicyDiffersError, Wanted, append_policy
+from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
+from dedup_service.runtime.kafka.client.group_offsets import committed_offsets
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.control.operator_records import (
+    ForeignLogError,
+    PolicyDiffersError,
+    RequestedPolicy,
+    append_policy,
+)
+from dedup_service.runtime.kafka.messages.log_record import encode
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.log_record import encode
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from tests.integration.conftest import Broker
 
@@ -33,21 +38,21 @@ LIMIT_S = 120.0
 PAGES = 300
 
 
-class Progress(Bystander):
+class Progress(NullObserver):
     """An observer that wakes whoever waits for a number of records to be decided."""
 
     def __init__(self) -> None:
         self.decided = 0
-        self.problems: list[Problem] = []
+        self.problems: list[ProblemEvent] = []
         self.failure: BaseException | None = None
         self._changed = threading.Condition()
 
-    def batch(self, fact: BatchFact) -> None:
+    def batch(self, fact: BatchEvent) -> None:
         with self._changed:
             self.decided += fact.records if fact.step == "decide" else 0
             self._changed.notify_all()
 
-    def problem(self, fact: Problem) -> None:
+    def problem(self, fact: ProblemEvent) -> None:
         self.problems.append(fact)
 
     def failed(self, error: BaseException) -> None:
@@ -194,7 +199,7 @@ def test_records_of_people_hold_for_every_service(broker: Broker, topics: Topics
     gone = RetractionRecord(sent[0].key.decode(), "taken down")
     append(broker.connection, topics.fingerprints, [Message(topics.fingerprints, encode(gone), partition=0)])
     space_id = build_fingerprinter().space_id
-    append_policy(broker.connection, topics, PolicyRecord(Wanted(space_id, rule_for(k=0), Action.PASS).policy))
+    append_policy(broker.connection, topics, PolicyRecord(RequestedPolicy(space_id, rule_for(k=0), Action.PASS).policy))
     publish(broker, topics, [sent[0], *sent[100:]])
     with running(settings(broker, topics, tmp_path / "state"), progress):
         progress.wait_for(everything_decided(broker, topics))
@@ -214,7 +219,9 @@ def test_a_service_that_would_decide_otherwise_refuses_to_start(
 ) -> None:
     """It names both values and what to do, and leaves the log as it was."""
     append_policy(
-        broker.connection, topics, PolicyRecord(Wanted(build_fingerprinter().space_id).policy, initial=True, log="a")
+        broker.connection,
+        topics,
+        PolicyRecord(RequestedPolicy(build_fingerprinter().space_id).policy, initial=True, log="a"),
     )
     with pytest.raises(error, match=says):
         Service(settings(broker, topics, tmp_path / "state", **more)).run(threading.Event())

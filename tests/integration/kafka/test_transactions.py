@@ -1,4 +1,4 @@
-"""Transactions while the broker dies, freezes, or somebody else takes the id: all or nothing, and never for ever."""
+"""Transactions while the broker dies or freezes, or another producer takes the id: all or nothing, and they end."""
 
 import random
 import threading
@@ -8,16 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from dedup_service.runtime.kafka.client import inside
-from dedup_service.runtime.kafka.client.clients import (
-    Connection,
-    GroupReader,
-    Message,
-    TopicPartition,
-    Transactions,
-    append,
-)
+from dedup_service.runtime.kafka.client import internals
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.integration.kafka.reading import committed_values, take
@@ -62,19 +59,19 @@ def test_a_commit_outlives_the_broker(
 
     This is the cure of the lost request: without it the commit waits until it is given up, and is reported lost.
     """
-    commit = inside.commit
+    commit = internals.commit
 
     def kill_first(producer: object, timeout_s: float) -> None:
         wounded.kill(0)
         threading.Timer(1.0, wounded.start, [0]).start()
         commit(producer, timeout_s)
 
-    transactions = Transactions(connection, f"{own_topics.prefix}a", timeout_s=90.0)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=90.0)
     transactions.open()
     try:
         transactions.commit(batch(own_topics, "before"))
         with monkeypatch.context() as patched:
-            patched.setattr(inside, "commit", kill_first)
+            patched.setattr(internals, "commit", kill_first)
             transactions.commit(batch(own_topics, "during"))
         transactions.commit(batch(own_topics, "after"))
     finally:
@@ -100,7 +97,7 @@ def test_kills_at_any_moment_leave_whole_transactions(
         finally:
             stop.set()
 
-    transactions = Transactions(connection, f"{own_topics.prefix}a", timeout_s=8.0)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=8.0)
     transactions.open()
     killer = threading.Thread(target=hurt)
     killer.start()
@@ -128,7 +125,7 @@ def test_a_frozen_broker_does_not_hold_a_commit_for_ever(
     wounded: Cluster, connection: Connection, own_topics: Topics
 ) -> None:
     """It is reported lost while the broker still sleeps, and so is the next; after that everything works again."""
-    transactions = Transactions(connection, f"{own_topics.prefix}a", timeout_s=3.0)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", timeout_s=3.0)
     transactions.open()
     try:
         transactions.commit(batch(own_topics, "before"))
@@ -151,7 +148,7 @@ def test_a_frozen_broker_does_not_hold_a_commit_for_ever(
 @pytest.mark.usefixtures("threads")
 def test_who_is_fenced_is_told_and_can_go_on(connection: Connection, own_topics: Topics) -> None:
     """A second producer under the id makes the first one's next transaction a lost one; after that it is usable."""
-    first, second = (Transactions(connection, f"{own_topics.prefix}same") for _ in range(2))
+    first, second = (TransactionalProducer(connection, f"{own_topics.prefix}same") for _ in range(2))
     first.open()
     try:
         first.commit(batch(own_topics, "first"))
@@ -171,9 +168,9 @@ def test_who_is_fenced_is_told_and_can_go_on(connection: Connection, own_topics:
 def test_offsets_are_committed_with_the_messages_or_not_at_all(connection: Connection, own_topics: Topics) -> None:
     """A generation that is over commits neither; the reader's own commits both, and the group goes on from there."""
     append(connection, own_topics.pages, [Message(own_topics.pages, b"%d" % n, partition=0) for n in range(10)])
-    transactions = Transactions(connection, f"{own_topics.prefix}a")
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a")
     transactions.open()
-    reader = GroupReader(connection, own_topics.pages, own_topics.prefix, "one", on_revoked=lambda _: None)
+    reader = GroupConsumer(connection, own_topics.pages, own_topics.prefix, "one", on_revoked=lambda _: None)
     try:
         take(reader, 10)
         at = TopicPartition(own_topics.pages, 0)
@@ -195,9 +192,9 @@ def test_offsets_are_committed_with_the_messages_or_not_at_all(connection: Conne
 def test_a_commit_as_an_earlier_self_is_lost(connection: Connection, own_topics: Topics) -> None:
     """The group knows another member under the name, which may be ourselves after joining again."""
     append(connection, own_topics.pages, [Message(own_topics.pages, b"x", partition=0)])
-    transactions = Transactions(connection, f"{own_topics.prefix}a")
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a")
     transactions.open()
-    reader = GroupReader(connection, own_topics.pages, own_topics.prefix, "one", on_revoked=lambda _: None)
+    reader = GroupConsumer(connection, own_topics.pages, own_topics.prefix, "one", on_revoked=lambda _: None)
     try:
         take(reader, 1)
         other = reader.group_metadata()._replace(member_id="one-somebody-else")
@@ -213,7 +210,7 @@ def test_the_message_that_is_too_large_is_named(connection: Connection, own_topi
     small = Topics(f"{own_topics.prefix}small.")
     create(connection, small, Layout(partitions=1, max_page_bytes=20_000))
     noise = random.Random(SEED).randbytes(60_000)
-    transactions = Transactions(connection, f"{own_topics.prefix}a", max_bytes=100_000)
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}a", max_bytes=100_000)
     transactions.open()
     try:
         for large in (noise, noise * 2):

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.service.reading import read_all
 from crawler.demo.server import serve
 from crawler.demo.site import build_site
-from dedup_service.runtime.kafka.client.settings import Connection
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
 from tests.crawler.running import FAST, TIMEOUT_S, environment, json_lines, run, twinsieve
@@ -92,7 +92,7 @@ def test_with_the_broker_away_a_crawl_stops_and_then_goes_on(
     """Killed in the middle, the broker takes the crawl's pace with it; started again, nothing is missing."""
     cluster, topics = own_cluster(), Topics()
     create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
-    at = ("--bootstrap", cluster.bootstrap, "--set", "NEARDUP_KAFKA_BUFFER_PAGES=4", "--json")
+    at = ("--bootstrap", cluster.bootstrap, "--set", "TWINSIEVE_KAFKA_BUFFER_PAGES=4", "--json")
     with serve(PAGES) as server, started("crawl", server.url, *FAST, *NARROW, *at, cwd=tmp_path) as crawl:
         until(lambda: server.visits.total() >= 15, crawl)
         cluster.kill(0)
@@ -115,7 +115,7 @@ def test_ctrl_c_while_the_broker_is_away_says_what_stayed_behind(
     """It waits as long as it was told, counts the pages that were not published, and ends with 1."""
     cluster, topics = own_cluster(), Topics()
     create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
-    at = ("--bootstrap", cluster.bootstrap, "--set", "NEARDUP_KAFKA_CLOSE_TIMEOUT_S=1", "--json")
+    at = ("--bootstrap", cluster.bootstrap, "--set", "TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S=1", "--json")
     with serve(PAGES) as server, started("crawl", server.url, *FAST, *NARROW, *at, cwd=tmp_path) as crawl:
         until(lambda: server.visits.total() >= 15, crawl)
         cluster.kill(0)
@@ -168,7 +168,7 @@ class Plain(scrapy.Spider):
 def test_a_project_whose_items_are_no_pages_publishes_documents(tmp_path: Path, broker: Broker, topics: Topics) -> None:
     """One document for each page that gave items, however many; pages that gave none are not published."""
     command = [sys.executable, "-m", "scrapy", "runspider", "plain.py", "-O", "items.json", "-L", "INFO"]
-    command += ["-s", f"NEARDUP_KAFKA_BOOTSTRAP={broker.bootstrap}", "-s", f"NEARDUP_KAFKA_PREFIX={topics.prefix}"]
+    command += ["-s", f"TWINSIEVE_KAFKA_BOOTSTRAP={broker.bootstrap}", "-s", f"TWINSIEVE_KAFKA_PREFIX={topics.prefix}"]
     with serve(PAGES) as server:
         (tmp_path / "plain.py").write_text(PLAIN.replace("HOME", server.url), "utf-8")
         done = subprocess.run(

@@ -8,8 +8,7 @@ import pytest
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.runtime.readers import jsonlines
-from dedup_service.runtime.readers.jsonlines import JsonLine, read_json_lines
-from dedup_service.runtime.readers.lines import read_lines
+from dedup_service.runtime.readers.jsonlines import JsonLine, read_json_lines, read_lines
 
 
 def found(html: bytes | str, declared: str | None) -> Extraction:

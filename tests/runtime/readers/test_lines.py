@@ -7,8 +7,8 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.runtime.readers import lines as lines_module
-from dedup_service.runtime.readers.lines import Line, read_lines
+from dedup_service.runtime.readers import jsonlines as lines_module
+from dedup_service.runtime.readers.jsonlines import InputLine, read_lines
 
 
 @given(st.binary(max_size=200), st.integers(1, 300))
@@ -61,9 +61,9 @@ def test_a_pipe_says_when_nothing_is_waiting() -> None:
     os.write(writing, b"one\ntwo\nthr")
     with os.fdopen(reading, "rb", buffering=0) as stream:
         found = read_lines(stream, 100)
-        assert [next(found), next(found), next(found)] == [Line(1, b"one\n"), Line(2, b"two\n"), None]
+        assert [next(found), next(found), next(found)] == [InputLine(1, b"one\n"), InputLine(2, b"two\n"), None]
         os.write(writing, b"ee\n")
-        assert next(found) == Line(3, b"three\n")
+        assert next(found) == InputLine(3, b"three\n")
         os.close(writing)
         assert list(found) in ([], [None])
 
@@ -73,5 +73,5 @@ def test_a_wait_that_says_no_ends_the_reading() -> None:
     reading, writing = os.pipe()
     os.write(writing, b"one\n")
     with os.fdopen(reading, "rb", buffering=0) as stream:
-        assert list(read_lines(stream, 100, wait=lambda _: False)) == [Line(1, b"one\n"), None]
+        assert list(read_lines(stream, 100, wait=lambda _: False)) == [InputLine(1, b"one\n"), None]
     os.close(writing)

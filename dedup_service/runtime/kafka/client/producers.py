@@ -1,17 +1,116 @@
-"""Producers that are made, used and given up without leaving threads behind."""
+"""A message to send, as a value.
+
+Which partition a key belongs to: the answer of every Kafka client, computed by compiled code.
+
+The library hashes keys in Python, which takes longer than all else it does with a small message.
+Source: murmur2 as in Kafka's own `Utils.murmur2`, after Austin Appleby; positive part modulo the number of partitions.
+
+Producers that are made, used and given up without leaving threads behind.
+
+A few messages, appended once: people's records in the log, outside any transaction.
+"""
 
 import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from kafka import KafkaProducer
+from kafka.partitioner.default import DefaultPartitioner
 
-from dedup_service.runtime.kafka.client import inside
+from dedup_service.core.kernels import kernel
+from dedup_service.runtime.kafka.client import internals
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError
-from dedup_service.runtime.kafka.client.messages import Message
-from dedup_service.runtime.kafka.client.partitioning import KeyPartitioner
-from dedup_service.runtime.kafka.client.translated import TOO_LARGE, reasons
+from dedup_service.runtime.kafka.client.retry import TOO_LARGE, TRANSIENT, permanent_error, reasons, transient_error
 
-__all__ = ["COMMON", "Leftovers", "check_size", "is_too_large", "send", "too_large"]
+__all__ = [
+    "COMMON",
+    "KeyPartitioner",
+    "Message",
+    "RetiredProducers",
+    "append",
+    "check_size",
+    "is_too_large",
+    "murmur2",
+    "send",
+    "too_large",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What to write where; `partition` None lets the key choose it (no key: any), as every Kafka client would."""
+
+    topic: str
+    value: bytes | None
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    partition: int | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of key, value and headers, before compression."""
+        headers = sum(len(name) + len(value) for name, value in self.headers)
+        return len(self.value or b"") + len(self.key or b"") + headers
+
+
+_SEED = np.uint32(0x9747B28C)
+_M = np.uint32(0x5BD1E995)
+
+
+class KeyPartitioner(DefaultPartitioner):  # type: ignore[misc]
+    """As the library's; a message without a key goes to any partition."""
+
+    def partition(
+        self, topic: str, key: Any, serialized_key: bytes | None, value: Any, serialized_value: Any, cluster: Any
+    ) -> int:
+        """Return the number of the partition; ValueError where the topic is not known."""
+        numbers = cluster.partitions_for_topic(topic) if serialized_key is not None else None
+        if not numbers or serialized_key is None:
+            found: int = super().partition(topic, key, serialized_key, value, serialized_value, cluster)
+            return found
+        return (murmur2(serialized_key) & 0x7FFFFFFF) % len(numbers)
+
+
+def murmur2(data: bytes) -> int:
+    """Return the hash of `data`, 0 to 2**32 - 1.
+
+    >>> murmur2(b"21") & 0x7FFFFFFF
+    1173551340
+    """
+    return int(_murmur2(np.frombuffer(data, np.uint8)))
+
+
+@kernel
+def _murmur2(data: npt.NDArray[np.uint8]) -> np.uint32:
+    """The hash of data: uint8[n]."""
+    length = data.size
+    h = _SEED ^ np.uint32(length)
+    whole = length - length % 4
+    for start in range(0, whole, 4):
+        k = (
+            np.uint32(data[start])
+            | np.uint32(data[start + 1]) << np.uint32(8)
+            | np.uint32(data[start + 2]) << np.uint32(16)
+            | np.uint32(data[start + 3]) << np.uint32(24)
+        )
+        k = np.uint32(k * _M)
+        k ^= k >> np.uint32(24)
+        k = np.uint32(k * _M)
+        h = np.uint32(h * _M) ^ k
+    for place in range(length - 1, whole - 1, -1):
+        h ^= np.uint32(data[place]) << np.uint32(8 * (place - whole))
+    if whole < length:
+        h = np.uint32(h * _M)
+    h ^= h >> np.uint32(13)
+    h = np.uint32(h * _M)
+    h ^= h >> np.uint32(15)
+    return np.uint32(h)
+
 
 COMMON = {
     "acks": "all",
@@ -26,10 +125,10 @@ _OVERHEAD = 80
 _OVERHEAD_PER_HEADER = 16
 
 _PATIENCE_S = 1.0
-_MOST_LEFT = 2
+_MAX_LEFT = 2
 
 
-class Leftovers:
+class RetiredProducers:
     """Threads of producers that were given up: each ends with the request it waits for, and few may be left."""
 
     def __init__(self) -> None:
@@ -37,12 +136,12 @@ class Leftovers:
 
     def take(self, producer: KafkaProducer) -> None:
         """Give a producer up; nothing more is sent by it."""
-        self._threads.append(inside.discard(producer, _PATIENCE_S))
+        self._threads.append(internals.discard(producer, _PATIENCE_S))
 
     def wait(self, timeout_s: float) -> None:
         """Wait until there is room for one more; at most `timeout_s`, which is that of a request."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        while len(self._threads) >= _MOST_LEFT:
+        while len(self._threads) >= _MAX_LEFT:
             self._threads.pop(0).join(timeout_s)
 
 
@@ -63,7 +162,7 @@ def check_size(message: Message, position: int, max_bytes: int) -> None:
 def too_large(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
     """Return which message the brokers found too large, if any."""
     for position, (message, future) in enumerate(zip(messages, futures, strict=False)):
-        if is_too_large(future.exception) and inside.was_refused(future):
+        if is_too_large(future.exception) and internals.was_refused(future):
             return _too_large(message, position, "the topic's max.message.bytes is lower")
     return None
 
@@ -77,3 +176,39 @@ def _too_large(message: Message, position: int, limit: str) -> RecordTooLargeErr
     return RecordTooLargeError(
         f"message {position} for topic {message.topic} has {message.size_bytes} bytes: {limit}", position
     )
+
+
+_TIMEOUT_S = 30.0
+_MAX_BYTES = 16 << 20
+
+
+def append(connection: Connection, topic: str, messages: Iterable[Message]) -> list[int]:
+    """Append to `topic`; return the offset of each message, once all replicas in sync have them.
+
+    Raises UnreachableError and NotAuthorisedError with nothing written; BrokerError where that is not sure after 30 s:
+    look before you try again.
+    """
+    messages = list(messages)
+    for position, message in enumerate(messages):
+        check_size(message, position, _MAX_BYTES)
+    producer = connect(
+        KafkaProducer,
+        connection,
+        **COMMON,
+        max_request_size=_MAX_BYTES,
+        max_block_ms=_TIMEOUT_S * 1000,
+        delivery_timeout_ms=2 * _TIMEOUT_S * 1000,
+    )
+    futures: list[Any] = []
+    try:
+        futures.extend(send(producer, message, topic=topic) for message in messages)
+        internals.wait_for_all(producer, futures, _TIMEOUT_S)
+        return [int(future.value.offset) for future in futures]
+    except TRANSIENT as error:
+        doing = f"to append to {topic}"
+        last = internals.last_error(producer)
+        raise (
+            too_large(messages, futures) or permanent_error(error, doing, last) or transient_error(error, doing)
+        ) from error
+    finally:
+        RetiredProducers().take(producer)

@@ -1,4 +1,9 @@
-"""The deciding step: the log in order → outcomes → outputs, each written once.
+"""What is written of one input record, once its outcome is known.
+
+A page: its verdict, and, unless the action drops it, the page as it came (value, key and headers, ours added) to
+`pages.unique` or `pages.duplicate`. A record that is no page: itself, to `pages.dlq`, with the reason.
+
+The deciding step: the log in order → outcomes → outputs, each written once.
 
 How: every process reads the whole log, read-committed, and applies it to its replica; so each knows all outcomes. The
 partitions of `pages` are shared out in the group `<group>.decide`; who has one reads its pages, joins each with its
@@ -16,33 +21,52 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dedup_service.core.replica import Outcome
-from dedup_service.runtime.facts import BatchFact, IndexFact, Judged, Observer, Problem, Removal
-from dedup_service.runtime.kafka.client.clients import (
-    Connection,
-    GroupReader,
-    LogReader,
-    Message,
-    TopicPartition,
-    Transactions,
-)
+from dedup_service.core.decision.replica import Outcome
+from dedup_service.core.log_records import Source
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
-from dedup_service.runtime.kafka.client.retrying import pause_after
-from dedup_service.runtime.kafka.facts import StepStatus
-from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.kafka.state.restoring import Restored
-from dedup_service.runtime.kafka.state.snapshots import tail_of
-from dedup_service.runtime.kafka.steps.contents import Contents, Ready
-from dedup_service.runtime.kafka.steps.outputs import outputs_of
-from dedup_service.runtime.kafka.steps.parts import PartTimes
-from dedup_service.runtime.kafka.steps.questions import Questions
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.retry import pause_after
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.messages.headers import STATS_KEY, passed_on, stats_headers, verdict_headers
+from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.page import dead_letter
+from dedup_service.runtime.kafka.messages.verdict import stats_value
+from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
+from dedup_service.runtime.kafka.state.restore import RestoredReplica
+from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.page_buffer import PageBuffer, Ready
+from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.headers import stats_headers
-from dedup_service.runtime.kafka.wire.keys import STATS_KEY
-from dedup_service.runtime.kafka.wire.log_record import decode
-from dedup_service.runtime.kafka.wire.stats import stats_value
 
-__all__ = ["DecideSettings", "DecideStep"]
+__all__ = ["DecideSettings", "DecideStep", "outputs_of"]
+
+STORED = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
+"""Verdicts whose pages go to `pages.unique`. The store behind Kafka cannot lose a page, so `unchanged` does not."""
+
+
+def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) -> Iterator[Message]:
+    """Yield the messages of the consumed `record`."""
+    source = Source(record.topic, record.partition, record.offset)
+    if outcome.kind is None:
+        error = outcome.value.decode("utf-8", "replace")
+        value, headers = dead_letter(record.value, record.headers, source, outcome.sequence, error)
+        yield Message(topics.dlq, value, record.key, headers)
+        return
+    yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
+    if not outcome.drop:
+        target = topics.unique if outcome.kind in STORED else topics.duplicate
+        headers = passed_on(
+            record.headers, source, outcome.sequence, verdict=outcome.kind, original_url=outcome.original_url
+        )
+        yield Message(target, record.value, outcome.key if record.key is None else record.key, headers)
+
 
 _LOG = logging.getLogger(__name__)
 _PATIENCE_S = 0.06  # a page's outcome takes longer
@@ -79,9 +103,9 @@ class DecideStep:
         topics: Topics,
         group: str,
         local: LocalState,
-        restored: Restored,
-        log: LogReader,
-        transactions: Transactions,
+        restored: RestoredReplica,
+        log: LogConsumer,
+        transactions: TransactionalProducer,
         observer: Observer,
         *,
         settings: DecideSettings | None = None,
@@ -97,8 +121,8 @@ class DecideStep:
         self._log = log
         self._transactions = transactions
         self._observer = observer
-        self._contents = Contents(self._settings.held_records, self._settings.held_bytes)
-        self._reader = GroupReader(
+        self._contents = PageBuffer(self._settings.held_records, self._settings.held_bytes)
+        self._reader = GroupConsumer(
             connection,
             topics.pages,
             f"{group}.decide",
@@ -108,12 +132,12 @@ class DecideStep:
             session_timeout_s=session_timeout_s,
             patience_s=_PATIENCE_S,
         )
-        self._parts = PartTimes()
+        self._parts = StepTimings()
         self._failures = 0
         self._written_at = self._linger_s = 0.0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
-        self.questions = Questions()
+        self.questions = ReplicaQueries()
 
     @property
     def status(self) -> StepStatus:
@@ -137,7 +161,7 @@ class DecideStep:
         try:
             end = self._log.end() if drain_s else 0
         except BrokerError as error:
-            self._observer.problem(Problem("decide", "not_drained", str(error)))
+            self._observer.problem(ProblemEvent("decide", "not_drained", str(error)))
             return
         while time.monotonic() < deadline and (self._log.position < end or self._owes()):
             self.turn(threading.Event())
@@ -238,7 +262,7 @@ class DecideStep:
         Also where `stop` ends the pause: the transaction may have been committed, and a drain must not write it again.
         """
         self._failures += 1
-        self._observer.problem(Problem("decide", "transaction_lost", str(error)))
+        self._observer.problem(ProblemEvent("decide", "transaction_lost", str(error)))
         pause_after(self._failures, stop)
         self._assigned(self._reader.rewind())
 
@@ -273,7 +297,7 @@ class DecideStep:
         except BrokerError as error:  # what waits too long costs memory, and is asked about again
             if not error.retryable:
                 raise
-            self._observer.problem(Problem("decide", "offsets_unknown", str(error)))
+            self._observer.problem(ProblemEvent("decide", "offsets_unknown", str(error)))
 
     def _close(self) -> None:
         self._reader.close()
@@ -282,21 +306,21 @@ class DecideStep:
 
     def _tell_of_log(self, outcomes: Sequence[Outcome]) -> None:
         """Tell of every page that the log brought, whoever writes its outputs."""
-        judged = [Judged(at.verdict, at.title, at.of) for at in outcomes if at.verdict is not None]
-        self._observer.judged(judged)
+        decided = [PageDecided(at.verdict, at.title, at.original) for at in outcomes if at.verdict is not None]
+        self._observer.decided(decided)
         for kind, url in self._replica.take_left():
-            self._observer.removed(Removal(kind, url))
+            self._observer.removed(RemovalEvent(kind, url))
 
     def _tell_of_index(self) -> None:
         sizes = self._replica.sizes()
         if sizes is not None:
-            self._observer.index(IndexFact(entries=len(self._replica), channels=sizes.channels, keys=sizes.keys))
+            self._observer.index(IndexEvent(entries=len(self._replica), channels=sizes.channels, keys=sizes.keys))
 
     def _tell(self, ready: list[Ready]) -> None:
         kinds = Counter(outcome.kind for _, outcome in ready)
         rejected = kinds.pop(None, 0)
         self._observer.batch(
-            BatchFact(
+            BatchEvent(
                 step="decide",
                 records=len(ready),
                 seconds=self._parts.take(),

@@ -7,7 +7,7 @@ read again from the committed offsets, by whoever has the partition then.
 
 Invariants: each input record gives one record of the log, a page or a rejection; offsets are committed in order within
 a partition, with the log's records or not at all. Should a record be in the log twice all the same (its offsets were
-reset), whoever reads the log skips the second (`core.replica`).
+reset), whoever reads the log skips the second (`core.decision.replica`).
 Nothing is dead-lettered for a fault that passes: only what describes no page is rejected.
 """
 
@@ -17,21 +17,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from dedup_service.core.changelog import LogRecord, PageRecord, RejectedRecord, Source
-from dedup_service.runtime.facts import BatchFact, Observer, Problem
-from dedup_service.runtime.kafka.client.clients import Connection, GroupReader, Message, TopicPartition, Transactions
+from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
-from dedup_service.runtime.kafka.client.retrying import pause_after
-from dedup_service.runtime.kafka.facts import StepStatus
-from dedup_service.runtime.kafka.steps.in_hand import Chunk, InHand, InHandLimits
-from dedup_service.runtime.kafka.steps.parts import PartTimes
-from dedup_service.runtime.kafka.steps.poison import PoisonLimit, PoisonWatch
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.retry import pause_after
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.messages.headers import log_headers, page_key
+from dedup_service.runtime.kafka.messages.log_record import encode
+from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionTracker
+from dedup_service.runtime.kafka.steps.in_flight import Chunk, InFlight, InFlightLimits
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.kafka.wire.headers import log_headers
-from dedup_service.runtime.kafka.wire.keys import page_key
-from dedup_service.runtime.kafka.wire.log_record import encode
-from dedup_service.runtime.kafka.wire.page import PageMessage
-from dedup_service.runtime.preparation import Answer, BadRecord, Preparer
+from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
 
 __all__ = ["FingerprintSettings", "FingerprintStep"]
 
@@ -55,7 +57,7 @@ class FingerprintSettings:
     shortest_linger_s: float = 0.02
     longer_linger_s: float = 0.15
     longest_linger_s: float = 0.25
-    in_hand: InHandLimits = field(default_factory=InHandLimits)
+    in_hand: InFlightLimits = field(default_factory=InFlightLimits)
 
 
 class FingerprintStep:
@@ -69,8 +71,8 @@ class FingerprintStep:
         instance: str,
         space_id: str,
         preparer: Preparer,
-        transactions: Transactions,
-        poison: PoisonLimit,
+        transactions: TransactionalProducer,
+        rejection_limit: RejectionLimit,
         observer: Observer,
         *,
         settings: FingerprintSettings | None = None,
@@ -81,10 +83,10 @@ class FingerprintStep:
         self._space_id = space_id
         self._preparer = preparer
         self._transactions = transactions
-        self._poison = PoisonWatch(poison)
+        self._rejections = RejectionTracker(rejection_limit)
         self._observer = observer
-        self._in_hand = InHand(self._settings.in_hand)
-        self._reader = GroupReader(
+        self._in_hand = InFlight(self._settings.in_hand)
+        self._reader = GroupConsumer(
             connection,
             topics.pages,
             group,
@@ -93,7 +95,7 @@ class FingerprintStep:
             session_timeout_s=session_timeout_s,
             patience_s=_PATIENCE_S,
         )
-        self._parts = PartTimes()
+        self._parts = StepTimings()
         self._failures = 0
         self._expired = 0
         self._committed_at = 0.0
@@ -111,7 +113,7 @@ class FingerprintStep:
     def run(self, stop: threading.Event, drain_s: float = 30.0) -> None:
         """Take turns until `stop` is set, then commit what the workers have begun, for up to `drain_s`, and return.
 
-        Raises PoisonRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: nobody but a person
+        Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: nobody but a person
         can mend these. What was not committed is read again by whoever comes next.
         """
         with closing(self._transactions), closing(self._reader):
@@ -138,7 +140,7 @@ class FingerprintStep:
         if self._reader.expired > self._expired:
             count, self._expired = self._reader.expired - self._expired, self._reader.expired
             text = f"{count} records of {self._topics.pages} were deleted before they were read: keep them for longer"
-            self._observer.problem(Problem("fingerprint", "expired", text))
+            self._observer.problem(ProblemEvent("fingerprint", "expired", text))
 
     def _pause(self, full: frozenset[TopicPartition]) -> None:
         paused = self._reader.paused
@@ -158,7 +160,7 @@ class FingerprintStep:
             return 0
         pairs = [pair for chunk in ready for pair in _answered(chunk)]
         problems = [_problem(message, answer) for message, answer in pairs]
-        self._poison.check(problems)
+        self._rejections.check(problems)
         try:
             last = self._transact(ready, pairs)
         except TransactionLostError as error:
@@ -166,7 +168,7 @@ class FingerprintStep:
             return 0
         self._failures = 0
         self._in_hand.committed(ready)
-        self._poison.accept(problems)
+        self._rejections.accept(problems)
         self._tell(count, sum(problem is not None for problem in problems), last)
         return count
 
@@ -197,7 +199,7 @@ class FingerprintStep:
         """Drop everything in hand, wait a little, and read on from the committed offsets."""
         self._in_hand.drop_all()
         self._failures += 1
-        self._observer.problem(Problem("fingerprint", "transaction_lost", str(error)))
+        self._observer.problem(ProblemEvent("fingerprint", "transaction_lost", str(error)))
         if not pause_after(self._failures, stop):
             self._reader.rewind()
 
@@ -215,7 +217,7 @@ class FingerprintStep:
     def _tell(self, records: int, rejected: int, last: int | None) -> None:
         lag = self._reader.lag()
         self.lag = {f"{at.topic}-{at.partition}": lag[at] + self._in_hand.records_of(at) for at in sorted(lag)}
-        fact = BatchFact(
+        fact = BatchEvent(
             step="fingerprint",
             records=records,
             seconds=self._parts.take(),

@@ -3,18 +3,23 @@
 `create` makes what is missing, `check` says what is wrong and what to do, `describe` says what is there.
 """
 
-from dedup_service.runtime.kafka.topics.checking import Problem, check, problems_of, require_log
-from dedup_service.runtime.kafka.topics.describing import TopicFact, describe
-from dedup_service.runtime.kafka.topics.making import Made, create, remove
-from dedup_service.runtime.kafka.topics.names import Topics
-from dedup_service.runtime.kafka.topics.plan import Layout, TopicPlan, plan_for
+from dedup_service.runtime.kafka.topics.check import (
+    TopicDescription,
+    TopicProblem,
+    check,
+    describe,
+    problems_of,
+    require_log,
+)
+from dedup_service.runtime.kafka.topics.create import Made, create, remove
+from dedup_service.runtime.kafka.topics.plan import Layout, TopicPlan, Topics, plan_for
 
 __all__ = [
     "Layout",
     "Made",
-    "Problem",
-    "TopicFact",
+    "TopicDescription",
     "TopicPlan",
+    "TopicProblem",
     "Topics",
     "check",
     "create",

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as library_murmur2
 
-from dedup_service.runtime.kafka.client.partitioning import KeyPartitioner, murmur2
+from dedup_service.runtime.kafka.client.producers import KeyPartitioner, murmur2
 
 
 class Cluster:

@@ -3,7 +3,7 @@
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record.memory_records import MemoryRecords
 
-from dedup_service.runtime.kafka.client.records import _Batches
+from dedup_service.runtime.kafka.client.patches import _Batches
 
 
 def batch_of(*names: str) -> bytes:

@@ -6,9 +6,8 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.client.config import OURS, TYPES, Connection, read_properties
 from dedup_service.runtime.kafka.client.errors import OptionError
-from dedup_service.runtime.kafka.client.option_names import OURS, TYPES
-from dedup_service.runtime.kafka.client.settings import Connection, read_properties
 
 
 def test_options_get_their_types() -> None:

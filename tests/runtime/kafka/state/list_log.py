@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dedup_service.core.changelog import LogRecord, PageRecord, Policy, PolicyRecord, Source
-from dedup_service.core.profiles import rule_for
+from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.wire.log_record import encode
-from tests.runtime.prepared import SPACE_ID, prepared
+from dedup_service.runtime.kafka.messages.log_record import encode
+from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.embedded import NearDuplicateFilter
+from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError, StateInUseError
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.kafka.state.local_state import LocalState
-from dedup_service.runtime.state_errors import ForeignStateError, StateFullError, StateInUseError
 
 
 def name_in(folder: Path, given: str | None = None) -> str:

@@ -1,0 +1,49 @@
+"""The rule of the stream for any measure: a page is kept iff no earlier kept page is alike.
+
+What the filter does, without the filter: a known address is no duplicate; an update takes its predecessor's place; of
+several kept pages the most alike is named, the earliest of equals.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from benchmarks.quality.edges import Edges
+from dedup_service.core.page import PreparedPage
+
+__all__ = ["greedy_dedup"]
+
+
+def greedy_dedup(pages: Sequence[PreparedPage], edges: Edges) -> dict[str, str]:
+    """Return page → the page that it is called a duplicate of, or an earlier visit of, for pages in their order."""
+    kept = np.zeros(len(pages), dtype=np.bool_)
+    visits: dict[str, int] = {}
+    named: dict[str, str] = {}
+    starts = np.searchsorted(edges.later, np.arange(len(pages) + 1))
+    for at, prepared in enumerate(pages):
+        if prepared.body_hash is None:
+            continue
+        url = prepared.page.canonical_url
+        visit = visits.get(url)
+        if visit is not None:
+            named[prepared.page.id] = pages[visit].page.id
+            if pages[visit].body_hash != prepared.body_hash:
+                kept[visit], kept[at], visits[url] = False, True, at
+            continue
+        alike = _most_similar(edges, starts[at], starts[at + 1], kept)
+        if alike is not None:
+            named[prepared.page.id] = pages[alike].page.id
+        else:
+            kept[at], visits[url] = True, at
+    return named
+
+
+def _most_similar(edges: Edges, begin: int, end: int, kept: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> int | None:
+    if begin == end:
+        return None
+    earlier, likeness = edges.earlier[begin:end], edges.likeness[begin:end]
+    there = kept[earlier]
+    if not there.any():
+        return None
+    earlier, likeness = earlier[there], likeness[there]
+    return int(earlier[likeness == likeness.max()].min())

@@ -1,0 +1,102 @@
+"""What the guards should say, from everything that was ever decided: lists and sets, counted anew for each page.
+
+Shares nothing with the code under test but the bounds. The estimate of how many different values a set has is part of
+what is promised, so it is made here, too: from the whole set, in fractions.
+Not modelled: groups that are forgotten because there are more than 131,072 of them; no test has so many.
+"""
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+
+import xxhash
+
+from benchmarks.service.kept_pages import KeptPage
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.guards import Guards
+
+__all__ = ["GuardOracle", "about"]
+
+WINDOW, THOUSANDS = 1000, 20
+
+
+class GuardOracle:
+    """Everything decided since there are guards."""
+
+    def __init__(self) -> None:
+        self._marks: list[bool] = []
+        self._thousands: list[int] = []
+        self._copies: defaultdict[int, list[tuple[str, str, tuple[int, ...] | None]]] = defaultdict(list)
+
+    def other(self) -> None:
+        """A page was decided that matched nothing."""
+        self._mark(False)
+
+    def left(self, sequence: int) -> None:
+        """A kept page left."""
+        self._copies.pop(sequence, None)
+
+    def match(self, kept: KeptPage, prepared: PreparedPage, guards: Guards) -> str | None:
+        """A page matched `kept`: why that is not believed, or None."""
+        url, title = prepared.page.canonical_url, Evidence(prepared.evidence).terms
+        retitled = not _alike(set(Evidence(kept.prepared.evidence).terms), set(title))
+        host = url.split("://", 1)[1].split("/", 1)[0] if "://" in url else ""
+        copies = self._copies[kept.sequence]
+        copies.append((url, host, title if retitled else None))
+        pages = about({one.encode() for one, _, _ in copies})
+        hosts = about({one.encode() for _, one, _ in copies})
+        titles = about({_bytes(one) for _, _, one in copies if one is not None})
+        strange = retitled or pages > 16
+        self._mark(strange)
+        name = kept.prepared.page.id
+        if 0 < guards.max_titles < titles:
+            return f"guard titles: pages under about {titles} other titles match {name}, more than {guards.max_titles}"
+        if 0 < guards.max_hosts < hosts:
+            return f"guard hosts: pages of about {hosts} hosts match {name}, more than {guards.max_hosts}"
+        if 0 < guards.max_pages < pages:
+            return f"guard pages: about {pages} pages match {name}, more than {guards.max_pages}"
+        usual, recent = self._usual(), sum(self._marks[-WINDOW:])
+        jumped = usual is not None and recent * 100 * 65536 > usual * 100 + guards.surge_percent * WINDOW * 65536
+        if strange and guards.surge_percent and usual is not None and jumped:
+            shares = f"{recent // 10}% of the last 1000 pages are strange copies, usually {usual // 655360}%"
+            return f"guard surge: {shares}; this one of {name}"
+        return None
+
+    def _mark(self, strange: bool) -> None:
+        self._marks.append(strange)
+        if len(self._marks) % WINDOW == 0:
+            self._thousands.append(sum(self._marks[-WINDOW:]) * 65536)
+
+    def _usual(self) -> int | None:
+        """Strange pages in a thousand, usually, in 1/65536; None where nothing was learned."""
+        usual = learned = 0
+        for marks in self._thousands[:-1]:  # the last whole one is, in part at least, among the last thousand
+            if not learned or marks <= usual + 250 * 65536:
+                learned = min(learned + 1, THOUSANDS)
+                usual += (marks - usual) // learned
+        return usual if learned else None
+
+
+def about(values: set[bytes]) -> int:
+    """HyperLogLog's estimate for a set, 32 registers of at most 15."""
+    registers = [0] * 32
+    for value in values:
+        bits = f"{xxhash.xxh3_64_intdigest(value):064b}"
+        zeros = len(bits[:59]) - len(bits[:59].rstrip("0"))
+        at = int(bits[59:], 2)
+        registers[at] = max(registers[at], min(zeros + 1, 15))
+    raw = Fraction(697 * 32 * 32, 1000) / sum(Fraction(1, 2**register) for register in registers)
+    empty = registers.count(0)
+    if math.floor(raw) > 80 or not empty:
+        return math.floor(raw)
+    return round(32 * math.log(32 / empty))
+
+
+def _alike(one: set[int], other: set[int]) -> bool:
+    shorter = min(len(one), len(other))
+    return shorter > 0 and len(one & other) / shorter >= 0.7 - 1e-9
+
+
+def _bytes(terms: tuple[int, ...]) -> bytes:
+    return b"".join(term.to_bytes(2, "little") for term in terms)

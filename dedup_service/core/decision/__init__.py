@@ -1,0 +1,1 @@
+"""From candidates to verdicts: a deterministic function of the log."""

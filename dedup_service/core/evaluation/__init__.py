@@ -1,0 +1,1 @@
+"""How good verdicts are, and which thresholds to choose."""

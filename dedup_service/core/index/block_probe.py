@@ -1,0 +1,206 @@
+"""Walk the entries of one bucket.
+
+A first pass over 64 fingerprints only counts, a loop without branches that LLVM vectorises; the
+second pass, entry by entry, runs where the count was not zero, which is rare.
+
+Find all entries within the radius of a fingerprint.
+
+How: every table whose tolerance is 0 looks into the bucket of the key itself, a table of tolerance 1
+also into its 16 neighbours; a crowded bucket that has a second level is asked the same way on the
+other 48 bits, with the radius that is left. See `layout` for why this misses nothing, and nothing twice.
+Invariant: probing changes no entry; only the work counters move.
+
+All pairs within a radius among some fingerprints: what a batch has in itself, before any of it is inserted.
+
+Every pair is compared, by the loop that scans a bucket: 512 fingerprints take about 10 µs, 2,000 some 0.2 ms.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index.block_layout import (
+    BLOCK_BITS,
+    BUCKETS,
+    CHILD,
+    COMPARED,
+    LENGTH,
+    PROBES,
+    QUANTUM,
+    START,
+    SUB_BITS,
+    Arrays,
+    Fingerprints,
+    Headers,
+    Integers,
+    home_bucket,
+    remaining_bits,
+    reported_earlier,
+    sub_bucket,
+    tables_for,
+    tolerance,
+)
+from dedup_service.core.kernels import kernel, kernel_inline, popcount, prefetch
+
+__all__ = ["STRIDE", "Distances", "Output", "count_within", "pairs_within", "position_of", "probe_all"]
+
+STRIDE = 64
+"""Fingerprints counted at once: eight cache lines, and rescanning them costs less than 0.1 µs."""
+
+
+@kernel_inline
+def count_within(stored: Fingerprints, start: int, stop: int, fingerprint: np.uint64, radius: int) -> int:
+    """Return how many of stored[start:stop] lie within `radius` of a fingerprint."""
+    hits = 0
+    for at in range(np.uint64(start), np.uint64(stop)):
+        hits += popcount(stored[at] ^ fingerprint) <= radius
+    return hits
+
+
+@kernel_inline
+def position_of(stored: Fingerprints, start: int, stop: int, fingerprint: np.uint64) -> int:
+    """Return where `fingerprint` stands in stored[start:stop], or -1."""
+    for base in range(start, stop, STRIDE):
+        end = min(base + STRIDE, stop)
+        if count_within(stored, base, end, fingerprint, 0):
+            for at in range(base, end):
+                if stored[at] == fingerprint:
+                    return at
+    return -1
+
+
+Distances = npt.NDArray[np.uint8]
+Output = tuple[Integers, Distances]
+"""Room for candidates: their sequences and distances."""
+
+
+@kernel_inline
+def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) -> int:
+    """Write the sequences of a row's chain while there is room; return how many candidates there are now."""
+    _, _, _, sequences, following, _ = arrays
+    out_sequences, out_distances = output
+    while row >= 0:
+        if found < len(out_sequences):
+            out_sequences[found] = sequences[row]
+            out_distances[found] = distance
+        found += 1
+        row = int(following[row])
+    return found
+
+
+@kernel_inline
+def fetch_neighbours(home: int, bits: int, headers: Headers, stored: Fingerprints) -> None:
+    """Ask for the first entries of the buckets one bit away from `home`, all at once."""
+    for bit in range(bits):
+        prefetch(stored, int(headers[home ^ (1 << bit), START]) * QUANTUM)
+
+
+@kernel_inline
+def scan_bucket(
+    bucket: int,
+    fingerprint: np.uint64,
+    radius: int,
+    table: int,
+    sub_radius: int,
+    sub: int,
+    arrays: Arrays,
+    found: int,
+    output: Output,
+) -> int:
+    """Report the entries of one bucket that are within the radius and that no earlier table reports."""
+    headers, stored, rows, _, _, counters = arrays
+    start = int(headers[bucket, START]) * QUANTUM
+    stop = start + headers[bucket, LENGTH]
+    counters[BUCKETS] += 1
+    counters[COMPARED] += stop - start
+    for base in range(start, stop, STRIDE):
+        end = min(base + STRIDE, stop)
+        if count_within(stored, base, end, fingerprint, radius) == 0:
+            continue
+        for at in range(base, end):
+            difference = stored[at] ^ fingerprint
+            distance = popcount(difference)
+            if distance <= radius and not reported_earlier(difference, radius, table, sub_radius, sub):
+                found = report(int(rows[at]), distance, arrays, found, output)
+    return found
+
+
+@kernel_inline
+def scan_second_level(
+    child: int,
+    fingerprint: np.uint64,
+    radius: int,
+    table: int,
+    sub_radius: int,
+    arrays: Arrays,
+    found: int,
+    output: Output,
+) -> int:
+    """Probe the tables of 12 bits that stand in for a crowded bucket."""
+    arrays[5][BUCKETS] += 1
+    rest = remaining_bits(fingerprint, table)
+    for sub in range(tables_for(sub_radius)):
+        key = sub_bucket(rest, sub)
+        for near in range(1 + SUB_BITS * tolerance(sub_radius, sub)):
+            bucket = child + (key if near == 0 else key ^ (1 << (near - 1)))
+            found = scan_bucket(bucket, fingerprint, radius, table, sub_radius, sub, arrays, found, output)
+    return found
+
+
+@kernel
+def probe_all(fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Integers, output: Output) -> int:
+    """Probe fingerprints: uint64[n]; ends: int64[n] receives where each one's candidates end in the output.
+
+    Returns the number of candidates in all. Where that exceeds the room of the output, the output is
+    incomplete and the caller probes again with more.
+    """
+    headers, stored, counters = arrays[0], arrays[1], arrays[5]
+    found = 0
+    for query in range(len(fingerprints)):
+        fingerprint = fingerprints[query]
+        counters[PROBES] += 1
+        for table in range(tables_for(radius)):
+            home = home_bucket(fingerprint, table)
+            fetch_neighbours(home, BLOCK_BITS * tolerance(radius, table), headers, stored)
+            for near in range(1 + BLOCK_BITS * tolerance(radius, table)):
+                bucket = home if near == 0 else home ^ (1 << (near - 1))
+                child = int(headers[bucket, CHILD])
+                left = radius if near == 0 else radius - 1
+                if child == 0:
+                    found = scan_bucket(bucket, fingerprint, radius, table, left, 0, arrays, found, output)
+                else:
+                    found = scan_second_level(child, fingerprint, radius, table, left, arrays, found, output)
+        ends[query] = found
+    return found
+
+
+_FIRST_ROOM = 1024
+
+
+def pairs_within(fingerprints: Fingerprints, radius: int) -> tuple[Integers, Integers]:
+    """Return the places (later, earlier) of all pairs at most `radius` bits apart, by later, then earlier place.
+
+    fingerprints: uint64[n]; both results are int64[m].
+    """
+    later, earlier = np.empty(_FIRST_ROOM, np.int64), np.empty(_FIRST_ROOM, np.int64)
+    found = _all_pairs(fingerprints, radius, later, earlier)
+    if found > _FIRST_ROOM:
+        later, earlier = np.empty(found, np.int64), np.empty(found, np.int64)
+        _all_pairs(fingerprints, radius, later, earlier)
+    return later[:found], earlier[:found]
+
+
+@kernel
+def _all_pairs(fingerprints: Fingerprints, radius: int, later: Integers, earlier: Integers) -> int:
+    """Write pairs while there is room; return how many there are."""
+    found = 0
+    for at in range(1, len(fingerprints)):
+        fingerprint = fingerprints[at]
+        if count_within(fingerprints, 0, at, fingerprint, radius) == 0:
+            continue
+        for before in range(at):
+            if popcount(fingerprints[before] ^ fingerprint) <= radius:
+                if found < len(later):
+                    later[found] = at
+                    earlier[found] = before
+                found += 1
+    return found

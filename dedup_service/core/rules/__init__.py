@@ -1,0 +1,1 @@
+"""When a candidate is a match: rule tables, named profiles, guards."""

@@ -1,0 +1,193 @@
+"""Named sets of thresholds, and the file in which a user writes one.
+
+`balanced` is the default; `precise` for pages that differ in figures (laws, prices, encyclopaedias); `broad` for news
+reposts; `simhash` is distance alone, as published. What each reaches is measured in docs/quality.md. A profile belongs
+to the policy, not to the space: changing it needs no new fingerprints.
+
+A file, in TOML:
+
+    [candidates]
+    body = 3                # radius of a channel, 0 to 7; left out: the channel is not probed
+    words = 3
+    keys = true             # pages that share one of eight least min-hashes
+
+    [[match]]               # any row suffices; bounds as in `core.rules.match_row`
+    name = "nearly equal"
+    jaccard = 0.85
+    numbers = 0.5
+
+    [guards]                # as in `core.rules.guards`; 0 asks nothing, what is left out is asked by default
+    max_hosts = 2000
+"""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.similarity import Combined
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+
+__all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "profile_in", "rule_for", "written"]
+
+DEFAULT_PROFILE = "balanced"
+
+LONG = 160
+"""Letters from which shingles say enough, 300 of an alphabet: about fifty tokens. Shorter texts have to be the same."""
+
+SAME = MatchRow(name="same text", jaccard=0.999, length_ratio=1.05)
+"""Texts of any length, after normalisation: equal sketches of shingle sets that differ nowhere."""
+
+BALANCED = (
+    SAME,
+    MatchRow(name="nearly equal", min_letters=LONG, jaccard=0.85, numbers=0.5, sentences=0.15),
+    MatchRow(name="few letters changed", min_letters=LONG, jaccard=0.85, numbers=0.8),
+    MatchRow(name="few sentences changed", min_letters=LONG, jaccard=0.7, sentences=0.6, missing_numbers=2),
+    MatchRow(
+        name="same sentences",
+        min_letters=LONG,
+        jaccard=0.6,
+        sentences=0.7,
+        numbers=0.2,
+        missing_numbers=6,
+        length_ratio=1.5,
+    ),
+    MatchRow(name="alike under one title", min_letters=LONG, jaccard=0.6, title=0.8, numbers=0.5, sentences=0.25),
+    MatchRow(
+        name="alike",
+        min_letters=LONG,
+        jaccard=0.6,
+        numbers=0.5,
+        missing_numbers=6,
+        sentences=0.4,
+        length_ratio=1.5,
+    ),
+    MatchRow(
+        name="held whole",
+        min_letters=LONG,
+        jaccard=0.45,
+        containment=0.75,
+        numbers=0.5,
+        missing_numbers=6,
+        sentences=0.6,
+        length_ratio=1.5,
+    ),
+    MatchRow(
+        name="edited under one title",
+        min_letters=LONG,
+        jaccard=0.4,
+        title=0.8,
+        numbers=0.5,
+        missing_numbers=7,
+        sentences=0.3,
+    ),
+)
+
+PRECISE = (
+    SAME,
+    MatchRow(name="nearly equal", min_letters=LONG, jaccard=0.9, numbers=0.9, missing_numbers=2, sentences=0.5),
+    MatchRow(
+        name="few sentences changed", min_letters=LONG, jaccard=0.75, numbers=0.9, missing_numbers=2, sentences=0.7
+    ),
+)
+
+BROAD = (
+    *BALANCED,
+    MatchRow(name="same passages", min_letters=LONG, jaccard=0.4, sentences=0.5, numbers=0.5, missing_numbers=8),
+    MatchRow(
+        name="held whole, lengthened", min_letters=LONG, jaccard=0.35, containment=0.75, sentences=0.5, numbers=0.5
+    ),
+)
+
+CHANNEL_RULES = {
+    "words": MatchRule((DistanceBound(words=3),), guards=Guards()),
+    "body": MatchRule((DistanceBound(body=7),), guards=Guards()),
+    "both": MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16)), guards=Guards()),
+}
+"""Distance alone, in the channels named."""
+
+PROFILES = {
+    "balanced": MatchRule(
+        (DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=BALANCED, guards=Guards()
+    ),
+    "precise": MatchRule((DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=PRECISE, guards=Guards()),
+    "broad": MatchRule((DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=BROAD, guards=Guards()),
+    "simhash": CHANNEL_RULES["both"],
+}
+
+
+def rule_for(
+    channels: str | None = None, *, k: int | None = None, mu: float | None = None, profile: MatchRule | None = None
+) -> MatchRule:
+    """Return the rule that these name: `profile` (the default one where nothing is named), with every radius `k`.
+
+    channels: words, body or both, by distance alone. mu: Wang & Wang's combined similarity. Each states a rule of its
+    own; ConfigurationError where two of them, or a profile beside one, are named.
+    """
+    if sum(named is not None for named in (channels, mu, profile)) > 1 or (mu is not None and k is not None):
+        raise ConfigurationError("channels, μ and a profile each state a rule of its own: name one; μ has no k")
+    if mu is not None:
+        return MatchRule(combined=Combined(round(mu * 1000)), guards=Guards())
+    if channels is not None and channels not in CHANNEL_RULES:
+        raise ConfigurationError(f"channels is one of {', '.join(CHANNEL_RULES)}, got {channels!r}")
+    rule = profile or PROFILES[DEFAULT_PROFILE] if channels is None else CHANNEL_RULES[channels]
+    return rule if k is None else rule.with_radius(k)
+
+
+def profile_in(text: str) -> MatchRule:
+    """Return the rule in the text of a profile file; ConfigurationError says what is wrong with it."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"a profile is a TOML file: {error}") from error
+    _refuse_unknown("a profile", values, ("candidates", "match", "guards"))
+    found, rows, guards = values.get("candidates", {}), values.get("match", []), values.get("guards", {})
+    if not isinstance(found, dict) or not isinstance(rows, list) or not isinstance(guards, dict):
+        raise ConfigurationError("a profile has tables [candidates] and [guards], and rows [[match]]")
+    _refuse_unknown("[candidates]", found, ("body", "words", "keys"))
+    radii = {name: found[name] for name in ("body", "words") if name in found}
+    for name, radius in radii.items():
+        if isinstance(radius, bool) or not isinstance(radius, int):
+            raise ConfigurationError(f"{name} in [candidates] is a number of bits, got {radius!r}")
+    keys = found.get("keys", False)
+    if not isinstance(keys, bool):
+        raise ConfigurationError(f"keys in [candidates] is true or false, got {keys!r}")
+    near = tuple(DistanceBound(**{name: radius}) for name, radius in radii.items())
+    return MatchRule(
+        near,
+        keys=keys,
+        verified=tuple(map(MatchRow.from_dict, rows)),
+        guards=Guards.from_dict(Guards().to_dict() | guards),
+    )
+
+
+def written(rule: MatchRule) -> str:
+    """Return `rule` as the text of a profile file, which `profile_in` reads back.
+
+    ConfigurationError for a rule that no profile can say: bounds on both channels at once, or μ.
+    """
+    lines = ["[candidates]"]
+    for near in rule.conditions:
+        if near.words is not None and near.body is not None:
+            raise ConfigurationError(f"a profile has one radius a channel, this rule asks for {near}")
+        lines.append(f"body = {near.body}" if near.words is None else f"words = {near.words}")
+    if rule.combined is not None:
+        raise ConfigurationError("μ has no place in a profile")
+    lines.append(f"keys = {str(rule.keys).lower()}")
+    for row in rule.verified:
+        lines += ["", "[[match]]", *(f"{name} = {_toml(value)}" for name, value in row.to_dict().items())]
+    lines += ["", "[guards]", *(f"{name} = {value}" for name, value in rule.guards.to_dict().items())]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return repr(value)
+
+
+def _refuse_unknown(what: str, values: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    if unknown := values.keys() - set(known):
+        raise ConfigurationError(f"{what} has {', '.join(known)}, got {min(unknown)!r}")

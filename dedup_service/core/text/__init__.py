@@ -1,0 +1,1 @@
+"""Text of pages: decoded, normalised, cut into words and character n-grams."""

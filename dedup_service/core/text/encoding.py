@@ -1,0 +1,148 @@
+"""Bytes of a Web page → text, believing a declaration only where the bytes agree.
+
+Goal: a page that says UTF-8 and is GBK, or is served as ISO-8859-1 by a server's default and is UTF-8,
+comes out readable; no bytes raise.
+How: candidates in order, the first that decodes every byte wins: a byte order mark, UTF-8 that only UTF-8
+explains, the declarations (HTTP header, then <meta> or XML), UTF-8, a sniffed guess. A declaration of a
+one-byte encoding fits any bytes and so proves nothing: it stands behind those that can fail. Where nothing
+fits, the candidate that loses the fewest characters is taken, with U+FFFD for what it loses.
+Labels are resolved by w3lib, as browsers do: GB2312 and GBK are read as GB18030, Big5 as Big5-HKSCS,
+Shift_JIS as cp932, EUC-KR as cp949, ISO-8859-1 as windows-1252.
+Sniffing is faust-cchardet: the only C detector; 6 ms for 88 KB where charset-normalizer takes 23.
+Source: WHATWG Encoding and HTML ("determining the character encoding"); w3lib.encoding.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
+
+__all__ = ["Decoded", "decode_html"]
+
+SNIFFED_BYTES = 1 << 16
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+# So few non-ASCII bytes can be valid UTF-8 by accident: 联通 in GBK, the well-known case, has four.
+ACCIDENTAL_BYTES = 16
+# Labels of browsers that w3lib does not know.
+ALIASES = {"x-gbk": "gb18030", "windows-949": "cp949", "unicode-1-1-utf-8": "utf-8", "uhc": "cp949"}
+# Python codecs that are no page's encoding; some of them take quadratic time.
+NOT_ENCODINGS = frozenset({"idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf-7"})
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """The text of a page and the encoding it was read with; `text` may hold U+FFFD where bytes made no sense."""
+
+    text: str
+    encoding: str
+
+
+def decode_html(data: bytes, declared: str | None = None) -> Decoded:
+    """Decode the bytes of a page.
+
+    data: the body as received, decompressed.
+    declared: an encoding label ("gbk") or a Content-Type header ("text/html; charset=gbk"), or None.
+    Returns the text without a byte order mark. Raises nothing for any bytes.
+
+    >>> decode_html("综上所述，图书馆延长开放时间。".encode("gbk"), "utf-8").encoding
+    'gb18030'
+    """
+    bom_encoding, bom = read_bom(data)
+    if bom_encoding is not None and bom is not None:
+        return Decoded(data[len(bom) :].decode(bom_encoding, "replace"), bom_encoding)
+    tried: list[str] = []
+    for encoding in _candidates(data, declared):
+        if encoding in tried:
+            continue
+        try:
+            return Decoded(data.decode(encoding), encoding)
+        except (UnicodeError, LookupError):
+            tried.append(encoding)
+    return _min_loss(data, tried)
+
+
+def _candidates(data: bytes, declared: str | None) -> Iterator[str]:
+    """Encodings to try, best first; the dear guess comes last and is made only when it is asked for."""
+    labels = (_header_encoding(declared), html_body_declared_encoding(data))
+    named = [name for name in map(_resolve, labels) if name is not None]
+    if _is_only_utf8(data) and not any(name.startswith("utf-16") for name in named):
+        yield "utf-8"
+    yield from (name for name in named if not _fits_anything(name))
+    yield "utf-8"
+    guess = _sniff(data)
+    if guess is not None and not _fits_anything(guess):
+        yield guess
+    yield from named
+    if guess is not None:
+        yield guess
+    yield "cp1252"
+
+
+def _min_loss(data: bytes, tried: list[str]) -> Decoded:
+    """The first of the candidates with the fewest replacement characters."""
+    texts = []
+    for encoding in tried:
+        try:
+            texts.append(Decoded(data.decode(encoding, "replace"), encoding))
+        except (UnicodeError, LookupError):
+            continue
+    return min(texts, key=lambda decoded: decoded.text.count(REPLACEMENT))
+
+
+def _header_encoding(declared: str | None) -> str | None:
+    """A bare label as it is; the charset of a Content-Type header."""
+    if declared is None or ("/" not in declared and "=" not in declared):
+        return declared
+    return http_content_type_encoding(declared)
+
+
+def _resolve(label: str | None) -> str | None:
+    """A label → the name of a text encoding that Python decodes; None for anything else."""
+    if label is None:
+        return None
+    name = label.strip().lower()
+    if not name.isascii() or "\0" in name:
+        return None
+    resolved = ALIASES.get(name) or resolve_encoding(name)
+    if resolved is None or not _is_of_text(resolved):
+        return None
+    return resolved + "-be" if resolved in {"utf-16", "utf-32"} else resolved
+
+
+@lru_cache(maxsize=256)
+def _is_of_text(encoding: str) -> bool:
+    """Whether Python decodes bytes to text with it; `hex` and `rot13` are codecs too."""
+    if encoding in NOT_ENCODINGS:
+        return False
+    try:
+        b"a".decode(encoding, "replace")
+    except LookupError:
+        return False
+    return True
+
+
+def _is_only_utf8(data: bytes) -> bool:
+    """Valid UTF-8 with so many non-ASCII bytes that it is no accident."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return not text.isascii() and len(data) - len(text.encode("ascii", "ignore")) > ACCIDENTAL_BYTES
+
+
+@lru_cache(maxsize=256)
+def _fits_anything(encoding: str) -> bool:
+    """Whether the encoding has one byte for a character, so that decoding hardly ever fails."""
+    return encoding != "utf-8" and len(b"\x81\xb1\xe9\xff".decode(encoding, "replace")) == 4
+
+
+def _sniff(data: bytes) -> str | None:
+    """What the bytes look like, of a sample that starts at the first byte that is not ASCII."""
+    import cchardet  # 25 ms, and most pages declare themselves
+
+    start = len(data) - len(data.lstrip(bytes(range(128))))
+    sample = data[start : start + SNIFFED_BYTES]
+    if not sample:
+        return None
+    return _resolve(cchardet.detect(sample)["encoding"])

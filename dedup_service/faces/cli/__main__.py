@@ -1,6 +1,0 @@
-"""Run the command line as a module."""
-
-from dedup_service.faces.cli.main import main
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,1 @@
+"""Labelled pairs, measured quality and thresholds: label, evaluate, calibrate."""

@@ -1,0 +1,82 @@
+"""What each channel says of labelled pairs: the numbers that thresholds are chosen on.
+
+The rule's number comes from the decider itself, asked at some offsets, as `evaluate` asks it at one; so what is chosen
+here is what `evaluate --profile` finds again.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.evaluation.calibration import OFFSETS, Channel, Curve, curve_of, tightened, tightest_offset
+from dedup_service.core.evaluation.scoring import LabelledPair
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.rule import BITS, MatchRule
+from dedup_service.core.verdict import Distance, VerdictKind
+from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
+
+__all__ = ["BODY", "JACCARD", "RULE", "WORDS", "MeasuredPair", "PairMeasurer", "curves_of"]
+
+BITS_APART = tuple(float(bits) for bits in range(BITS + 1))
+
+WORDS = Channel("words", BITS_APART)
+BODY = Channel("body", BITS_APART)
+JACCARD = Channel("jaccard", tuple(round(step / 100, 2) for step in range(100, -1, -1)), at_least=True)
+RULE = Channel("rule", OFFSETS, at_least=True, home=0.0)
+"""A profile is changed no more than the pairs ask for."""
+
+KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPair:
+    """words, body: distances in bits; jaccard: estimated; rule: the tightest offset that still flags the pair.
+
+    None: the channel cannot compare the pages (too short, no text), or no offset flags them.
+    """
+
+    words: float | None
+    body: float | None
+    jaccard: float | None
+    rule: float | None
+
+
+class PairMeasurer:
+    """Measures pairs by the family of a rule, in one space; ConfigurationError for a rule that is no family."""
+
+    def __init__(self, rule: MatchRule, space_id: str) -> None:
+        tightened(rule, 0.0)
+        self._rule, self.space_id = rule, space_id
+        self._comparers: dict[float, Comparer] = {}
+
+    def measure(self, a: PreparedPage, b: PreparedPage) -> MeasuredPair:
+        """Return what the channels say of `b` after `a`."""
+        judged = a.reason is None and b.reason is None
+        distance = Entry.of(1, a, 0).distance_to(b.fingerprint) if judged else Distance()
+        one, other = Evidence(a.evidence), Evidence(b.evidence)
+        jaccard = Similarity(one, other).jaccard if one.shingles and other.shingles else None
+        offset = tightest_offset(partial(self.flags, a, b))
+        return MeasuredPair(distance.words, distance.body, jaccard, offset)
+
+    def flags(self, a: PreparedPage, b: PreparedPage, offset: float) -> bool:
+        """Whether `b` after `a` is anything but kept for itself, by the rule at this offset."""
+        comparer = self._comparers.get(offset)
+        if comparer is None:
+            decider = Decider(tightened(self._rule, offset), self.space_id, NoNames())
+            comparer = self._comparers[offset] = Comparer(decider)
+        return VerdictKind(comparer.compare(a, b)["verdict"]) not in KEPT
+
+
+def curves_of(
+    pairs: Iterable[LabelledPair], prepared: Mapping[str, PreparedPage], measurer: PairMeasurer
+) -> tuple[Curve, ...]:
+    """Return the curves of the pairs whose pages are there; ConfigurationError where there is nothing to choose by."""
+    known = [pair for pair in pairs if pair.a in prepared and pair.b in prepared]
+    labels = [pair.duplicate for pair in known]
+    measured = [measurer.measure(prepared[pair.a], prepared[pair.b]) for pair in known]
+    channels = (WORDS, BODY, JACCARD, RULE)
+    return tuple(curve_of(channel, [getattr(row, channel.name) for row in measured], labels) for channel in channels)

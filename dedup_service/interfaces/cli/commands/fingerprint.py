@@ -1,0 +1,67 @@
+"""`twinsieve fingerprint`: one line of JSON for each text."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from dedup_service.core.fingerprinter import Fingerprinter
+from dedup_service.core.page import Page
+from dedup_service.interfaces.cli.support.exit_codes import EPILOG
+from dedup_service.interfaces.cli.support.options import SPACE, space_of, with_options
+from dedup_service.runtime.resources import build_fingerprinter
+
+__all__ = ["fingerprint_command"]
+
+ADDRESS = "text:"
+
+
+@click.command("fingerprint", epilog=EPILOG)
+@click.argument("texts", metavar="TEXT…", nargs=-1)
+@click.option("--file", "files", metavar="FILE", multiple=True, help="A text in a file, UTF-8; - is standard input.")
+@click.option("--title", default="", help="Title of every text.")
+@click.option("--bits", type=click.Choice(["64", "128"]), default="64", show_default=True, help="The index takes 64.")
+@click.option("--explain", is_flag=True, help="List the heaviest features of `words`.")
+@with_options(*SPACE)
+def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **options: Any) -> None:
+    """Print the fingerprints of texts: `space`, `words` and `body`.
+
+    A fingerprint is a decimal integer, or null where a channel has no features.
+    """
+    if not texts and not files:
+        raise click.UsageError("nothing to read: give a TEXT, or --file FILE")
+    fingerprinter = build_fingerprinter(space_of(options, bits=int(options["bits"])))
+    for text in (*texts, *_read(files)):
+        page = Page(url=ADDRESS, canonical_url=ADDRESS, id=ADDRESS, title=options["title"], text=text)
+        values = _values(fingerprinter, page, explain=options["explain"])
+        click.echo(msgspec.json.encode(values).decode())
+
+
+def _read(files: tuple[str, ...]) -> Iterator[str]:
+    for name in files:
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        try:
+            yield raw.decode()
+        except UnicodeDecodeError as error:
+            raise click.UsageError(f"{name} is not UTF-8: {error}") from None
+
+
+def _values(fingerprinter: Fingerprinter, page: Page, *, explain: bool) -> Mapping[str, Any]:
+    fingerprint = fingerprinter.fingerprint(page)
+    # 128 bits exceed what JSON libraries encode as one number, so the digits are put in as they are.
+    values: dict[str, Any] = {
+        "space": fingerprinter.space_id,
+        "words": _number(fingerprint.words),
+        "body": _number(fingerprint.body),
+    }
+    if explain:
+        values["features"] = [asdict(feature) for feature in fingerprinter.explain(page)]
+    return values
+
+
+def _number(value: int | None) -> msgspec.Raw | None:
+    return None if value is None else msgspec.Raw(str(value).encode())

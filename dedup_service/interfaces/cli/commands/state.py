@@ -1,0 +1,66 @@
+"""`twinsieve state`: look at a state folder without changing it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+import msgspec
+
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.interfaces.cli.support.exit_codes import EPILOG
+from dedup_service.runtime.embedded.state_info import StateInfo, state_info
+
+__all__ = ["state_group"]
+
+
+@click.group("state")
+def state_group() -> None:
+    """Look at a state folder."""
+
+
+@state_group.command("info", epilog=EPILOG)
+@click.argument("folder", metavar="DIR")
+@click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of the table.")
+def info_command(folder: str, *, as_json: bool) -> None:
+    """Show what the state in DIR holds; also while another process writes in it."""
+    info = state_info(folder)
+    if as_json:
+        click.echo(msgspec.json.encode(_plain(info)).decode())
+    else:
+        _print(folder, info)
+
+
+def _plain(info: StateInfo) -> dict[str, Any]:
+    values = {name: getattr(info, name) for name in info.__dataclass_fields__}
+    return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
+
+
+def _print(folder: str, info: StateInfo) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=folder, title_justify="left", show_header=False)
+    table.add_column("what")
+    table.add_column("value", overflow="fold")
+    for name, value in _rows(info):
+        table.add_row(name, value)
+    Console().print(table)
+
+
+def _rows(info: StateInfo) -> list[tuple[str, str]]:
+    snapshot = "none"
+    if info.snapshot_sequence is not None and info.snapshot_age_s is not None:
+        snapshot = f"at {info.snapshot_sequence:,}, {info.snapshot_age_s:,.0f} s old, {info.snapshot_bytes:,} bytes"
+    return [
+        ("space", info.space_id),
+        ("rule", str(MatchRule.from_dict(info.rule))),
+        ("last sequence", f"{info.sequence:,}"),
+        *((kind, f"{count:,}") for kind, count in info.pages.items()),
+        *((f"guard {guard}", f"{count:,}") for guard, count in info.guards.items() if count),
+        ("pages compared with", f"{info.entries:,}"),
+        ("retractions", f"{info.retractions:,}"),
+        ("changes of policy", f"{max(0, info.policies - 1):,}"),
+        ("texts", f"{info.text_bytes:,} bytes"),
+        ("snapshot", snapshot),
+        ("journal", f"{info.journal_bytes:,} bytes, format {info.format_version}"),
+    ]

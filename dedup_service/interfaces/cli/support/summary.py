@@ -1,0 +1,64 @@
+"""What a run did, in numbers: a table for people, one line of JSON for machines, both on stderr."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dedup_service.core.verdict import Guard, Verdict, VerdictKind
+
+__all__ = ["Summary"]
+
+
+class Summary:
+    """Counts of one run."""
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.guards: Counter[str] = Counter()
+        self.bad_records = 0
+        self.size_bytes = 0
+
+    @property
+    def pages(self) -> int:
+        """Pages that got a verdict."""
+        return self.kinds.total()
+
+    def count(self, verdicts: Iterable[Verdict]) -> None:
+        """Take a batch of verdicts into account."""
+        for verdict in verdicts:
+            self.kinds[verdict.kind.value] += 1
+            if verdict.guard is not None:
+                self.guards[verdict.guard.value] += 1
+
+    def as_dict(self, **facts: Any) -> dict[str, Any]:
+        """Return the counts and `facts` as plain values."""
+        verdicts = {kind.value: self.kinds[kind.value] for kind in VerdictKind}
+        guards = {guard.value: self.guards[guard.value] for guard in Guard}
+        return {"pages": self.pages, "verdicts": verdicts, "guards": guards, "bad_records": self.bad_records, **facts}
+
+    def print_json(self, **facts: Any) -> None:
+        """Write one line of JSON to stderr."""
+        sys.stderr.write(msgspec.json.encode(self.as_dict(**facts)).decode() + "\n")
+
+    def print_table(self, **facts: Any) -> None:
+        """Write the table to stderr, with `facts` below the counts."""
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(title=f"{self.pages:,} pages", title_justify="left", show_header=False)
+        table.add_column("what")
+        table.add_column("how many", justify="right")
+        table.add_column("share", justify="right")
+        for kind in VerdictKind:
+            share = f"{self.kinds[kind.value] / self.pages:.1%}" if self.pages else ""
+            table.add_row(kind.value, f"{self.kinds[kind.value]:,}", share)
+        for guard, count in sorted(self.guards.items()):
+            table.add_row(f"  guard {guard}", f"{count:,}", f"{count / self.pages:.1%}")
+        table.add_row("bad records", f"{self.bad_records:,}", "")
+        console = Console(stderr=True)
+        console.print(table)
+        for name, value in facts.items():
+            console.print(f"{name.replace('_', ' ')}: {value}", markup=False, highlight=False)

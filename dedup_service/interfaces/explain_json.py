@@ -1,0 +1,239 @@
+"""An explanation as plain values: the JSON of `/api/why` and of `twinsieve why --json`. Fields: docs/why.md.
+
+Everything that came with a page is cut and cleaned here, since both go to where people look.
+Invariant: of bounded size, whatever the pages hold.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.explain.channels import BlockView, ChannelView, FeatureComparison
+from dedup_service.core.explain.pair import PairView
+from dedup_service.core.explain.rule_table import QUANTITIES, BoundView, RowView
+from dedup_service.core.fingerprinter import Feature
+from dedup_service.core.page import CHANNELS
+from dedup_service.core.verdict import Verdict
+from dedup_service.interfaces.text_diff import Piece, numbers_apart, passages
+from dedup_service.runtime.embedded.corrections import Correction
+from dedup_service.runtime.explain import Explanation, KnownPage, PairExplained
+from dedup_service.runtime.live_stats.display_safe import (
+    MAX_TITLE,
+    MAX_URL,
+    MAX_WORDS,
+    cut,
+    harmless,
+    host_of,
+    shown,
+)
+
+__all__ = ["MAX_LETTERS", "VERSION", "correction_values", "explanation_values"]
+
+VERSION = 1
+MAX_LETTERS = 20_000
+"""Of a text that are compared and shown: nobody reads on."""
+
+EXCERPT = 1000
+MAX_NUMBERS, MAX_DIGITS = 50, 60
+JUDGED = {True: "duplicate", False: "apart", None: None}
+ASKS = {True: "at least", False: "at most"}
+
+
+def explanation_values(found: Explanation) -> dict[str, Any]:
+    """Return `found` as docs/why.md has it."""
+    return {
+        "version": VERSION,
+        "page": _page(found.page, found.text, kept=found.kept),
+        "verdict": _verdict(found.page),
+        "decided_by": found.decided_by,
+        "match": None if found.match is None else _pair(found, found.match),
+        "neighbours": [_pair(found, neighbour) for neighbour in found.neighbours],
+        "space": found.space_id,
+        "policy": {"text": str(found.in_force.rule), "since": found.in_force.since},
+        "corrections": [correction_values(correction) for correction in found.corrections],
+        "notes": [_clean(note, 2 * MAX_URL) for note in found.notes],
+    }
+
+
+def correction_values(correction: Correction) -> dict[str, Any]:
+    """Return a correction as docs/why.md has it."""
+    record = correction.record
+    return {
+        "sequence": correction.sequence,
+        "at": None if correction.at is None else round(correction.at, 3),
+        "by": None if correction.by is None else _clean(correction.by, MAX_WORDS),
+        "url": _clean(record.url, MAX_URL),
+        "of": _clean(record.original, MAX_URL),
+        "duplicate": record.duplicate,
+        "reason": _clean(record.reason, MAX_WORDS),
+        "in_force": correction.in_force,
+    }
+
+
+def _page(page: KnownPage, text: str | None, *, kept: bool) -> dict[str, Any]:
+    evidence = Evidence(page.entry.evidence)
+    return {
+        "sequence": page.sequence,
+        "id": _clean(page.id, MAX_WORDS),
+        "url": _clean(page.url, MAX_URL),
+        "canonical_url": _clean(page.canonical_url, MAX_URL),
+        "host": _clean(host_of(cut(page.url, MAX_URL)), MAX_WORDS),
+        "title": _clean(page.title, MAX_TITLE),
+        "kept": kept,
+        "fingerprint": {name: _hex(page.entry.channel(name)) for name in CHANNELS},
+        "letters": evidence.letters,
+        "shingles": evidence.shingles,
+        "numbers": evidence.number_count,
+        "sentences": evidence.sentence_count,
+        "text": None if text is None else {"length": len(text), "excerpt": _clean(text, EXCERPT)},
+    }
+
+
+def _verdict(page: KnownPage) -> dict[str, Any] | None:
+    verdict: Verdict | None = page.verdict
+    if verdict is None:
+        return None
+    of_url = verdict.duplicate_of_url
+    return {
+        "kind": verdict.kind.value,
+        "reason": None if verdict.reason is None else _clean(verdict.reason, MAX_URL),
+        "guard": None if verdict.guard is None else verdict.guard.value,
+        "score": verdict.score,
+        "distance": {"words": verdict.distance.words, "body": verdict.distance.body},
+        "of": page.original,
+        "of_url": None if of_url is None else _clean(of_url, MAX_URL),
+    }
+
+
+def _pair(found: Explanation, pair: PairExplained) -> dict[str, Any]:
+    view = pair.view
+    return {
+        "other": _page(pair.other, pair.text, kept=pair.kept),
+        "matches": view.matches,
+        "row": view.row,
+        "why_not": view.why_not,
+        "judged": JUDGED[view.judged],
+        "channels": [_channel(channel) for channel in view.channels],
+        "keys": {
+            "used": view.keys_used,
+            "shared": [f"{key:08x}" for key in view.shared_keys],
+            "one": view.keys[0],
+            "other": view.keys[1],
+        },
+        "found_by": list(view.found_by),
+        "likeness": {name: _number(getattr(view.likeness, name)) for name in QUANTITIES},
+        "rows": _rows(view),
+        "nearest_row": None if view.nearest is None else view.nearest.name,
+        "features": None if pair.features is None else _features(pair.features),
+        **_texts(found.text, pair.text),
+    }
+
+
+def _channel(view: ChannelView) -> dict[str, Any]:
+    return {
+        "channel": view.channel,
+        "one": _hex(view.one),
+        "other": _hex(view.other),
+        "distance": view.distance,
+        "bits": list(view.bits),
+        "radius": view.radius,
+        "found": view.found,
+        "table": view.table,
+        "blocks": [_block(block) for block in view.blocks],
+    }
+
+
+def _block(block: BlockView) -> dict[str, Any]:
+    return {
+        "block": block.block,
+        "bits": [16 * block.block, 16 * block.block + 15],
+        "one": f"{block.one:04x}",
+        "other": f"{block.other:04x}",
+        "differing": block.differing,
+        "tolerance": block.tolerance,
+        "agrees": block.agrees,
+    }
+
+
+def _rows(view: PairView) -> list[dict[str, Any]]:
+    first = next((row for row in view.rows if row.holds), None) if view.matches else None
+    return [_row(row, decides=row is first) for row in view.rows]
+
+
+def _row(row: RowView, *, decides: bool) -> dict[str, Any]:
+    bounds = [_bound(bound) for bound in row.bounds]
+    return {"name": row.name, "holds": row.holds, "decides": decides, "bounds": bounds}
+
+
+def _bound(bound: BoundView) -> dict[str, Any]:
+    return {
+        "quantity": bound.quantity,
+        "asks": ASKS[bound.at_least],
+        "bound": bound.bound,
+        "value": _number(bound.value),
+        "holds": bound.holds,
+    }
+
+
+def _features(found: FeatureComparison) -> dict[str, Any]:
+    return {
+        "shared": [
+            {"word": _word(both.one), "one": _weight(both.one), "other": _weight(both.other)} for both in found.shared
+        ],
+        "one": [{"word": _word(feature), "weight": _weight(feature)} for feature in found.one],
+        "other": [{"word": _word(feature), "weight": _weight(feature)} for feature in found.other],
+    }
+
+
+def _weight(feature: Feature) -> dict[str, Any]:
+    return {
+        "weight": round(feature.weight, 4),
+        "count": feature.count,
+        "idf": feature.idf,
+        "factors": dict(feature.factors),
+    }
+
+
+def _texts(one: str | None, other: str | None) -> dict[str, Any]:
+    """Return what only the texts tell."""
+    if one is None or other is None:
+        return {"numbers": None, "passages": None, "cut": False}
+    left, right = one[:MAX_LETTERS], other[:MAX_LETTERS]
+    ours, theirs = numbers_apart(left, right)
+    return {
+        "numbers": {"one": _some(ours), "other": _some(theirs)},
+        "passages": [
+            {"alike": passage.alike, "one": _pieces(passage.left), "other": _pieces(passage.right)}
+            for passage in passages(left, right)
+        ],
+        "cut": len(one) > MAX_LETTERS or len(other) > MAX_LETTERS,
+    }
+
+
+def _some(numbers: list[str]) -> list[str]:
+    return [cut(number, MAX_DIGITS) for number in numbers[:MAX_NUMBERS]]
+
+
+def _pieces(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
+    return [{"text": harmless(piece.text), "alike": piece.alike} for piece in pieces]
+
+
+def _word(feature: Feature) -> str:
+    return _clean(feature.word, MAX_WORDS)
+
+
+def _clean(text: str, maximum: int) -> str:
+    return shown(cut(text, maximum))
+
+
+def _hex(value: int | None) -> str | None:
+    return None if value is None else f"{value:016x}"
+
+
+def _number(value: Any) -> float | int | None:
+    """Return a quantity that JSON can hold: None for an infinite one."""
+    if isinstance(value, int):
+        return value
+    number = float(value)
+    return round(number, 4) if math.isfinite(number) else None

@@ -1,0 +1,52 @@
+"""Keep the items of duplicates out of the feeds, and follow their links all the same.
+
+A near-duplicate is not worth storing twice, but the pages it links to may be new. So only items go, only
+those of pages called `duplicate`, and requests always pass. `TWINSIEVE_ITEMS = "annotate"` keeps every item
+and puts the verdict into its field `twinsieve`, where it has, or can have, one.
+"""
+
+from typing import TYPE_CHECKING, Any, Self
+
+from itemadapter import ItemAdapter
+from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
+
+from dedup_service.interfaces.scrapy.meta import VERDICT_KEY, verdict_of
+from dedup_service.interfaces.scrapy.settings import ItemPolicy, NearDuplicateSettings
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+__all__ = ["NearDuplicateSpiderMiddleware"]
+
+
+class NearDuplicateSpiderMiddleware(BaseSpiderMiddleware):
+    """Drops or annotates the items of judged pages, as `policy` says."""
+
+    def __init__(self, crawler: "Crawler", policy: ItemPolicy) -> None:
+        super().__init__(crawler)
+        self._policy = policy
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> Self:
+        """Read `TWINSIEVE_ITEMS`; ConfigurationError where the settings are wrong."""
+        return cls(crawler, NearDuplicateSettings.from_settings(crawler.settings).items)
+
+    def get_processed_item(self, item: Any, response: "Response | None") -> Any:
+        """Return the item to go on with, or None to drop it."""
+        verdict = verdict_of(response)
+        if verdict is None:
+            return item
+        if self._policy is ItemPolicy.ANNOTATE:
+            return self._annotated(item, verdict)
+        if verdict["verdict"] != "duplicate":
+            return item
+        self.crawler.stats.inc_value("twinsieve/item_dropped_count")
+        return None
+
+    def _annotated(self, item: Any, verdict: dict[str, Any]) -> Any:
+        try:
+            ItemAdapter(item)[VERDICT_KEY] = dict(verdict)
+        except (AttributeError, KeyError, TypeError, ValueError):  # no such field, frozen, or no item at all
+            self.crawler.stats.inc_value("twinsieve/item_unannotated_count")
+        return item

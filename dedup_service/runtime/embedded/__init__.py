@@ -1,0 +1,1 @@
+"""The filter in one process: journal, snapshot and state folder on local disk."""

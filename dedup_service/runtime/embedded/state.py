@@ -1,0 +1,280 @@
+"""Journal and decider as one: a batch is decided in memory, then made durable, then handed out.
+
+The decider is a deterministic function of the log, so a restore gives the state that the last durable batch
+left. Where a batch cannot be made durable, memory is ahead of the disk: the state stops, gives no more
+verdicts, and is right again once opened anew. Observers are told of a batch once it is durable. Not thread-safe; its
+owner holds a lock.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import CorrectionRecord
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.embedded.corrections import Correction, written_detail
+from dedup_service.runtime.embedded.database import StateClosedError
+from dedup_service.runtime.embedded.folder import FolderKind
+from dedup_service.runtime.embedded.journal import Journal
+from dedup_service.runtime.embedded.journal_reader import DecidedPage
+from dedup_service.runtime.embedded.restore import Snapshots
+from dedup_service.runtime.embedded.snapshot import encode_guard_state, guard_state_of_log
+from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
+
+__all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
+
+JOURNAL_FILE = FolderKind.EMBEDDED.mark
+SNAPSHOT_FILE = "snapshot"
+
+TEXT_BUDGET_BYTES = 256 << 20
+"""About 130,000 news pages of 3.7 KB, compressed to 55%."""
+
+SNAPSHOT_EVERY = 100_000
+"""Records; reading that many entries from the log takes 0.3 to 0.6 s (docs/adr/0004)."""
+
+INDEX_S = 5.0
+"""Between two facts about the indexes; making one takes about 1 ms."""
+
+Delivery = tuple[PreparedPage, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StateSettings:
+    """How a state is kept; none of it changes a verdict.
+
+    shards: parts of each index. text_budget_bytes: compressed texts kept, oldest out first.
+    snapshot_every: records between snapshots, at least.
+    """
+
+    shards: int = 1
+    text_budget_bytes: int = TEXT_BUDGET_BYTES
+    snapshot_every: int = SNAPSHOT_EVERY
+
+
+class State:
+    """The state in `folder`, or in memory where that is None.
+
+    rule: None keeps the one in force. observers: are told what was done.
+    """
+
+    def __init__(
+        self,
+        folder: Path | None,
+        space_id: str,
+        space: Mapping[str, Any],
+        rule: MatchRule | None = None,
+        settings: StateSettings | None = None,
+        observers: Iterable[Observer] = (),
+    ) -> None:
+        settings = settings or StateSettings()
+        path = None if folder is None else folder / JOURNAL_FILE
+        policy = {"rule": (rule or rule_for()).to_dict()}
+        self.space_id = space_id
+        self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
+        self._stopped: str | None = None
+        self._fresh: dict[int, PreparedPage] = {}
+        self._observers = Observers(observers)
+        self._index_at = 0.0
+        try:
+            self._apply_policy(rule)
+            snapshot = None if folder is None else folder / SNAPSHOT_FILE
+            self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
+            restored = self._snapshots.restore()
+            self._candidates = LocalCandidates(self.rule, restored.rows, shards=settings.shards)
+            self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
+            self._decider = Decider(
+                self.rule,
+                space_id,
+                self,
+                restored=restored.rows,
+                overrides=self._overrides,
+                candidates=self._candidates,
+                watch=guard_state_of_log(self.journal.log, restored.sequence, restored.extra),
+            )
+        except BaseException:
+            self.journal.close()
+            raise
+
+    def decide(self, deliveries: Sequence[Delivery]) -> list[Verdict]:
+        """Return the verdicts on a batch, in its order, once all of them are durable.
+
+        deliveries: pages with the digest of the delivery, or None; a digest seen before gets its verdict.
+        Raises StateFullError, and stops, where the disk refuses the batch: nothing of it is stored then.
+        """
+        times = [time.perf_counter()]
+        with self._all_or_stop():
+            given = self.journal.log.verdicts_of_records([record for _, record in deliveries if record is not None])
+            batch: list[DecidedPage] = []
+            verdicts = [self._verdict(prepared, record, given, batch) for prepared, record in deliveries]
+            times.append(time.perf_counter())
+            if batch:
+                self.journal.append(batch)
+            times.append(time.perf_counter())
+            self._fresh.clear()
+        self._snapshots.take_if_due(self._extra)
+        if self._observers and deliveries:
+            self._tell(batch, len(deliveries), times)
+        return verdicts
+
+    def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
+        """Take out the kept page with this sequence, canonical URL or id, and return the verdict it had.
+
+        An id that is not the URL is looked for in the whole log. StateError where no such page is kept.
+        """
+        self._check_usable()
+        sequence = self._entry_of(reference)
+        verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
+        if sequence is None or verdict is None:
+            raise StateError(self._why_not(reference))
+        with self._all_or_stop():
+            self._decider.retract(sequence)
+            self.journal.retract(sequence, reason)
+        self._observers.removed(RemovalEvent("retraction", verdict.url))
+        return verdict
+
+    def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
+        """Record what a person said of two pages, in force from here on; a kept page called a duplicate leaves.
+
+        by, at: who said it, and when, Unix seconds. Whether the pages are known is not asked.
+        """
+        target = self._decider.sequence_of(record.url) if record.duplicate else None
+        with self._all_or_stop():
+            self._overrides.add(record)
+            if target is not None:
+                self._decider.retract(target)
+            sequence = self.journal.correct(written_detail(record, by, at), target)
+        if target is not None:
+            self._observers.removed(RemovalEvent("correction", record.url))
+        return Correction(sequence=sequence, record=record, at=at, by=by)
+
+    def held(self) -> HeldEntries:
+        """Return the live entries in pieces, within milliseconds however many they are."""
+        self._check_usable()
+        return self._decider.held()
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of a page: what the decider asks, also of pages of the batch at hand."""
+        fresh = self._fresh.get(sequence)
+        return self.journal.log.name(sequence) if fresh is None else (fresh.page.id, fresh.page.url)
+
+    def verdict_of(self, record: bytes) -> Verdict | None:
+        """Return the verdict that the delivery with this digest had, or None."""
+        self._check_usable()
+        return self.journal.log.verdicts_of_records([record]).get(record)
+
+    def text_at(self, sequence: int) -> str | None:
+        """Return the main text of the page at `sequence`, None where it is gone."""
+        self._check_usable()
+        return self.journal.texts.get(sequence)
+
+    def index_event(self) -> IndexEvent:
+        """Return how the indexes stand."""
+        sizes = self._candidates.sizes()
+        return IndexEvent(entries=self.journal.entries, channels=sizes.channels, keys=sizes.keys)
+
+    def close(self) -> None:
+        """Take a snapshot, unless stopped at an error, and release the journal. May be called twice."""
+        if self._stopped == "closed":
+            return
+        try:
+            if self._stopped is None:
+                self._snapshots.take(self._extra)
+        finally:
+            self._stopped = "closed"
+            self.journal.close()
+
+    def _verdict(
+        self,
+        prepared: PreparedPage,
+        record: bytes | None,
+        given: dict[bytes, Verdict],
+        batch: list[DecidedPage],
+    ) -> Verdict:
+        if record is not None and record in given:
+            return given[record]
+        sequence = self.journal.sequence + len(batch) + 1
+        self._fresh[sequence] = prepared
+        decision = self._decider.decide(sequence, prepared)
+        batch.append(DecidedPage(prepared, decision, record))
+        if record is not None:
+            given[record] = decision.verdict
+        return decision.verdict
+
+    def _tell(self, batch: Sequence[DecidedPage], records: int, times: Sequence[float]) -> None:
+        """Tell observers of a batch that is durable. times: when it began, was decided and was stored."""
+        started, decided, stored = times
+        self._observers.decided(
+            [PageDecided(at.decision.verdict, at.prepared.page.title, at.decision.original) for at in batch]
+        )
+        self._observers.batch(
+            BatchEvent(
+                step="decide",
+                records=records,
+                seconds={"decide": decided - started, "commit": stored - decided},
+                verdicts=Counter(at.decision.verdict.kind.value for at in batch),
+                repeated=records - len(batch),
+                sequence=self.journal.sequence,
+                entries=self.journal.entries,
+            )
+        )
+        if stored >= self._index_at:
+            self._index_at = stored + INDEX_S
+            self._observers.index(self.index_event())
+
+    def _extra(self) -> bytes:
+        return encode_guard_state(self._decider.watch)
+
+    def _apply_policy(self, rule: MatchRule | None) -> None:
+        in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])
+        self.rule = rule or in_force
+        if self.rule != in_force:
+            self.journal.change_policy({"rule": self.rule.to_dict()})
+
+    def _entry_of(self, reference: str | int) -> int | None:
+        """Return the sequence of the live entry that `reference` names, or None."""
+        if isinstance(reference, int):
+            return reference if self._decider.holds(reference) else None
+        known = self._decider.sequence_of(reference)
+        if known is not None:
+            return known
+        visits = (visit.sequence for visit in self.journal.log.visits(reference))
+        return next((sequence for sequence in visits if self._decider.holds(sequence)), None)
+
+    def _why_not(self, reference: str | int) -> str:
+        log = self.journal.log
+        visits = [log.verdict_at(reference)] if isinstance(reference, int) else log.visits(reference)[:1]
+        if not visits or visits[0] is None:
+            return f"no page {reference!r} is in the log: nothing to retract"
+        visit = visits[0]
+        retracted = log.retraction_of(visit.sequence)
+        if retracted is not None:
+            return f"page {reference!r} (sequence {visit.sequence}) was retracted already, by record {retracted}"
+        return f"page {reference!r} (sequence {visit.sequence}) has no entry: its verdict was {visit.kind}"
+
+    def _check_usable(self) -> None:
+        if self._stopped is not None:
+            raise StateClosedError(
+                f"the filter on {self.journal.database.path} stopped ({self._stopped}): open it again"
+            )
+
+    @contextmanager
+    def _all_or_stop(self) -> Iterator[None]:
+        """Return what happens inside is durable when it ends; where it fails the state is used no more."""
+        self._check_usable()
+        try:
+            yield
+        except BaseException as error:
+            self._stopped = f"at {error!r}"
+            raise

@@ -1,0 +1,202 @@
+r"""Connections that close their socket where they cannot be made.
+
+The library forgets the socket of a connect that fails (`net/inet.py`, `KafkaNetSocket.connect`) and that of a TLS
+handshake that fails (`net/manager.py`, `_build_transport`): they stay open until the garbage collector comes, one for
+each try while a broker is away. Its own registry of socket classes, meant for proxies, lets us bring one that closes.
+
+Read records whose header names are not UTF-8.
+
+The library decodes header names strictly: one byte that is not UTF-8 fails the whole batch with `CorruptRecordError`,
+at every try, and the partition stands still for good. Brokers do not look at names, so anybody who may write to a
+topic could stop it. Here such a name is read with its bytes escaped (`\xff`), and the record comes through.
+
+How: the library's own parser is tried first; only where it fails on a name is the record read by ours.
+Source: Kafka protocol, "Record"; kafka-python 3.0.12, record/default_records.py and consumer/fetcher.py.
+
+The network side of the client with its faults cured, and the release that the cures belong to.
+
+The fault that can stop a service for good (3.0.12, `producer/sender.py`, `Sender._maybe_send_pending_request`): the
+request that a transaction waits for is taken from the queue; then the coordinator's connection is awaited.
+`KafkaNetClient.await_ready` raises where it is down, the handler's `except Exception` looks the coordinator up again
+and leaves the loop, and only a request whose `target_node` is None is put back. It is not None by then: the request is
+lost, and `commit_transaction()`, which has no timeout, waits for ever, also after the broker is back.
+The cure: an `await_ready` that answers False, as its callers expect, instead of raising. That branch sets
+`target_node` to None, and the request is put back and sent to whoever is the coordinator then.
+
+The smaller fault: a connection that cannot be made leaves its socket open; see `closing_sockets`.
+
+Tested with the release below; another minor release gets a warning, another major one is refused, since the cures lean
+on what is inside.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import kafka
+from kafka import KafkaConsumer, errors
+from kafka.consumer.fetcher import Fetcher
+from kafka.errors import CorruptRecordError
+from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import KafkaNetSocket, create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
+from kafka.record.util import decode_varint
+
+from dedup_service.core.errors import ConfigurationError
+
+__all__ = ["ClosingManager", "PatchedKafkaClient", "check_client_release", "read_any_header"]
+
+_DIRECT = "direct://"
+
+
+class _ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
+    """A plain connection, under a scheme of its own in the place of a proxy's."""
+
+    SCHEMES = ("direct",)
+
+    async def sock_connect(self, net: Any, sock: Any, sockaddr: Any, timeout_at: float | None = None) -> Any:
+        try:
+            return await super().sock_connect(net, sock, sockaddr, timeout_at=timeout_at)
+        except BaseException:
+            sock.close()
+            raise
+
+
+class ClosingManager(KafkaConnectionManager):  # type: ignore[misc]
+    """The library's connections, each of which ends closed or connected."""
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
+        sock = await create_connection(
+            self._net,
+            node.host,
+            node.port,
+            self.config["socket_options"],
+            proxy_url=self.config["proxy_url"] or _DIRECT,
+            timeout_at=timeout_at,
+        )
+        try:
+            transport = self._transport(node, sock)
+        except BaseException:
+            sock.close()
+            raise
+        try:
+            await transport.handshake()
+        except BaseException as error:
+            transport.close()
+            if isinstance(error, Exception):
+                raise errors.KafkaConnectionError(f"Handshake failed: {error}") from error
+            raise
+        return transport
+
+    def _transport(self, node: Any, sock: Any) -> Any:
+        if not self.ssl_enabled:
+            return KafkaTCPTransport(self._net, sock, host=node.host)
+        settings = {name: value for name, value in self.config.items() if name.startswith("ssl_")}
+        return KafkaSSLTransport(self._net, sock, host=node.host, **settings)
+
+
+# ruff: noqa: SLF001 - a parser inside the library's
+
+
+def read_any_header(consumer: KafkaConsumer) -> KafkaConsumer:
+    """Return the consumer, which from now on reads header names of any bytes."""
+    consumer._fetcher.PartitionRecords = _PartitionRecords
+    return consumer
+
+
+class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]
+    def _unpack_records(self, tp: Any, records: Any, *deserializers: Any) -> Iterator[Any]:
+        return super()._unpack_records(tp, _Batches(records), *deserializers)  # type: ignore[no-any-return]
+
+
+class _Batches:
+    """The library's record batches, each with our parser as the second one."""
+
+    def __init__(self, batches: Any) -> None:
+        self._batches = batches
+
+    def next_batch(self) -> Any:
+        batch = self._batches.next_batch()
+        if type(batch) is DefaultRecordBatch:
+            batch.__class__ = _Batch
+        return batch
+
+
+class _Batch(DefaultRecordBatch):  # type: ignore[misc]
+    __slots__ = ()  # as the library's has it, or no batch could become one
+    if TYPE_CHECKING:
+        _pos: int
+
+    def _read_msg(self, *arguments: Any) -> Any:
+        try:
+            return super()._read_msg(*arguments)
+        except UnicodeDecodeError:
+            return self._read_with_escapes()
+
+    def _read_with_escapes(self) -> DefaultRecord:
+        buffer: Any = self._buffer
+        length, start = decode_varint(buffer, self._pos)
+        _, at = decode_varint(buffer, start)  # attributes, unused
+        elapsed, at = decode_varint(buffer, at)
+        delta, at = decode_varint(buffer, at)
+        key, at = _bytes(buffer, at)
+        value, at = _bytes(buffer, at)
+        count, at = decode_varint(buffer, at)
+        headers = []
+        for _ in range(count):
+            name, at = _bytes(buffer, at)
+            content, at = _bytes(buffer, at)
+            headers.append(((name or b"").decode("utf-8", "backslashreplace"), content))
+        if at - start != length:
+            raise CorruptRecordError(f"a record of {length} bytes ends after {at - start}")
+        self._pos = at  # type: ignore[misc]
+        appended = self.timestamp_type == self.LOG_APPEND_TIME
+        timestamp = self.max_timestamp if appended else self.first_timestamp + elapsed
+        return DefaultRecord(length, self.base_offset + delta, timestamp, self.timestamp_type, key, value, headers)
+
+
+def _bytes(buffer: Any, at: int) -> tuple[bytes | None, int]:
+    size, at = decode_varint(buffer, at)
+    return (None, at) if size < 0 else (bytes(buffer[at : at + size]), at + size)
+
+
+TESTED = "3.0.12"
+
+_LOG = logging.getLogger(__name__)
+_told: set[str] = set()
+
+
+class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
+    """The client's network side; its `await_ready` does not raise where a broker is merely away."""
+
+    def __init__(self, **configs: Any) -> None:
+        net = NetworkSelector(**configs)
+        super().__init__(net=net, manager=ClosingManager(net, **configs))
+
+    def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
+        """Whether the broker can be sent to now; False where it cannot be reached or is not known any more."""
+        try:
+            return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
+        except (errors.KafkaConnectionError, errors.NodeNotReadyError, errors.UnknownBrokerIdError):
+            return False
+
+
+def check_client_release(release: str = kafka.__version__) -> None:
+    """Warn once about a release that nobody tested the cure with; ConfigurationError for another major release.
+
+    >>> check_client_release("3.0.12")
+    >>> check_client_release("4.0.0")
+    Traceback (most recent call last):
+    dedup_service.core.errors.ConfigurationError: kafka-python 4.0.0 is installed, ...
+    """
+    if release.partition(".")[0] != TESTED.partition(".")[0]:
+        raise ConfigurationError(
+            f"kafka-python {release} is installed, and the cures of the client's faults were made for {TESTED}: "
+            f"pip install 'kafka-python=={TESTED}'"
+        )
+    if release != TESTED and release not in _told:
+        _told.add(release)
+        _LOG.warning("kafka-python %s is installed; the cures of its faults were tested with %s", release, TESTED)

@@ -1,0 +1,167 @@
+"""Which errors of the Kafka client are worth another attempt, and at what pace.
+
+The client wraps its errors: a producer that has failed raises plain `KafkaError`, with the reason among its arguments,
+from every call. So every reason that an error leads to is examined, and the first known one decides.
+"""
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Iterator
+
+from kafka import errors
+
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.runtime.kafka.client.errors import BrokerError, NotAuthorisedError
+
+__all__ = [
+    "FENCED",
+    "TOO_LARGE",
+    "TRANSIENT",
+    "Backoff",
+    "ThrottledWarning",
+    "pause_after",
+    "permanent_error",
+    "reasons",
+    "transient_error",
+]
+
+FENCED = (
+    errors.ProducerFencedError,
+    errors.InvalidProducerEpochError,
+    errors.TransactionCoordinatorFencedError,
+    errors.InvalidProducerIdMappingError,
+)
+TOO_LARGE = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
+TRANSIENT = (errors.KafkaError, OSError, RuntimeError)
+"""What a client may raise while brokers come and go; RuntimeError: its event loop ended under a call."""
+
+_SETTINGS = (
+    errors.KafkaConfigurationError,
+    errors.InvalidSessionTimeoutError,
+    errors.InvalidTransactionTimeoutError,
+    errors.InconsistentGroupProtocolError,
+    errors.InvalidGroupIdError,
+    errors.InvalidTopicError,
+    errors.UnsupportedSaslMechanismError,
+    errors.UnsupportedCodecError,
+    errors.UnsupportedVersionError,
+)
+
+
+SAY_EVERY_S = 30.0
+
+
+class ThrottledWarning:
+    """Log a trouble once it has lasted `after_s`, every `every_s` while it lasts, and when it is over."""
+
+    def __init__(
+        self, logger: logging.Logger, what: str, *, after_s: float = 0.0, every_s: float = SAY_EVERY_S
+    ) -> None:
+        self._logger = logger
+        self._what = what
+        self._after_s = after_s
+        self._every_s = every_s
+        self._since: float | None = None
+        self._said_at: float | None = None
+
+    def about(self, error: BaseException | str) -> None:
+        """Take note of the trouble."""
+        now = time.monotonic()
+        if self._since is None:
+            self._since, self._said_at = now, None
+        if now - self._since < self._after_s:
+            return
+        if self._said_at is None or now - self._said_at >= self._every_s:
+            self._said_at = now
+            self._logger.warning("%s (since %.0f s): %s", self._what, now - self._since, error)
+
+    def over(self) -> None:
+        """Take note that it works."""
+        if self._since is not None and self._said_at is not None:
+            self._logger.info("%s: over after %.1f s", self._what, time.monotonic() - self._since)
+        self._since = self._said_at = None
+
+
+class Backoff:
+    """Pauses between tries: from `first_s`, doubled up to `longest_s`, with jitter; `stop` ends a pause."""
+
+    def __init__(
+        self,
+        stop: threading.Event | None = None,
+        *,
+        first_s: float = 0.1,
+        longest_s: float = 2.0,
+        complaint: ThrottledWarning | None = None,
+    ) -> None:
+        self._stop = stop or threading.Event()
+        self._failures = 0
+        self._first_s = first_s
+        self._longest_s = longest_s
+        self._complaint = complaint
+
+    @property
+    def stopped(self) -> bool:
+        """Whether no further try is wanted."""
+        return self._stop.is_set()
+
+    def wait(self, error: BaseException) -> None:
+        """Pause after a try that failed with `error`."""
+        if self._complaint:
+            self._complaint.about(error)
+        self._failures += 1
+        pause_after(self._failures, self._stop, first_s=self._first_s, longest_s=self._longest_s)
+
+
+def pause_after(failures: int, stop: threading.Event, *, first_s: float = 0.1, longest_s: float = 2.0) -> bool:
+    """Pause after so many failures in a row, with jitter; return whether `stop` ended it. Times in seconds."""
+    return stop.wait(random.uniform(0.5, 1.0) * min(longest_s, first_s * 2.0 ** min(failures - 1, 30)))  # noqa: S311 - jitter
+
+
+def reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield the error and everything that it names as its reason, outermost first."""
+    if error is None:
+        return
+    yield error
+    for argument in error.args:
+        if isinstance(argument, BaseException):
+            yield from reasons(argument)
+    if error.__cause__ is not None:
+        yield from reasons(error.__cause__)
+
+
+def permanent_error(error: BaseException, doing: str, *more: BaseException | None) -> TwinsieveError | None:
+    """Return our error for what no second try will change, None for what may pass. `more`: other possible reasons."""
+    for reason in (found for one in (error, *more) for found in reasons(one)):
+        if isinstance(reason, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
+            return NotAuthorisedError(f"the brokers refuse {doing}: {_text(reason)}; {_what_to_grant(reason)}")
+        if isinstance(reason, _SETTINGS) or _names_setting(reason):
+            return ConfigurationError(f"{doing}: {_text(reason)}")
+    return None
+
+
+def transient_error(error: BaseException, doing: str) -> BrokerError:
+    """Return our error for what may pass."""
+    return BrokerError(f"{doing}: {_text(error)}; try again")
+
+
+def _names_setting(reason: BaseException) -> bool:
+    """Whether the client has put the error's name into the text of another one, as it does for unexpected ones."""
+    return any(kind.__name__ in str(reason) for kind in _SETTINGS)
+
+
+def _what_to_grant(reason: BaseException) -> str:
+    if isinstance(reason, errors.SaslAuthenticationFailedError):
+        return "correct user and password (sasl_plain_username, sasl_plain_password)"
+    if isinstance(reason, errors.TransactionalIdAuthorizationFailedError):
+        return "grant the user Write and Describe on the transactional id"
+    if isinstance(reason, errors.GroupAuthorizationFailedError):
+        return "grant the user Read on the group"
+    if isinstance(reason, errors.TopicAuthorizationFailedError):
+        return "grant the user Read, Write and Describe on the topic"
+    return "grant the user what the message names"
+
+
+def _text(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

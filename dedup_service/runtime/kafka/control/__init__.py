@@ -1,0 +1,1 @@
+"""What operators do to a log: policies, retractions, corrections, hanging transactions."""

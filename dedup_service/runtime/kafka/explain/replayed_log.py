@@ -1,0 +1,134 @@
+"""Why, from the log alone: it is read whole, and decided again.
+
+A replay gives the verdicts that were given, byte for byte, so the topic `verdicts` is not needed, nor a process of the
+service. It costs the reading of the log, as `twinsieve replay` does, and the memory of the kept pages.
+"""
+
+import tempfile
+from collections.abc import Iterable
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
+
+from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import LogRecord, PageRecord, PolicyRecord
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.runtime.embedded.corrections import Correction, with_force
+from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.control.operator_records import Read, correction_of, require_begun
+from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, known_page
+from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.state.page_names import PageNameStore
+from dedup_service.runtime.kafka.topics import Topics
+
+__all__ = ["ReplayedLog"]
+
+AT_ONCE = 500
+WAIT_S = 0.5
+
+
+class ReplayedLog:
+    """The log as it stands now. wanted: addresses and sequences that will be asked for. read: is told how far it is.
+
+    Raises ForeignLogError where no service has begun the log, BrokerError where it cannot be read.
+    """
+
+    def __init__(
+        self, connection: Connection, topics: Topics, wanted: Iterable[str | int], read: Read = lambda _done, _end: None
+    ) -> None:
+        self._wanted = {name for at in wanted if isinstance(at, str) for name in references_of(at)}
+        self._sequences = {at for at in wanted if isinstance(at, int)}
+        self._found: dict[str | int, KnownPage] = {}
+        self._rules: list[tuple[int, MatchRule]] = []
+        self._corrections: list[Correction] = []
+        with ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-"))
+            names = stack.enter_context(closing(PageNameStore(Path(folder) / "names.sqlite")))
+            names.begin("", -1, _no_name)
+            self._replica = Replica(names)
+            log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
+            require_begun(log, topics)
+            self._take_all(log, read)
+            self._pages = stack.enter_context(closing(LoggedPages(connection, topics)))
+            self._stack = stack.pop_all()
+
+    @property
+    def space_id(self) -> str:
+        """The space of the log."""
+        policy = self._replica.policy
+        if policy is None:
+            raise StateError("the log has no policy")
+        return policy.space_id
+
+    def find(self, reference: str | int) -> KnownPage | None:
+        """Return the page at a sequence, or the latest visit of an address that was wanted; None: there is none."""
+        if isinstance(reference, str):
+            return next((self._found[name] for name in references_of(reference) if name in self._found), None)
+        if reference in self._found:
+            return self._found[reference]
+        found = self._pages.at(reference)
+        return None if found is None else found[0]
+
+    def judged(self, page: KnownPage) -> KnownPage:
+        """Return `page`, which has its verdict if it was wanted."""
+        return page
+
+    def text(self, page: KnownPage) -> str | None:
+        """Return the main text of a page; None where the topic `pages` keeps it no longer."""
+        return self._pages.text(page.sequence)
+
+    def held(self) -> HeldEntries:
+        """Return the pages that others are compared with at the end of the log."""
+        return self._replica.held()
+
+    def rule(self, page: KnownPage) -> RuleInForce:
+        """Return the rule that was in force at the page."""
+        since, rule = [at for at in self._rules if at[0] < page.sequence][-1]
+        return RuleInForce(rule, since, changed=rule != self._rules[-1][1])
+
+    def corrections(self) -> list[Correction]:
+        """Return all corrections, in their order."""
+        return with_force(self._corrections)
+
+    def close(self) -> None:
+        """Let go of connections and temporary files."""
+        self._stack.close()
+
+    def _take_all(self, log: LogConsumer, read: Read) -> None:
+        end = log.end()
+        while (position := log.position) < end:
+            read(position, end)
+            self._take([(record, decode(record.value or b"")) for record in log.poll(WAIT_S, AT_ONCE)])
+        read(end, end)
+
+    def _take(self, batch: list[tuple[ConsumerRecord, LogRecord]]) -> None:
+        outcomes = self._replica.apply_many([(record.offset, value) for record, value in batch])
+        for (record, value), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(value, PageRecord):
+                self._look_at(value, outcome)
+            elif isinstance(value, PolicyRecord) and not (value.initial and self._rules):
+                self._rules.append((record.offset, value.policy.rule))
+            elif (correction := correction_of(record, value)) is not None:
+                self._corrections.append(correction)
+
+    def _look_at(self, record: PageRecord, outcome: Outcome | None) -> None:
+        """Remember a page that was wanted; a record that the log has twice counts once."""
+        if outcome is None:
+            return
+        page, sequence = record.prepared.page, outcome.sequence
+        names = self._wanted.intersection((page.url, page.canonical_url, page.id))
+        if not names and sequence not in self._sequences:
+            return
+        known = replace(known_page(sequence, record), verdict=outcome.verdict, original=outcome.original)
+        self._found.update(dict.fromkeys([*names, sequence], known))
+
+
+def _no_name(sequence: int) -> NoReturn:
+    """The names of kept pages are in a temporary file; where that fails there is no second place."""
+    raise OSError(f"the name of page {sequence} could not be kept in a temporary file: free space in TMPDIR")

@@ -1,0 +1,127 @@
+"""What messages are keyed by: the canonical URL, so that the visits of one page stay together and in order.
+
+Headers: CloudEvents attributes of what twinsieve says, and twinsieve's own on what it passes on.
+
+Our messages are CloudEvents 1.0 in binary mode (headers `ce_…`, value = data): `ce_type` names schema and version,
+`ce_source` the topic it was written to, and `ce_id` is made of what the message is about, so that the same event
+has the same id whoever writes it. There is no `ce_time`: a verdict is a function of the log, which has no clock,
+and every record of Kafka carries a timestamp anyway.
+Records that are passed on, to `pages.unique`, `pages.duplicate` or `pages.dlq`, keep value, key and the headers that
+their producer gave them, CloudEvents ones included; ours are added under names of their own, `twinsieve.…`. Where
+such a name is there already, as on a record that went through twinsieve before, ours takes its place.
+Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters after Kafka Connect's
+`__connect.errors.…` (KIP-298).
+"""
+
+import uuid
+from collections.abc import Iterable
+
+from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+
+__all__ = [
+    "STATS_KEY",
+    "Headers",
+    "event_headers",
+    "log_headers",
+    "page_headers",
+    "page_key",
+    "passed_on",
+    "source_in",
+    "stats_headers",
+    "verdict_headers",
+]
+
+STATS_KEY = b"stats"
+"""One key for all figures: they stay in one partition, in order."""
+
+
+def page_key(canonical_url: str) -> bytes:
+    """Return the key of a page, of its record in the log and of its verdict.
+
+    >>> page_key("https://news.example/a?b=1")
+    b'https://news.example/a?b=1'
+    """
+    return canonical_url.encode("utf-8", "replace")
+
+
+Headers = tuple[tuple[str, bytes], ...]
+"""Names and values, in order."""
+
+PAGE_TYPE = "twinsieve.page.v1"
+LOG_TYPE = "twinsieve.log.v1"
+VERDICT_TYPE = "twinsieve.verdict.v1"
+STATS_TYPE = "twinsieve.stats.v1"
+
+
+def event_headers(event_type: str, topic: str, event_id: str) -> Headers:
+    """Return the CloudEvents headers of a message with JSON in it, written to `topic`."""
+    return (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", event_id.encode("utf-8", "replace")),
+        ("ce_source", f"/twinsieve/{topic}".encode()),
+        ("ce_type", event_type.encode()),
+        ("content-type", b"application/json"),
+    )
+
+
+def page_headers(topic: str, event_id: str) -> Headers:
+    """Return the headers that a producer of pages may give; `event_id` is its own for one fetch of one page."""
+    return event_headers(PAGE_TYPE, topic, event_id)
+
+
+def log_headers(record: LogRecord, topic: str) -> Headers:
+    """Return the headers of a record in the log. What people append (a policy, a retraction) gets an id of its own."""
+    event_id = _of(record.source) if isinstance(record, PageRecord | RejectedRecord) else uuid.uuid4().hex
+    return event_headers(LOG_TYPE, topic, event_id)
+
+
+def verdict_headers(source: Source, topic: str) -> Headers:
+    """Return the headers of the verdict on the record at `source`."""
+    return event_headers(VERDICT_TYPE, topic, _of(source))
+
+
+def stats_headers(sequence: int, topic: str) -> Headers:
+    """Return the headers of the figures up to `sequence`."""
+    return event_headers(STATS_TYPE, topic, str(sequence))
+
+
+def passed_on(
+    headers: Iterable[tuple[str, bytes | None]],
+    source: Source,
+    sequence: int,
+    *,
+    verdict: str | None = None,
+    original_url: str | None = None,
+    error: str | None = None,
+    cut_from_bytes: int | None = None,
+) -> Headers:
+    """Return `headers` of the record at `source` with ours after them, none of which is doubled.
+
+    sequence: of its record in the log. verdict, of_url: what was said of a page. error: why a record was rejected;
+    cut_from_bytes: length of its value where only the beginning is passed on.
+    A null value becomes an empty one: kafka-python reads nulls and cannot write them.
+    """
+    ours = {
+        "twinsieve.verdict": verdict,
+        "twinsieve.error": error,
+        "twinsieve.duplicate_of_url": original_url,
+        "twinsieve.cut_from_bytes": None if cut_from_bytes is None else str(cut_from_bytes),
+        "twinsieve.sequence": str(sequence),
+        "twinsieve.topic": source.topic,
+        "twinsieve.partition": str(source.partition),
+        "twinsieve.offset": str(source.offset),
+    }
+    theirs = [(name, value or b"") for name, value in headers if name not in ours]
+    added = [(name, text.encode("utf-8", "replace")) for name, text in ours.items() if text is not None]
+    return (*theirs, *added)
+
+
+def source_in(headers: Iterable[tuple[str, bytes | None]]) -> Source:
+    """Return which record of `pages` a message with these headers was; KeyError where it was not passed on by us."""
+    values = dict(headers)
+    topic, partition, offset = (values[f"twinsieve.{name}"] or b"" for name in ("topic", "partition", "offset"))
+    return Source(topic.decode(), int(partition), int(offset))
+
+
+def _of(source: Source) -> str:
+    return f"{source.topic}/{source.partition}/{source.offset}"

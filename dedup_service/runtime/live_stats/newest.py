@@ -1,0 +1,117 @@
+"""The newest pages whose verdict names another page.
+
+They are kept as they came, cut short, and made fit to be shown when somebody asks: cutting bounds the memory, and what
+nobody looks at is not worth more work.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from dedup_service.core.verdict import Distance, VerdictKind
+from dedup_service.runtime.events import PageDecided
+from dedup_service.runtime.live_stats.display_safe import MAX_TITLE, MAX_URL, MAX_WORDS, cut, host_of, shown
+
+__all__ = ["NAMING", "DuplicateRow", "Newest"]
+
+NAMING = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
+"""Verdicts that name another page."""
+
+
+class DuplicateRow(NamedTuple):
+    """A page as it was judged. number: from 1, of all rows ever; at: Unix seconds. Strings are cut, and not yet clean.
+
+    host, of_host: of the two URLs, clean.
+    """
+
+    number: int
+    at: float
+    sequence: int
+    verdict: VerdictKind
+    id: str
+    url: str
+    host: str
+    title: str
+    original: str
+    original_url: str
+    original_host: str
+    original_sequence: int | None
+    reason: str
+    distance: Distance
+    score: float | None
+
+    def shown(self) -> dict[str, Any]:
+        """Return it as JSON has it, fit to be shown."""
+        return {
+            "number": self.number,
+            "at": round(self.at, 3),
+            "sequence": self.sequence,
+            "verdict": self.verdict.value,
+            "id": shown(self.id),
+            "url": shown(self.url),
+            "host": self.host,
+            "title": shown(self.title),
+            "of": shown(self.original),
+            "of_url": shown(self.original_url),
+            "of_host": self.original_host,
+            "of_sequence": self.original_sequence,
+            "reason": shown(self.reason),
+            "distance": {"words": self.distance.words, "body": self.distance.body},
+            "score": self.score,
+        }
+
+
+class Newest:
+    """The last `capacity` rows."""
+
+    def __init__(self, capacity: int) -> None:
+        self._rows: deque[DuplicateRow] = deque(maxlen=capacity)
+        self.number = 0
+
+    def add(self, page: PageDecided, now_s: float) -> DuplicateRow:
+        """Add a page whose verdict names another, and return its row."""
+        verdict = page.verdict
+        url, original_url = cut(verdict.url, MAX_URL), cut(verdict.duplicate_of_url or "", MAX_URL)
+        self.number += 1
+        row = DuplicateRow(
+            self.number,
+            now_s,
+            verdict.sequence,
+            verdict.kind,
+            cut(verdict.id, MAX_WORDS),
+            url,
+            _host(url),
+            cut(page.title, MAX_TITLE),
+            cut(verdict.duplicate_of or "", MAX_WORDS),
+            original_url,
+            _host(original_url),
+            page.original,
+            cut(verdict.reason or "", MAX_WORDS),
+            verdict.distance,
+            verdict.score,
+        )
+        self._rows.append(row)
+        return row
+
+    def rows(self) -> list[DuplicateRow]:
+        """Return all rows, newest first."""
+        return list(reversed(self._rows))
+
+    def since(self, number: int) -> Iterator[DuplicateRow]:
+        """Yield the rows above `number`, newest first."""
+        for row in reversed(self._rows):
+            if row.number <= number:
+                return
+            yield row
+
+
+def _host(url: str) -> str:
+    """Return the host of a URL, fit to be shown; few hosts make most pages, so those of late are remembered."""
+    end = url.find("/", url.find("://") + 3)
+    return _host_in(url if end < 0 else url[:end])
+
+
+@lru_cache(maxsize=4096)
+def _host_in(beginning: str) -> str:
+    return cut(shown(host_of(beginning)), MAX_WORDS)

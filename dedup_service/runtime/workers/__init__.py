@@ -1,0 +1,1 @@
+"""Worker processes: extraction, segmentation and fingerprints outside the main process."""

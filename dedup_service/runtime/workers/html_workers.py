@@ -1,0 +1,115 @@
+"""HTML → prepared pages in other processes: extraction and segmentation both hold the GIL.
+
+Goal: whatever a page does to a worker, every page comes back, prepared or with the reason why not.
+How: the processes are those of `runtime.workers.pool`, one page a task; `runtime.workers.preparation` gives them
+batches of records.
+Invariant: a future ends with a page, a RecordError (`url` is none), or WorkersError once the workers are closed.
+"""
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import cache, partial
+from types import TracebackType
+from typing import Self
+
+from dedup_service.core.extraction import Extraction, to_page, warm_up
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.extraction_cache import ExtractionCache
+from dedup_service.runtime.workers.pool import Pool, PoolState
+from dedup_service.runtime.workers.preparation import get_ready
+from dedup_service.runtime.workers.worker_process import Job
+
+__all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Html:
+    """A page as it was fetched. id: the caller's name, the URL where None. declared_encoding: label or Content-Type."""
+
+    html: bytes | str
+    url: str
+    id: str | None = None
+    declared_encoding: str | None = None
+
+
+@cache
+def _memory() -> ExtractionCache:
+    """One memory of extractions per process."""
+    return ExtractionCache()
+
+
+def prepare_html(page: Html, options: SpaceOptions | None = None) -> PreparedPage:
+    """Extract and fingerprint one page in this process. RecordError where `page.url` is no Web address."""
+    extraction = _memory().extract(page.html, declared_encoding=page.declared_encoding)
+    return build_fingerprinter(options).prepare(to_page(extraction, page.url, id=page.id))
+
+
+def extract_html(page: Html) -> PreparedPage:
+    """Extract one page in this process and make no fingerprint of it; for whoever has that done elsewhere."""
+    extraction = _memory().extract(page.html, declared_encoding=page.declared_encoding)
+    return _unprepared(to_page(extraction, page.url, id=page.id))
+
+
+class HtmlWorkers:
+    """Worker processes that prepare pages of one space.
+
+    timeout_s: the processor time that a page may use. pages_per_worker: pages after which a process is replaced.
+    fingerprints: False where extraction is all that is wanted; then no dictionary is loaded.
+    A caller on an event loop awaits `asyncio.wrap_future(workers.submit(page))`.
+    """
+
+    def __init__(
+        self,
+        processes: int,
+        options: SpaceOptions | None = None,
+        *,
+        timeout_s: float = 30.0,
+        pages_per_worker: int = 20_000,
+        fingerprints: bool = True,
+    ) -> None:
+        work = partial(prepare_html, options=options) if fingerprints else extract_html
+        ready = partial(get_ready, options) if fingerprints else warm_up
+        job: Job[Html, PreparedPage] = Job(work, ready, timeout_s, preload=(__name__,))
+        self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=pages_per_worker)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the workers after the pages they hold; pages that still wait end with WorkersError."""
+        self._pool.close()
+
+    def pool_state(self) -> PoolState:
+        """Return how the processes stand."""
+        return self._pool.state()
+
+    def submit(self, page: Html) -> Future[PreparedPage]:
+        """Start on a page; the future gives it prepared, or RecordError where its `url` is no Web address."""
+        answer: Future[PreparedPage] = Future()
+        answer.set_running_or_notify_cancel()
+        self._pool.submit([page]).add_done_callback(lambda done: _pass_on(done, answer))
+        return answer
+
+
+def _pass_on(done: Future[list[PreparedPage]], answer: Future[PreparedPage]) -> None:
+    error = done.exception()
+    if error is None:
+        answer.set_result(done.result()[0])
+    else:
+        answer.set_exception(error)
+
+
+def _failed(page: Html, why: str) -> PreparedPage:
+    """A page that cannot be judged: kept, with the reason."""
+    problem = f"extraction failed: {why}"
+    return _unprepared(to_page(Extraction(problem=problem), page.url, id=page.id))
+
+
+def _unprepared(page: Page) -> PreparedPage:
+    return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=page.problem)

@@ -1,0 +1,129 @@
+"""The worker at the end of one thread of a pool: started, replaced, and succeeded before it grows old.
+
+Goal: `begin` finds a worker that is ready, whatever became of the one before.
+How: after so many items a successor starts and takes over once it is ready, so that nobody waits for it.
+"""
+
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+from dedup_service.runtime.workers.worker_process import Job, WorkerDied, WorkerProcess, WorkersError
+
+__all__ = ["WorkerSlot"]
+
+I = TypeVar("I")  # noqa: E741 - an item
+A = TypeVar("A")
+
+STARTS = 20
+"""Workers in a row that may die without having begun an item before somebody is told."""
+
+PAUSE_S = 0.2
+"""Between two starts that failed."""
+
+
+class WorkerSlot(Generic[I, A]):
+    """One worker after the other.
+
+    workers: the set that watchers look at. runs_held: that a worker has at once. closing: set when no more items come.
+    """
+
+    def __init__(
+        self,
+        job: Job[I, A],
+        workers: set[WorkerProcess[I, A]],
+        items_per_worker: int,
+        runs_held: int,
+        closing: threading.Event,
+    ) -> None:
+        self._job = job
+        self._workers = workers
+        self._items_per_worker = items_per_worker
+        self._runs_held = runs_held
+        self._closing = closing
+        self._worker: WorkerProcess[I, A] | None = None
+        self._successor: WorkerProcess[I, A] | None = None
+        self._items = 0
+        self._failed_starts = 0
+
+    def prepare(self) -> None:
+        """Start the first worker before there is anything to do; where that fails, `begin` will say so."""
+        with suppress(Exception):
+            self._ready_worker()
+
+    @property
+    def room(self) -> bool:
+        """Whether another run may begin: not many are begun, and no successor waits for their end."""
+        held = self._worker.held if self._worker is not None else 0
+        return held == 0 or (held < self._runs_held and (self._successor is None or not self._successor.ready))
+
+    def begin(self, items: Sequence[I]) -> None:
+        """Hand a run to a worker that is ready; WorkersError, or what `get_ready` raised: then none is begun."""
+        self._ready_worker().begin(items)
+
+    def end(self) -> list[A | Exception]:
+        """Return the answers to the oldest run; Died where no run that was begun will be answered any more."""
+        worker = self._worker
+        assert worker is not None
+        try:
+            answers = worker.end()
+        except WorkerDied as death:
+            self._failed_starts += death.at is None
+            self._drop(worker)
+            raise
+        self._failed_starts = 0
+        self._items += len(answers)
+        if self._items >= self._items_per_worker:
+            self._succeed()
+        return answers
+
+    def close(self) -> None:
+        """End the worker and its successor."""
+        for worker in (self._worker, self._successor):
+            if worker is not None:
+                worker.stop()
+                self._drop(worker)
+
+    def _ready_worker(self) -> WorkerProcess[I, A]:
+        why = "none"
+        while self._failed_starts < STARTS:
+            if self._closing.is_set() and (self._worker is None or not self._worker.ready):
+                raise WorkersError("the workers were closed before this page's turn: submit it to new ones")
+            try:
+                self._worker = self._worker or self._new()
+                self._worker.wait_ready()
+            except WorkerDied as death:
+                why = death.why
+                self._failed_starts += 1
+                self._drop(self._worker)
+                self._closing.wait(PAUSE_S)
+            except Exception:  # get_ready's own: the worker has ended
+                self._drop(self._worker)
+                raise
+            else:
+                return self._worker
+        raise WorkersError(f"{STARTS} worker processes in a row did not live to take up a page, the last one: {why}")
+
+    def _succeed(self) -> None:
+        """Start the successor, or let it take over once it is ready."""
+        if self._successor is None:
+            try:
+                self._successor = self._new()
+            except WorkerDied:
+                return
+        elif self._successor.ready and self._worker is not None and not self._worker.held:
+            old, self._worker, self._successor, self._items = self._worker, self._successor, None, 0
+            old.stop()
+            self._drop(old)
+
+    def _new(self) -> WorkerProcess[I, A]:
+        worker = WorkerProcess(self._job)
+        self._workers.add(worker)
+        return worker
+
+    def _drop(self, worker: WorkerProcess[I, A] | None) -> None:
+        if worker is not None:
+            self._workers.discard(worker)
+        if worker is self._worker:
+            self._worker = None

@@ -1,0 +1,83 @@
+"""Recent and usual shares, against lists."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.anomaly_share import LEARNED, RECENT, AnomalyShare
+
+runs = st.lists(st.tuples(st.integers(1, 2500), st.sampled_from([0, 1, 2, 3, 7, 20])), min_size=1, max_size=6)
+
+
+def marks_of(runs: list[tuple[int, int]]) -> list[int]:
+    """Runs of marks: every page strange (1), every second, …; none (0)."""
+    return [int(every > 0 and at % every == 0) for length, every in runs for at in range(length)]
+
+
+def usual_of(marks: list[int]) -> int | None:
+    """The usual share by the definition, in 1/65536 of a page in a thousand."""
+    sums = [sum(marks[at : at + RECENT]) << 16 for at in range(0, len(marks) - RECENT + 1, RECENT)]
+    learned: list[int] = []
+    for number in sums[:-1]:
+        if not learned or number <= learned[-1] + (RECENT // 4 << 16):
+            learned.append((learned or [0])[-1] + (number - (learned or [0])[-1]) // min(len(learned) + 1, LEARNED))
+    return learned[-1] if learned else None
+
+
+@settings(max_examples=30, deadline=None)
+@given(runs, st.integers(0, 100))
+def test_shares_are_those_of_the_lists(runs: list[tuple[int, int]], percent: int) -> None:
+    """The last thousand marks, and the mean of the thousands before them."""
+    shares, marks = AnomalyShare(), marks_of(runs)
+    for mark in marks:
+        shares.mark(mark)
+    recent, usual = sum(marks[-RECENT:]), usual_of(marks)
+    above = usual is not None and recent * 65536 > usual + percent * 655360
+    assert shares.above(percent) == above
+    assert shares.percents == (recent // 10, (usual or 0) // 655360)
+
+
+@settings(max_examples=30, deadline=None)
+@given(runs, st.integers(0, 6000))
+def test_shares_go_on_from_anywhere(runs: list[tuple[int, int]], cut: int) -> None:
+    """Stopped and begun again, they stand where they would have stood."""
+    marks = marks_of(runs)
+    whole, first = AnomalyShare(), AnomalyShare()
+    for mark in marks:
+        whole.mark(mark)
+    for mark in marks[:cut]:
+        first.mark(mark)
+    second = AnomalyShare(first.decided, first.recent, first.before, first.learned, first.usual)
+    for mark in marks[cut:]:
+        second.mark(mark)
+    for field in ("decided", "recent", "before", "learned", "usual", "percents"):
+        assert getattr(second, field) == getattr(whole, field)
+
+
+def test_a_jump_does_not_become_usual() -> None:
+    """However long it lasts; when the share returns, so does the belief."""
+    shares = AnomalyShare()
+    for _ in range(3000):
+        shares.mark(0)
+    for _ in range(50_000):
+        shares.mark(1)
+    assert (shares.percents, shares.above(40)) == ((100, 0), True)
+    for _ in range(601):
+        shares.mark(0)
+    assert not shares.above(40)
+
+
+def test_a_share_that_rises_slowly_becomes_usual() -> None:
+    """By less than a quarter above what is usual, a thousand at a time."""
+    shares = AnomalyShare()
+    for percent in range(0, 100, 2):
+        for at in range(5000):
+            shares.mark(int(at % 100 < percent))
+    assert not shares.above(25)
+
+
+def test_nothing_is_a_jump_at_the_beginning() -> None:
+    """What comes first is neither usual nor unusual."""
+    shares = AnomalyShare()
+    for _ in range(RECENT * 2 - 1):
+        shares.mark(1)
+        assert not shares.above(0)

@@ -1,0 +1,233 @@
+"""Decisions: rules 3 to 5 of the design, against brute force."""
+
+import random
+import string
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.decider import Decider, Decision
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.matching import score_of
+from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.evidence.similarity import Combined, pack
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+from dedup_service.core.text.normalise import letters
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+
+RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
+
+
+class Log:
+    """A decider together with the pages it has seen, as a runtime would hold them."""
+
+    def __init__(self, rule: MatchRule = RULE, shards: int = 1, restored: EntryRows | None = None) -> None:
+        self.pages: dict[int, PreparedPage] = {}
+        self.decisions: list[Decision] = []
+        self.decider = Decider(rule, "space", self, shards=shards, restored=restored)
+        self._sequence = count(1)
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Id and URL of the page at `sequence`."""
+        page = self.pages[sequence].page
+        return page.id, page.url
+
+    def add(self, prepared: PreparedPage) -> Verdict:
+        """Decide the next page."""
+        sequence = next(self._sequence)
+        self.pages[sequence] = prepared
+        self.decisions.append(self.decider.decide(sequence, prepared))
+        return self.decisions[-1].verdict
+
+
+def prepared(
+    url: str,
+    words: int | None = 0,
+    body: int | None = 0,
+    *,
+    text: int | None = None,
+    reason: str | None = None,
+    meta: tuple[str, ...] = (),
+) -> PreparedPage:
+    """A page at `url` with given fingerprints; `text` stands for its body."""
+    page = Page(url=url, canonical_url=url, id=url)
+    evidence = pack_evidence("", "", letters(""), pack(meta))
+    return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, evidence, reason)
+
+
+def sentences(count: int) -> list[str]:
+    """Sentences that have nothing in common but their letters."""
+    rng = random.Random(5)
+    return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + "。" for _ in range(count)]
+
+
+HARBOUR = sentences(12)
+
+
+def told(url: str, some: list[str]) -> PreparedPage:
+    """A page with the evidence of a text, far from all others by its fingerprints."""
+    text = "".join(some)
+    page = Page(url=url, canonical_url=url, id=url)
+    evidence = pack_evidence("", text, letters(text), b"")
+    far = hash(url) * 0x9E3779B97F4A7C15 % 2**64
+    return PreparedPage(page, Fingerprint(far, far), hash(url) % 2**64, evidence)
+
+
+def test_a_page_that_holds_another_whole_is_kept_and_says_so() -> None:
+    """Beside more than half as much again it is another article; so is the one that stands in a longer page."""
+    log = Log(rule_for())
+    log.add(told("short", HARBOUR[:6]))
+    longer = log.add(told("longer", HARBOUR))
+    assert (longer.kind, longer.reason, longer.duplicate_of) == (VerdictKind.UNIQUE, "contains short", None)
+    part = log.add(told("part", HARBOUR[7:]))
+    assert (part.kind, part.reason) == (VerdictKind.UNIQUE, "is contained in longer")
+    copy = log.add(told("copy", HARBOUR[:11]))
+    assert (copy.kind, copy.duplicate_of) == (VerdictKind.DUPLICATE, "longer")
+
+
+def flip(value: int, bits: int) -> int:
+    """`value` with its lowest `bits` bits flipped."""
+    return value ^ ((1 << bits) - 1)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40),
+    st.integers(1, 3),
+)
+def test_a_page_is_kept_iff_no_earlier_kept_page_matches(pages: list[tuple[int, int]], shards: int) -> None:
+    """The verdicts over any stream are those of comparing each page with every kept one."""
+    log, kept = Log(shards=shards), []
+    for number, (words_bits, body_bits) in enumerate(pages):
+        words, body = flip(0, words_bits), flip(0, body_bits)
+        near = [
+            ((w ^ words).bit_count() <= 2 and (b ^ body).bit_count() <= 9) or (b ^ body).bit_count() <= 4
+            for w, b in kept
+        ]
+        verdict = log.add(prepared(f"u{number}", words, body))
+        assert (verdict.kind is VerdictKind.DUPLICATE) == any(near)
+        if not any(near):
+            kept.append((words, body))
+
+
+def test_the_nearest_match_is_named_and_the_earlier_of_equals() -> None:
+    """Of several matches the highest score wins; a tie goes to the earlier page."""
+    log = Log(MatchRule((DistanceBound(body=7),)))
+    log.add(prepared("far", body=0))
+    log.add(prepared("near", body=0b11111111))
+    verdict = log.add(prepared("copy", body=0b111111))
+    assert (verdict.duplicate_of, verdict.distance) == ("near", Distance(words=0, body=2))
+    assert verdict.score == score_of(verdict.distance)
+    assert verdict.reason == "body ≤ 7"
+    tie = Log(MatchRule((DistanceBound(body=7),)))
+    tie.add(prepared("left", body=0))
+    tie.add(prepared("right", body=0xFF))
+    assert tie.add(prepared("between", body=0xF)).duplicate_of == "left"
+
+
+def test_a_known_url_with_the_same_body_is_unchanged() -> None:
+    """The same URL and body again is unchanged, and names the earlier visit."""
+    log = Log()
+    log.add(prepared("u", text=1))
+    verdict = log.add(prepared("u", text=1))
+    assert (verdict.kind, verdict.duplicate_of, verdict.score) == (VerdictKind.UNCHANGED, "u", 1.0)
+
+
+def test_an_updated_page_takes_the_place_of_its_entry() -> None:
+    """After an update copies of the new text are duplicates, copies of the old are not."""
+    log = Log()
+    log.add(prepared("u", words=0, body=0, text=1))
+    new = (1 << 64) - 1
+    assert log.add(prepared("u", words=new, body=new, text=2)).kind is VerdictKind.UPDATED
+    assert log.add(prepared("copy of new", words=new, body=new)).kind is VerdictKind.DUPLICATE
+    assert log.add(prepared("copy of old", words=0, body=0)).kind is VerdictKind.UNIQUE
+
+
+def test_a_page_never_matches_itself() -> None:
+    """An update that stays near its earlier visit is an update, not a duplicate of itself."""
+    log = Log()
+    log.add(prepared("u", body=0, text=1))
+    assert log.add(prepared("u", body=1, text=2)).kind is VerdictKind.UPDATED
+
+
+def test_a_duplicate_fetched_again_is_a_duplicate_again() -> None:
+    """A URL that was never kept stays unknown: its next visit cannot slip past as unchanged."""
+    log = Log()
+    log.add(prepared("original"))
+    assert log.add(prepared("copy", text=5)).kind is VerdictKind.DUPLICATE
+    assert log.add(prepared("copy", text=5)).kind is VerdictKind.DUPLICATE
+
+
+def test_a_duplicate_is_never_compared_with() -> None:
+    """Only kept pages count, so a chain of small edits does not drift: the third page is kept."""
+    log = Log(MatchRule((DistanceBound(body=4),)))
+    verdicts = [log.add(prepared(f"u{n}", body=flip(0, n))).kind.value for n in (0, 4, 8)]
+    assert verdicts == ["unique", "duplicate", "unique"]
+
+
+def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nobody() -> None:
+    """A short page is kept with its reason and never becomes anyone's original."""
+    log = Log()
+    verdict = log.add(prepared("short", reason="too little text"))
+    assert (verdict.kind, verdict.reason) == (VerdictKind.UNDECIDED, "too little text")
+    assert log.add(prepared("other")).kind is VerdictKind.UNIQUE
+
+
+def test_a_failed_visit_does_not_replace_a_known_page() -> None:
+    """A visit without text is undecided, and the URL's entry stays as it was."""
+    log = Log()
+    log.add(prepared("u", text=1))
+    empty = PreparedPage(Page(url="u", canonical_url="u", id="u"), Fingerprint(), None, reason="no text")
+    assert log.add(empty).kind is VerdictKind.UNDECIDED
+    assert log.add(prepared("u", text=1)).kind is VerdictKind.UNCHANGED
+
+
+def test_after_a_retraction_a_copy_is_unique_again() -> None:
+    """A retracted page leaves the index; retracting it twice is an error."""
+    log = Log()
+    sequence = log.add(prepared("u")).sequence
+    log.decider.retract(sequence)
+    assert log.add(prepared("copy")).kind is VerdictKind.UNIQUE
+    with pytest.raises(StateError, match="page 1 has no entry"):
+        log.decider.retract(sequence)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30), st.integers(1, 3))
+def test_a_restored_decider_goes_on_as_if_nothing_happened(pages: list[tuple[int, int]], shards: int) -> None:
+    """Entries taken out and given to a new decider lead to the same verdicts from there on."""
+    log = Log()
+    for url, bits in pages[: len(pages) // 2]:
+        log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
+    entries = [decision.entry for decision in log.decisions if decision.entry is not None]
+    live = [entry for entry in entries if log.decider.holds(entry.sequence)]
+    restored = Log(shards=shards, restored=EntryRows.of(live))
+    restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
+    for url, bits in pages[len(pages) // 2 :]:
+        page = prepared(f"u{url}", body=flip(0, bits), text=bits)
+        assert log.add(page) == restored.add(page)
+
+
+def test_combined_similarity_lets_shared_keywords_reach_further() -> None:
+    """At word distance 5 equal keywords make a match, other or no keywords do not."""
+    for meta, kind in ((("a", "b"), "duplicate"), (("c",), "unique"), ((), "unique")):
+        log = Log(MatchRule(combined=Combined()))
+        log.add(prepared("original", words=0, meta=("a", "b")))
+        assert log.add(prepared("copy", words=flip(0, 5), meta=meta)).kind.value == kind
+
+
+def test_a_missing_channel_never_satisfies_its_bound() -> None:
+    """A page without word features is matched by its body alone."""
+    log = Log(MatchRule((DistanceBound(words=3),)))
+    log.add(prepared("a", words=None))
+    assert log.add(prepared("b", words=None)).kind is VerdictKind.UNIQUE
+
+
+def test_the_score_is_the_estimated_cosine() -> None:
+    """Equal fingerprints score 1, unrelated ones 0, none at all nothing."""
+    assert score_of(Distance(0, 0)) == 1.0
+    assert score_of(Distance(32, 40)) == 0.0
+    assert score_of(Distance()) is None

@@ -1,0 +1,295 @@
+"""The replica: one log, one state, wherever a reader began and however often a record came."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+)
+from dedup_service.core.rules.guards import NO_GUARDS, Guards
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.verdict import Action, VerdictKind
+from tests.runtime.embedded.prepared import SPACE_ID, prepared
+
+FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="a-log")
+
+GUARDED = replace(rule_for("body"), guards=Guards(max_pages=2, max_hosts=1, max_titles=1))
+LENIENT = replace(GUARDED, guards=Guards(max_pages=6, max_hosts=0, max_titles=0))
+UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
+
+
+class Memory:
+    """Names of kept pages, in memory."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, tuple[str, str]] = {}
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        return self.names[sequence]
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        self.names[sequence] = (page_id, url)
+
+
+def page(
+    offset: int, url: str, story: int, version: int = 0, *, space: str = SPACE_ID, partition: int = 0
+) -> PageRecord:
+    """A page at an offset of `pages`, telling a story."""
+    return PageRecord(Source("pages", partition, offset), prepared(url, story, version=version), space)
+
+
+def read(replica: Replica, records: Sequence[LogRecord], start: int = 0) -> list[Outcome | None]:
+    """Apply records at every second offset, as a log with commit markers has them."""
+    return [replica.apply(2 * (start + at), record) for at, record in enumerate(records)]
+
+
+def kinds(records: Sequence[LogRecord]) -> list[VerdictKind | None]:
+    """The verdicts of a fresh replica, None where a record has no outcome or was rejected."""
+    outcomes = read(Replica(Memory()), [FIRST, *records])[1:]
+    return [None if outcome is None or outcome.verdict is None else outcome.verdict.kind for outcome in outcomes]
+
+
+def copies(number: int, start: int = 0) -> list[LogRecord]:
+    """Copies of one story, without a title that could vouch for them."""
+    return [page(at, f"http://site/{at}", 1) for at in range(start, start + number)]
+
+
+def test_guards_that_change_keep_what_was_seen() -> None:
+    """Raised, the next copies are believed; lowered again, none is; without guards all is forgotten."""
+    guarded, lenient, unguarded = (
+        PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID)) for rule in (GUARDED, LENIENT, UNGUARDED)
+    )
+    log: list[LogRecord] = [guarded, *copies(4), lenient, *copies(1, 4), guarded, *copies(1, 5), unguarded]
+    log += copies(2, 6)
+    replica = Replica(Memory())
+    read(replica, [FIRST, *log])
+    assert replica.memory().watch is None
+    said = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
+    assert [kind for kind in kinds(log) if kind] == said
+    assert kinds([*log, guarded, *copies(3, 20)])[-3:] == ["duplicate", "duplicate", "undecided"]
+
+
+def test_guards_are_counted() -> None:
+    """By name, beside the verdicts."""
+    replica = Replica(Memory())
+    log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID)), *copies(5)]
+    read(replica, log)
+    assert (replica.counts["undecided"], replica.counts["guard_titles"], replica.counts["guard_pages"]) == (2, 0, 2)
+
+
+records = st.lists(
+    st.one_of(
+        st.builds(
+            page,
+            offset=st.integers(0, 30),
+            url=st.sampled_from([f"http://site{letter in 'efgh'}/{letter}" for letter in "abcdefghij"]),
+            story=st.integers(0, 4),
+            version=st.integers(0, 2),
+            partition=st.integers(0, 1),
+            space=st.sampled_from([SPACE_ID, SPACE_ID, SPACE_ID, "other-space"]),
+        ),
+        st.builds(
+            RejectedRecord, st.builds(Source, st.just("pages"), st.integers(0, 1), st.integers(0, 30)), st.just("no")
+        ),
+        st.builds(RetractionRecord, st.sampled_from([f"http://site/{letter}" for letter in "abcd"]), st.just("gone")),
+        st.builds(
+            CorrectionRecord,
+            st.sampled_from(["http://site/a", "http://site/b"]),
+            st.sampled_from(["http://site/c", "http://site/d"]),
+            st.booleans(),
+            st.just("seen"),
+        ),
+        st.builds(
+            PolicyRecord,
+            st.builds(
+                Policy,
+                st.sampled_from([rule_for("body"), rule_for("words", k=1), GUARDED, LENIENT, UNGUARDED]),
+                st.sampled_from(Action),
+                st.just(SPACE_ID),
+            ),
+            st.booleans(),
+        ),
+    ),
+    max_size=40,
+)
+
+
+@given(records, st.data())
+def test_a_replica_from_a_snapshot_goes_on_as_if_it_had_read_everything(
+    log: list[LogRecord], data: st.DataObject
+) -> None:
+    """Cut anywhere, rows and memory carry all that later outcomes depend on."""
+    log = [FIRST, *log]
+    cut = data.draw(st.integers(0, len(log)))
+    names = Memory()
+    whole = Replica(names)
+    expected = read(whole, log)
+    first = Replica(names)
+    begun = read(first, log[:cut])
+    second = Replica(names, rows=first.rows(), memory=first.memory())
+    assert begun + read(second, log[cut:], start=cut) == expected
+    assert second.memory() == whole.memory()
+    assert second.rows().rows.tolist() == whole.rows().rows.tolist()
+
+
+@given(records)
+def test_records_taken_in_together_have_the_outcomes_of_one_by_one(log: list[LogRecord]) -> None:
+    """A batch is a way to save time, whatever is in it."""
+    numbered = list(enumerate([FIRST, *log]))
+    one_by_one, batch = Replica(Memory()), Replica(Memory())
+    assert batch.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
+    assert batch.memory() == one_by_one.memory()
+    assert batch.rows().rows.tolist() == one_by_one.rows().rows.tolist()
+
+
+@given(records)
+def test_every_input_record_has_one_outcome(log: list[LogRecord]) -> None:
+    """However often a topic, partition and offset is in the log, it is answered where it came first."""
+    outcomes = [outcome for outcome in read(Replica(Memory()), [FIRST, *log]) if outcome is not None]
+    inputs = {record.source for record in log if isinstance(record, PageRecord | RejectedRecord)}
+    assert sorted(outcome.source for outcome in outcomes) == sorted(inputs)
+
+
+@given(records)
+def test_counts_add_up(log: list[LogRecord]) -> None:
+    """Verdicts, rejections and repetitions together are the input records of the log."""
+    replica = Replica(Memory())
+    read(replica, [FIRST, *log])
+    inputs = sum(isinstance(record, PageRecord | RejectedRecord) for record in log)
+    assert sum(replica.counts[name] for name in (*VerdictKind, "rejected", "repeated")) == inputs
+
+
+def test_a_copy_is_a_duplicate_of_the_first() -> None:
+    """The earlier one in the log is kept, and named with its id and URL."""
+    outcomes = read(Replica(Memory()), [FIRST, page(5, "http://one/", 1), page(3, "http://two/", 1)])
+    assert outcomes[2] is not None
+    assert outcomes[2].verdict is not None
+    assert (outcomes[2].verdict.kind, outcomes[2].verdict.duplicate_of_url) == ("duplicate", "http://one/")
+
+
+def test_the_same_delivery_twice_is_counted_once() -> None:
+    """A record appended a second time changes nothing, and is no `unchanged` visit."""
+    replica = Replica(Memory())
+    outcomes = read(replica, [FIRST, page(5, "http://one/", 1), page(5, "http://one/", 1)])
+    assert outcomes[2] is None
+    assert replica.counts["repeated"] == 1
+    assert replica.counts["unique"] == 1
+
+
+def test_a_new_delivery_of_a_known_url_is_unchanged() -> None:
+    """Another offset is another visit."""
+    assert kinds([page(5, "http://one/", 1), page(6, "http://one/", 1)]) == ["unique", "unchanged"]
+
+
+def test_a_page_of_another_space_is_kept_undecided() -> None:
+    """It is compared with nothing, and nothing is compared with it."""
+    log = [page(1, "http://one/", 1, space="other"), page(2, "http://two/", 1)]
+    assert kinds(log) == ["undecided", "unique"]
+
+
+def test_a_retraction_makes_room_for_a_copy() -> None:
+    """After it the text is new again; a second one on the same page is nothing."""
+    gone = RetractionRecord("http://one/", "taken down")
+    assert kinds([page(1, "http://one/", 1), gone, gone, page(2, "http://two/", 1)]) == ["unique", None, None, "unique"]
+
+
+def test_a_retraction_of_an_unknown_page_is_nothing() -> None:
+    """It may come before the page, or name one that was never kept."""
+    assert kinds([RetractionRecord("http://one/", "?"), page(1, "http://one/", 1)]) == [None, "unique"]
+
+
+def test_people_can_say_that_two_pages_are_not_the_same() -> None:
+    """From then on the copy is kept, and a third copy still finds the first."""
+    apart = CorrectionRecord("http://two/", "http://one/", duplicate=False, reason="two editions")
+    log = [
+        page(1, "http://one/", 1),
+        page(2, "http://two/", 1),
+        apart,
+        page(3, "http://two/", 1),
+        page(4, "http://three/", 1),
+    ]
+    assert kinds(log) == ["unique", "duplicate", None, "unique", "duplicate"]
+
+
+def test_people_can_say_that_two_pages_are_the_same() -> None:
+    """The page leaves the index and is a duplicate on its next visit, whatever its text."""
+    same = CorrectionRecord("http://two/", "http://one/", duplicate=True, reason="a translation")
+    log = [page(1, "http://one/", 1), page(2, "http://two/", 2), same, page(3, "http://two/", 3)]
+    assert kinds(log) == ["unique", "unique", None, "duplicate"]
+
+
+def test_the_last_word_on_a_pair_holds() -> None:
+    """A judgement taken back leaves the decision to the fingerprints."""
+    same = CorrectionRecord("http://two/", "http://one/", duplicate=True, reason="")
+    apart = CorrectionRecord("http://two/", "http://one/", duplicate=False, reason="")
+    log = [page(1, "http://one/", 1), same, apart, page(2, "http://two/", 2), page(3, "http://one/", 1)]
+    assert kinds(log) == ["unique", None, None, "unique", "unchanged"]
+
+
+def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
+    """Called a copy of one page, then of another, then of neither: the fingerprints decide, wherever one began."""
+    url, one, two = "http://copy/", "http://one/", "http://two/"
+    log = [
+        FIRST,
+        page(1, one, 1),
+        page(2, two, 2),
+        CorrectionRecord(url, one, duplicate=True, reason=""),
+        CorrectionRecord(url, two, duplicate=True, reason=""),
+        CorrectionRecord(url, two, duplicate=False, reason=""),
+    ]
+    names = Memory()
+    whole = Replica(names)
+    read(whole, log)
+    again = Replica(names, rows=whole.rows(), memory=whole.memory())
+    outcomes = [read(replica, [page(3, url, 3)], start=len(log))[0] for replica in (whole, again)]
+    assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == ["unique", "unique"]
+
+
+def test_a_policy_holds_from_its_place_in_the_log() -> None:
+    """Pages before it were decided by the one before; the entries stay."""
+    strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID))
+    replica = Replica(Memory())
+    outcomes = read(
+        replica,
+        [FIRST, page(1, "http://one/", 1), page(2, "http://two/", 1, 1), strict, page(3, "http://three/", 1, 1)],
+    )
+    assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == [
+        "unique",
+        "duplicate",
+        "unique",
+    ]
+    assert [outcome.action for outcome in outcomes if outcome] == ["flag", "flag", "drop"]
+
+
+def test_the_first_of_several_initial_policies_wins() -> None:
+    """Services that started together on an empty log leave one policy in force, and one identity."""
+    second = PolicyRecord(Policy(rule_for("words"), Action.DROP, SPACE_ID), initial=True, log="another")
+    replica = Replica(Memory())
+    read(replica, [FIRST, second])
+    assert (replica.policy, replica.log) == (FIRST.policy, "a-log")
+
+
+def test_a_log_has_one_space() -> None:
+    """A policy of another space is void, and counted: it must not stop whoever reads the log."""
+    replica = Replica(Memory())
+    read(replica, [FIRST, PolicyRecord(Policy(rule_for(), Action.DROP, "other-space"))])
+    assert (replica.policy, replica.counts["policy_void"]) == (FIRST.policy, 1)
+
+
+def test_a_page_before_any_policy_is_refused() -> None:
+    """Such a topic is no log of ours."""
+    with pytest.raises(StateError, match="before any policy"):
+        Replica(Memory()).apply(0, page(1, "http://one/", 1))

@@ -1,0 +1,110 @@
+"""Which pairs people are asked about."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.evaluation.active_sampling import CandidatePair, PairGroups, informative_pairs, margin
+from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+from dedup_service.core.verdict import Distance
+from tests.core.evaluation.test_rule_family import TABLES, evidence
+from tests.interfaces.cli.edited import SENTENCES, edited, story
+
+
+def candidates(count: int, hosts: int, seed: int = 1) -> tuple[list[CandidatePair], PairGroups]:
+    """Pairs among twice as many pages, on both sides of the rule, and the groups of those inside."""
+    source = random.Random(seed)
+    pairs, groups = [], PairGroups()
+    for _ in range(count):
+        a, b = sorted(source.sample(range(2 * count), 2))
+        names = sorted(f"{source.randrange(hosts)}.example" for _ in range(2))
+        pairs.append(CandidatePair(a, b, source.uniform(-1, 1), (names[0], names[1])))
+        if pairs[-1].margin >= 0:
+            groups.join(a, b)
+    return pairs, groups
+
+
+@given(st.integers(0, 20), st.integers(0, SENTENCES), st.sampled_from(TABLES))
+def test_a_margin_is_positive_exactly_where_the_rule_holds(seed: int, changed: int, name: str) -> None:
+    """Whatever row holds, or lets go, of the pair."""
+    rule = PROFILES[name]
+    likeness = Similarity(evidence(story(seed)), evidence(edited(seed, changed)))
+    holds = any(row.holds(likeness) for row in rule.verified)
+    assert (margin(rule, likeness) >= 0) == holds
+
+
+@pytest.mark.parametrize(
+    ("words", "body", "expected"), [(3, 60, 0), (7, 40, -4 / 64), (9, 4, 1 / 64), (None, None, -1), (None, 6, -1 / 64)]
+)
+def test_without_a_table_the_margin_is_distance(words: int | None, body: int | None, expected: float) -> None:
+    """By the condition that is nearest to holding, in shares of 64 bits."""
+    rule = MatchRule((DistanceBound(words=3), DistanceBound(body=5)))
+    likeness = Similarity(evidence([]), evidence([]), Distance(words=words, body=body))
+    assert margin(rule, likeness) == expected
+
+
+@given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 80), st.integers(0, 3))
+def test_no_page_or_group_is_shown_twice(count: int, hosts: int, maximum: int, seed: int) -> None:
+    """And no more pairs are chosen than asked for."""
+    pairs, groups = candidates(count, hosts)
+    chosen = informative_pairs(pairs, groups, maximum, seed)
+    shown = [{groups.of(pair.a), groups.of(pair.b)} for pair in chosen]
+    assert sum(map(len, shown)) == len(set().union(*shown))
+    assert len(chosen) <= maximum
+    assert set(chosen) <= set(pairs)
+
+
+@given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 3), st.booleans())
+def test_a_longer_choice_begins_with_the_shorter(count: int, hosts: int, seed: int, by_chance: bool) -> None:
+    """The same seed goes on where it was left."""
+    pairs, groups = candidates(count, hosts)
+    everything = informative_pairs(pairs, groups, len(pairs), seed, by_chance=by_chance)
+    for maximum in (1, 3, 10):
+        assert informative_pairs(pairs, groups, maximum, seed, by_chance=by_chance) == everything[:maximum]
+
+
+def test_the_smallest_margins_come_first_from_both_sides_in_turn() -> None:
+    """Where nothing else tells pairs apart."""
+    margins = [0.3, -0.1, 0.1, -0.4, 0.2, -0.2]
+    pairs = [CandidatePair(2 * at, 2 * at + 1, value, ("a", f"{at}")) for at, value in enumerate(margins)]
+    chosen = informative_pairs(pairs, PairGroups(), 6, 0)
+    assert [pair.margin for pair in chosen] == [0.1, -0.1, 0.2, -0.2, 0.3, -0.4]
+
+
+def test_every_pair_of_hosts_has_its_turn() -> None:
+    """A second pair of one comes after the first of all others, on each side."""
+    near = [CandidatePair(2 * at, 2 * at + 1, -0.01 * at, ("a", "b")) for at in range(1, 4)]
+    far = CandidatePair(10, 11, -0.5, ("a", "c"))
+    assert informative_pairs([*near, far], PairGroups(), 3, 0) == [near[0], far, near[1]]
+
+
+def test_equal_margins_are_ordered_by_the_seed() -> None:
+    """One seed gives one order, another seed another."""
+    pairs = [CandidatePair(2 * at, 2 * at + 1, -0.1, ("a", f"{at}")) for at in range(20)]
+    one, again, other = (informative_pairs(pairs, PairGroups(), 20, seed) for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+    assert set(one) == set(other)
+
+
+def test_by_chance_margins_do_not_matter() -> None:
+    """The far pairs come as early as the near ones."""
+    pairs = [CandidatePair(2 * at, 2 * at + 1, -at / 1000, ("a", f"{at}")) for at in range(1, 1000)]
+    chosen = informative_pairs(pairs, PairGroups(), 200, 3, by_chance=True)
+    assert 0.4 < sum(-pair.margin for pair in chosen) / 200 < 0.6
+
+
+@given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), max_size=30))
+def test_groups_are_what_pairs_connect(joined: list[tuple[int, int]]) -> None:
+    """Named by their smallest page; compared with spreading names until nothing changes."""
+    groups, names = PairGroups(), list(range(16))
+    for one, other in joined:
+        groups.join(one, other)
+    for _ in names:
+        for one, other in joined:
+            names[one] = names[other] = min(names[one], names[other])
+    assert [groups.of(page) for page in range(16)] == names

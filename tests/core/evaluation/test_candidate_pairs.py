@@ -1,0 +1,81 @@
+"""The pairs of a crawl that people could be asked about."""
+
+from itertools import combinations
+
+from dedup_service.core.evaluation.active_sampling import margin
+from dedup_service.core.evaluation.candidate_pairs import COMPARED, KEPT, CandidatePairs
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.fingerprinter import Fingerprinter
+from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from tests.interfaces.cli.edited import edited, story
+
+RULE = PROFILES["balanced"]
+
+
+def prepared(number: int, sentences: list[str], url: str | None = None) -> PreparedPage:
+    """A page of its own host that tells these sentences."""
+    fingerprinter: Fingerprinter = build_fingerprinter(SpaceOptions())
+    address = url or f"https://h{number}.example/{number}"
+    return fingerprinter.prepare(Page(url=address, canonical_url=address, id=str(number), text=" ".join(sentences)))
+
+
+def gathered(pages: list[PreparedPage]) -> CandidatePairs:
+    """What these pages give, in their order."""
+    found = CandidatePairs(RULE)
+    for page in pages:
+        found.add(page)
+    return found
+
+
+def test_edited_copies_are_found_with_their_margins_and_strangers_are_not() -> None:
+    """Pairs of one story, on both sides of the rule; the margins are those of the rule."""
+    pages = [prepared(at, edited(at % 8, max(0, at - 8))) for at in range(16)]
+    found = gathered(pages).pairs
+    assert {(pair.a, pair.b) for pair in found} <= {(at, at + 8) for at in range(8)}
+    assert {pair.margin >= 0 for pair in found} == {True, False}
+    for pair in found:
+        likeness = Similarity(Evidence(pages[pair.a].evidence), Evidence(pages[pair.b].evidence))
+        assert pair.margin == margin(RULE, likeness)
+        assert pair.hosts == tuple(sorted((f"h{pair.a}.example", f"h{pair.b}.example")))
+
+
+def test_groups_hold_what_the_rule_joins() -> None:
+    """Also pages that are joined through a third one."""
+    pages = [prepared(0, story(3)), prepared(1, edited(3, 1)), prepared(2, edited(3, 2)), prepared(3, story(4))]
+    groups = gathered(pages).groups
+    assert [groups.of(at) for at in range(4)] == [0, 0, 0, 3]
+
+
+def test_equal_bodies_and_visits_of_one_address_are_no_pairs() -> None:
+    """They teach nothing; places count all pages the same."""
+    pages = [
+        prepared(0, story(1)),
+        prepared(1, story(1)),
+        prepared(2, edited(1, 3), url="https://h0.example/0"),
+        prepared(3, edited(1, 4)),
+    ]
+    assert {(pair.a, pair.b) for pair in gathered(pages).pairs} == {(0, 3), (2, 3)}
+
+
+def test_a_page_is_in_a_bounded_number_of_pairs_with_earlier_ones() -> None:
+    """However many copies of one story there are."""
+    pages = [prepared(at, [*story(1), f"Edition number {at * 7919}."]) for at in range(COMPARED + 20)]
+    found = gathered(pages).pairs
+    assert len(found) > len(pages)
+    assert all(sum(pair.b == at for pair in found) <= 2 * KEPT for at in range(len(pages)))
+
+
+def test_a_page_without_text_is_nobody() -> None:
+    """And takes a place all the same."""
+    pages = [prepared(0, []), prepared(1, story(1)), prepared(2, edited(1, 2))]
+    assert [(pair.a, pair.b) for pair in gathered(pages).pairs] == [(1, 2)]
+
+
+def test_pairs_do_not_repeat() -> None:
+    """Each pair of pages comes once."""
+    found = [(pair.a, pair.b) for pair in gathered([prepared(at, edited(1, at)) for at in range(9)]).pairs]
+    assert len(found) == len(set(found))
+    assert set(found) <= set(combinations(range(9), 2))

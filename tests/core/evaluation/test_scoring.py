@@ -1,0 +1,85 @@
+"""Scores of verdicts against what is known."""
+
+import math
+
+import pytest
+
+from dedup_service.core.evaluation.scoring import LabelledPair, Share, TruthRow, half_of, score_pairs, score_stream
+
+TRUTH = [
+    TruthRow("a", "a", False, ("original",)),
+    TruthRow("a2", "a", True, ("S1",)),
+    TruthRow("a3", "a", True, ("S3",)),
+    TruthRow("b", "b", False, ("unrelated",)),
+    TruthRow("c", "c", False, ("unrelated",)),
+    TruthRow("c2", "c", True, ("S1",)),
+    TruthRow("c3", "c", None, ("S5",)),
+]
+
+
+def test_a_flag_is_right_inside_its_group() -> None:
+    """One that names another group is wrong, and the copy is missed; one on a page of its own is a false drop."""
+    found = score_stream(TRUTH, {"a2": "a", "a3": "b", "b": "a", "c3": "c"})
+    assert (found.right, found.wrong, found.missed) == (1, 2, 2)
+    assert (found.precision, found.recall, found.f1) == (1 / 3, 1 / 3, 1 / 3)
+    assert found.recall_by == {"S1": Share(1, 2), "S3": Share(0, 1)}
+    assert found.drops_by == {"original": Share(0, 1), "unrelated": Share(1, 2)}
+    assert found.others_by == {"S5": Share(1, 1)}
+
+
+def test_a_copy_of_a_copy_is_right() -> None:
+    """Any page of the group may be named, but not the page itself."""
+    assert score_stream(TRUTH, {"a3": "a2"}).right == 1
+    assert score_stream(TRUTH, {"a3": "a3"}).wrong == 1
+
+
+def test_the_halves_make_the_whole() -> None:
+    """Each group is in one of them."""
+    named = {"a2": "a", "a3": "a", "b": "a"}
+    whole, halves = score_stream(TRUTH, named), [score_stream(TRUTH, named, half=half) for half in (0, 1)]
+    assert whole.right == sum(half.right for half in halves)
+    assert whole.wrong == sum(half.wrong for half in halves)
+    assert {half_of(row.group) for row in TRUTH} <= {0, 1}
+
+
+def test_pairs_are_scored_by_their_label() -> None:
+    """What is between the two is shown and not scored; a pair without a verdict was not flagged."""
+    pairs = [
+        LabelledPair("a", "b", duplicate=True, component="a", strata=("kind x",)),
+        LabelledPair("a", "c", duplicate=False, component="a", strata=("kind x",)),
+        LabelledPair("d", "e", duplicate=None, component="d", strata=("kind y",)),
+        LabelledPair("f", "g", duplicate=True, component="f"),
+    ]
+    found = score_pairs(pairs, {("a", "b"): True, ("a", "c"): True, ("d", "e"): True})
+    assert (found.right, found.wrong, found.missed) == (1, 1, 1)
+    assert found.others_by == {"kind y": Share(1, 1)}
+
+
+def test_intervals_hold_the_value_and_narrow_with_more_data() -> None:
+    """By bootstrap over groups; the same seed gives the same."""
+
+    def of(groups: int) -> tuple[float, float, float]:
+        rows = [TruthRow(f"{n}", f"g{n}", n % 2 == 0) for n in range(groups)]
+        named = {f"{n}": f"{n}x" for n in range(0, groups, 10)}
+        truth = [*rows, *(TruthRow(f"{n}x", f"g{n}", positive=False) for n in range(groups))]
+        found = score_stream(truth, named)
+        (_, _), (low, high), _ = found.intervals()
+        assert low <= found.recall <= high
+        assert found.intervals() == found.intervals()
+        return low, found.recall, high
+
+    few, many = of(100), of(2000)
+    assert many[2] - many[0] < few[2] - few[0]
+
+
+def test_nothing_known_gives_no_number() -> None:
+    """Rather than a 0 that looks like one."""
+    nothing = score_stream([], {})
+    assert all(math.isnan(value) for value in (nothing.precision, nothing.recall, nothing.f1))
+    assert all(math.isnan(low) for low, _ in nothing.intervals())
+
+
+@pytest.mark.parametrize(("share", "low", "high"), [(Share(0, 10), 0.0, 0.2775), (Share(5, 10), 0.2366, 0.7634)])
+def test_the_interval_of_a_share_is_wilsons(share: Share, low: float, high: float) -> None:
+    """Values from Wilson's formula, worked out by hand."""
+    assert share.interval == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))

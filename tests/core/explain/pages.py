@@ -1,0 +1,39 @@
+"""Pages that are alike in many degrees."""
+
+import random
+from functools import cache
+
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.url import url_hash
+from dedup_service.runtime.resources import build_fingerprinter
+
+
+def edited(seed: int, change: float) -> str:
+    """A text of sentences, a share of them replaced; some with numbers, a short one among them."""
+    rng = random.Random(seed * 1000 + int(change * 100))
+    parts = [f"{sentence(seed * 100 + at)} in {1900 + at}" for at in range(2 if seed % 5 == 0 else 20)]
+    return ". ".join(sentence(rng.randrange(10**6)) if rng.random() < change else part for part in parts)
+
+
+def sentence(seed: int) -> str:
+    """Words of its own for every seed."""
+    rng = random.Random(seed)
+    return " ".join("".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 8))) for _ in range(12))
+
+
+@cache
+def prepared(seed: int, change: float) -> PreparedPage:
+    """The page of a seed, changed so much."""
+    url = f"https://a.example/{seed}/{change}"
+    page = Page(url=url, canonical_url=url, id=url, title=f"Story {seed}", text=edited(seed, change), keywords=("k",))
+    return build_fingerprinter().prepare(page)
+
+
+def entry(sequence: int, page: PreparedPage) -> Entry:
+    """What is kept of it."""
+    return Entry.of(sequence, page, url_hash(page.page.canonical_url))
+
+
+CHANGES = (0.0, 0.02, 0.1, 0.25, 0.4, 0.6, 1.0)
+PAIRS = [(prepared(seed, 0.0), prepared(seed, change)) for seed in range(1, 13) for change in CHANGES]

@@ -1,0 +1,58 @@
+"""Which bits differ, and which table finds a pair, against bits looked at one by one and the real index."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.explain.channels import BLOCKS, compare_channel, tolerance_of
+from dedup_service.core.index import BlockIndex
+from dedup_service.core.index.block_layout import tolerance
+
+FINGERPRINTS = st.integers(0, (1 << 64) - 1)
+FLIPS = st.sets(st.integers(0, 63), max_size=10)
+
+
+@given(FINGERPRINTS, FINGERPRINTS)
+def test_bits_are_those_that_differ(one: int, other: int) -> None:
+    """Looked at one by one; their number is the distance."""
+    view = compare_channel("words", one, other, 3)
+    assert list(view.bits) == [bit for bit in range(64) if (one >> bit & 1) != (other >> bit & 1)]
+    assert view.distance == len(view.bits)
+
+
+@given(FINGERPRINTS, FINGERPRINTS)
+def test_blocks_are_the_fingerprint(one: int, other: int) -> None:
+    """Put together again, and each differs in its own bits."""
+    view = compare_channel("body", one, other, 7)
+    assert sum(block.one << 16 * block.block for block in view.blocks) == one
+    assert sum(block.other << 16 * block.block for block in view.blocks) == other
+    for block in view.blocks:
+        assert block.differing == sum(16 * block.block <= bit < 16 * block.block + 16 for bit in view.bits)
+
+
+@given(FINGERPRINTS, FLIPS, st.integers(0, 7))
+def test_what_the_index_finds_is_found_by_the_table_named(one: int, flips: set[int], radius: int) -> None:
+    """Found here iff the real index finds it; the block of the table named agrees, and of none before it."""
+    other = one ^ sum(1 << bit for bit in flips)
+    index = BlockIndex(radius)
+    index.insert(1, other)
+    view = compare_channel("words", one, other, radius)
+    assert view.found == (len(index.probe(one)) == 1)
+    assert (view.table is not None) == view.found
+    if view.table is not None:
+        assert view.blocks[view.table].agrees
+        assert not any(block.agrees for block in view.blocks[: view.table])
+
+
+@pytest.mark.parametrize("radius", range(8))
+def test_tolerances_are_those_of_the_index(radius: int) -> None:
+    """Of every table, what the kernels are compiled with."""
+    assert [tolerance_of(radius, block) for block in range(BLOCKS)] == [tolerance(radius, at) for at in range(BLOCKS)]
+
+
+def test_without_a_fingerprint_or_an_index_nothing_is_found() -> None:
+    """Nor of a text too short for the index to be asked."""
+    assert compare_channel("words", None, 1, 3).distance is None
+    assert compare_channel("words", None, 1, 3).blocks == ()
+    assert not compare_channel("words", 1, 1, None).found
+    assert not compare_channel("words", 1, 1, 3, judged=False).found

@@ -1,0 +1,34 @@
+"""Words of two pages by weight."""
+
+from dedup_service.core.explain.channels import compare_features
+from dedup_service.core.fingerprinter import Feature
+from dedup_service.runtime.resources import build_fingerprinter
+from tests.core.explain.pages import prepared
+
+
+def feature(word: str, weight: float) -> Feature:
+    """A word that weighs so much."""
+    return Feature(word=word, weight=weight, count=1, idf=1.0, factors={})
+
+
+def test_shared_and_alone_heaviest_first() -> None:
+    """Shared by the smaller weight of the two; equals in order of the alphabet; no more than wanted."""
+    ones = [feature("a", 9), feature("b", 5), feature("c", 5), feature("d", 1)]
+    others = [feature("a", 1), feature("b", 4), feature("x", 2), feature("y", 3)]
+    found = compare_features(ones, others, 2)
+    assert [(both.one.word, both.weight) for both in found.shared] == [("b", 4), ("a", 1)]
+    assert [at.word for at in found.one] == ["c", "d"]
+    assert [at.word for at in found.other] == ["y", "x"]
+    assert len(compare_features(ones, [], 3).one) == 3
+
+
+def test_no_word_is_in_two_lists() -> None:
+    """Of real pages: what both have is in neither of the others."""
+    ones, others = (build_fingerprinter().explain(prepared(1, change).page, maximum=10**6) for change in (0.0, 0.4))
+    found = compare_features(ones, others, 10**6)
+    shared, one, other = ({at.word for at in side} for side in ([b.one for b in found.shared], found.one, found.other))
+    assert shared | one == {at.word for at in ones}
+    assert shared | other == {at.word for at in others}
+    assert not shared & one
+    assert not shared & other
+    assert not one & other

@@ -1,0 +1,70 @@
+"""The nearest kept pages, against a comparison with all of them."""
+
+import numpy as np
+
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_arrays import EntryArrays, HeldEntries
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.evidence.packed import Evidence, shared_keys
+from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.explain.nearest import nearest
+from tests.core.explain.pages import CHANGES, entry, prepared
+
+ENTRIES = [
+    entry(at, prepared(seed, change))
+    for at, (seed, change) in enumerate(((seed, change) for seed in range(1, 31) for change in CHANGES), 1)
+]
+
+
+def held(entries: list[Entry]) -> HeldEntries:
+    """Entries as the filter holds them."""
+    return EntryArrays(EntryRows.of(entries)).held()
+
+
+def jaccard(one: Entry, other: Entry) -> float:
+    """As evidence tells it."""
+    return Similarity(Evidence(one.evidence), Evidence(other.evidence)).jaccard
+
+
+def test_pages_with_much_in_common_are_found_in_order() -> None:
+    """The best of all others, by estimated similarity; itself is not among them."""
+    everything = held(ENTRIES)
+    for page in ENTRIES[::9]:
+        others = sorted((at for at in ENTRIES if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
+        expected = [round(jaccard(at, page), 4) for at in others[:4] if jaccard(at, page) > 0.2]
+        found = nearest(everything, page, 4)
+        assert [round(jaccard(at, page), 4) for at in found][: len(expected)] == expected
+        assert page.sequence not in {at.sequence for at in found}
+
+
+def test_pages_that_left_are_not_found() -> None:
+    """Though their rows are there still; nothing is found among nothing."""
+    arrays = EntryArrays(EntryRows.of(ENTRIES[:20]))
+    page = ENTRIES[0]
+    before = nearest(arrays.held(), page, 3)
+    for entry_ in before:
+        arrays.remove(entry_.sequence)
+    after = nearest(arrays.held(), page, 3)
+    assert not {at.sequence for at in before} & {at.sequence for at in after}
+    assert len(after) == 3
+    assert nearest(HeldEntries(), page, 3) == []
+
+
+def test_who_is_held() -> None:
+    """By sequence; one that left is not."""
+    arrays = EntryArrays(EntryRows.of(ENTRIES[:5]))
+    arrays.remove(ENTRIES[2].sequence)
+    assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
+
+
+def test_shared_keys_are_those_of_both_sets() -> None:
+    """Of every piece, and none of a page without evidence."""
+    packed = [entry_.evidence for entry_ in ENTRIES] + [b"", b"junk"]
+    sizes = np.array([len(piece) for piece in packed])
+    starts = np.cumsum(sizes) - sizes
+    for page in ENTRIES[::40]:
+        ours = {key for key in Evidence(page.evidence).keys.tolist() if key}
+        found = shared_keys(
+            np.frombuffer(b"".join(packed), np.uint8), starts, sizes, np.array(sorted(ours), np.uint32)
+        ).tolist()
+        assert found == [len(ours & set(Evidence(piece).keys.tolist())) for piece in packed]

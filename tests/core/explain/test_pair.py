@@ -1,0 +1,83 @@
+"""Two pages before a rule, against what the decider says of them."""
+
+import pytest
+
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.explain.pair import explain_pair
+from dedup_service.core.log_records import CorrectionRecord
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.profiles import CHANNEL_RULES, PROFILES, rule_for
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.verdict import VerdictKind
+from tests.core.explain.pages import PAIRS, entry, prepared
+
+RULES = {**PROFILES, **CHANNEL_RULES, "mu": rule_for(mu=0.9), "wide": rule_for(k=7)}
+
+
+class Names:
+    """Nobody is named."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        return str(sequence), str(sequence)
+
+
+def decided(rule: MatchRule, first: PreparedPage, second: PreparedPage) -> tuple[VerdictKind, str | None]:
+    """The verdict on the second page after the first."""
+    decider = Decider(rule, "space", Names())
+    decider.decide(1, first)
+    verdict = decider.decide(2, second).verdict
+    return verdict.kind, verdict.reason
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_it_matches_iff_the_decider_says_so(name: str) -> None:
+    """By the same row; else it says in words why not; some pairs match under every rule, and some do not."""
+    rule, seen = RULES[name], set()
+    for first, second in PAIRS:
+        if first.page.url == second.page.url:
+            continue
+        view = explain_pair(rule, entry(2, second), entry(1, first))
+        kind, reason = decided(rule, first, second)
+        assert view.matches == (kind is VerdictKind.DUPLICATE), (first.page.url, second.page.url)
+        assert view.row == (reason if view.matches else None)
+        assert (view.why_not is None) == view.matches
+        seen.add(view.matches)
+    assert seen == {True, False}
+
+
+def test_the_row_that_decides_is_the_first_that_holds() -> None:
+    """Of the table, and it is the nearest."""
+    for first, second in PAIRS:
+        view = explain_pair(PROFILES["balanced"], entry(2, second), entry(1, first))
+        if view.matches:
+            assert view.row == next(row.name for row in view.rows if row.holds)
+            assert view.nearest is not None
+            assert view.nearest.name == view.row
+
+
+def test_shared_keys_are_those_of_both() -> None:
+    """Counted by hand; strange pages share none, and nobody brings them together."""
+    rule = PROFILES["balanced"]
+    same = explain_pair(rule, entry(2, prepared(1, 0.02)), entry(1, prepared(1, 0.0)))
+    assert same.keys == (8, 8)
+    assert 0 < len(same.shared_keys) <= 8
+    assert same.found_by[-1].endswith("keys") or same.found_by[-1].endswith("key")
+    strange = explain_pair(rule, entry(2, prepared(1, 0.0)), entry(1, prepared(2, 1.0)))
+    assert strange.shared_keys == ()
+    assert strange.found_by == ()
+    assert strange.why_not is not None
+    assert strange.why_not.startswith("no index brings the two together: words differs in")
+
+
+def test_what_a_person_said_stands_beside_the_rule() -> None:
+    """In either order; it changes nothing of what the rule says."""
+    one, other = entry(2, prepared(1, 0.02)), entry(1, prepared(1, 0.0))
+    urls = prepared(1, 0.02).page.url, prepared(1, 0.0).page.url
+    for duplicate in (True, False):
+        for url, original in (urls, urls[::-1]):
+            overrides = Overrides([CorrectionRecord(url, original, duplicate, "")])
+            view = explain_pair(PROFILES["balanced"], one, other, overrides=overrides)
+            assert view.judged is duplicate
+            assert view.matches
+    assert explain_pair(PROFILES["balanced"], one, other, overrides=Overrides()).judged is None

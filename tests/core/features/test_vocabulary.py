@@ -1,0 +1,115 @@
+"""The vocabulary's arrays, against dictionaries and loops."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.features import vocabulary
+from dedup_service.core.features.vocabulary import FEATURE, MARKED, MARKER, PHRASE, SENTENCE_END, Facts, Vocabulary
+
+WORDS = st.text(alphabet="ab中文𠮷", min_size=1, max_size=3) | st.just("。")
+SEGMENTS = st.lists(WORDS, max_size=40)
+
+
+def hash_of(word: str) -> int:
+    """128 bits that differ by word."""
+    return (int.from_bytes(word.encode().ljust(12, b"."), "big") << 30) % (1 << 128)
+
+
+def kind_of(word: str) -> int:
+    """Features begin with a, marked ones end with 文; 。 ends a sentence; b is a marker, bb and bbb begin one."""
+    kinds = {"。": SENTENCE_END, "b": MARKER, "bb": PHRASE, "bbb": PHRASE}
+    return FEATURE * word.startswith("a") | MARKED * word.endswith("文") | kinds.get(word, 0)
+
+
+def look_up(words: Sequence[str]) -> Facts:
+    """Facts that differ by word."""
+    return Facts([hash_of(w) for w in words], np.array([len(w) / 2 for w in words]), [kind_of(w) for w in words])
+
+
+def numbers(words: Sequence[str]) -> Facts:
+    """Facts of words that end with a number, which is their hash; all are features."""
+    return Facts([int(word.removeprefix("word")) for word in words], np.zeros(len(words)), [FEATURE] * len(words))
+
+
+def hashes_of(known: Vocabulary, words: list[str]) -> list[int]:
+    """The low half of the hash of each of these distinct words."""
+    found = known.distinct(known.slots(words), len(words), [])
+    assert found.first.tolist() == list(range(len(words)))
+    return found.low.tolist()
+
+
+@given(st.lists(SEGMENTS, max_size=6))
+def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) -> None:
+    """However many words were met before, each feature's facts are what the function says."""
+    known = Vocabulary(look_up)
+    for segments in pages:
+        slots = known.slots(segments)
+        found = known.distinct(slots, len(segments), [])
+        words = [segments[at] for at in found.first.tolist()]
+        hashes = [a | b << 64 for a, b in zip(found.low.tolist(), found.high.tolist(), strict=True)]
+        assert hashes == [hash_of(word) for word in words]
+        assert found.idf.tolist() == [len(word) / 2 for word in words]
+        assert known.phrases(slots) == [at for at, word in enumerate(segments) if word in {"bb", "bbb"}]
+
+
+@given(SEGMENTS, SEGMENTS, st.data())
+def test_distinct_features_are_counted_like_a_counter_does(
+    body: list[str], title: list[str], data: st.DataObject
+) -> None:
+    """Counts are of the body, 1 for the title alone; title and marked sentences are told for each word."""
+    segments = body + title
+    phrases = sorted(data.draw(st.sets(st.integers(0, len(body) - 1)))) if body else []
+    known = Vocabulary(look_up)
+    for _ in range(2):  # the scratch space is clean again
+        found = known.distinct(known.slots(segments), len(body), phrases)
+    words = [segments[at] for at in found.first.tolist()]
+    assert words == [word for word in dict.fromkeys(segments) if word.startswith("a")]
+    counts = Counter(body)
+    assert found.counts.tolist() == [counts[word] or 1 for word in words]
+    assert found.in_title.tolist() == [word in title for word in words]
+    in_marked = in_marked_sentences(body, phrases)
+    assert found.marked.tolist() == [word in in_marked or word.endswith("文") for word in words]
+
+
+def in_marked_sentences(body: list[str], phrases: list[int]) -> set[str]:
+    """The words that stand in a sentence with a marker, the plain way."""
+    found: set[str] = set()
+    sentence: list[int] = []
+    for at, word in enumerate([*body, "。"]):
+        if word != "。":
+            sentence.append(at)
+            continue
+        if any(body[place] == "b" or place in phrases for place in sentence) or at in phrases:
+            found.update(body[place] for place in sentence)
+        sentence = []
+    return found
+
+
+def test_a_word_is_looked_up_once() -> None:
+    """What was worked out is remembered, over many pages and while the arrays grow."""
+    asked: Counter[str] = Counter()
+
+    def counting(words: Sequence[str]) -> Facts:
+        asked.update(words)
+        return numbers(words)
+
+    known = Vocabulary(counting)
+    words = [f"word{number}" for number in range(20_000)]
+    for start in range(0, 20_000, 2_500):
+        known.slots(words[: start + 2_500])
+    assert set(asked.values()) == {1}
+    assert hashes_of(known, words) == list(range(20_000))
+
+
+def test_too_many_words_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Past its limit the vocabulary begins anew, also within a page larger than the limit."""
+    monkeypatch.setattr(vocabulary, "MAX_KNOWN", 10)
+    known = Vocabulary(numbers)
+    for start in (0, 8, 16, 3):
+        words = [str(number) for number in range(start, start + 30)]
+        assert hashes_of(known, words) == list(range(start, start + 30))

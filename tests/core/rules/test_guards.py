@@ -1,0 +1,248 @@
+"""A crawl that collapses into one page is not believed; copies as a crawl has them are."""
+
+import random
+import string
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from dedup_service.core.decision.decider import Decider, Decision
+from dedup_service.core.decision.guard_tracker import GuardTracker, same_title
+from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.log_records import CorrectionRecord
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.guards import NO_GUARDS, Guards
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.core.text.normalise import letters
+from dedup_service.core.verdict import Guard, Verdict, VerdictKind, guard_in
+
+RULE = PROFILES["balanced"]
+DEFAULT = Guards()
+
+
+def sentences(seed: str, number: int) -> list[str]:
+    """So many sentences that no other seed has."""
+    rng = random.Random(seed)
+    return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + ". " for _ in range(number)]
+
+
+def headline(seed: str) -> str:
+    """A title of six words that no other seed has."""
+    return " ".join("".join(random.Random(f"{seed} {word}").choices(string.ascii_lowercase, k=6)) for word in range(6))
+
+
+def told(url: str, title: str, story: str) -> PreparedPage:
+    """A page of twelve sentences; those of one story are equal."""
+    text = "".join(sentences(story, 12))
+    fingerprint = random.Random(story).getrandbits(64)
+    evidence = pack_evidence(title, text, letters(text), b"")
+    return PreparedPage(Page(url=url, canonical_url=url, id=url), Fingerprint(fingerprint, fingerprint), 1, evidence)
+
+
+class Crawl:
+    """A decider and what it decided."""
+
+    def __init__(self, guards: Guards = DEFAULT, overrides: Overrides | None = None) -> None:
+        self.decider = Decider(replace(RULE, guards=guards), "space", self, overrides=overrides)
+        self.decisions: list[Decision] = []
+        self._names: dict[int, tuple[str, str]] = {}
+        self._sequence = count(1)
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Id and URL of the page at `sequence`."""
+        return self._names[sequence]
+
+    def decide(self, pages: Iterable[PreparedPage]) -> list[Verdict]:
+        """The verdicts on pages in their order."""
+        first = len(self.decisions)
+        for page in pages:
+            sequence = next(self._sequence)
+            self._names[sequence] = page.page.id, page.page.url
+            self.decisions.append(self.decider.decide(sequence, page))
+        return [decision.verdict for decision in self.decisions[first:]]
+
+
+def ordinary(number: int, name: str = "ordinary") -> Iterator[PreparedPage]:
+    """Pages of their own; every sixth is copied to another host under its title."""
+    for at in range(number):
+        yield told(f"http://news.example/{name}/{at}", headline(f"{name} {at}"), f"{name} {at}")
+        if at % 6 == 0:
+            yield told(f"http://copy.example/{name}/{at}", headline(f"{name} {at}") + " copy", f"{name} {at}")
+
+
+def guards_of(verdicts: Iterable[Verdict]) -> Counter[str]:
+    """How often each guard spoke."""
+    return Counter(verdict.guard.value for verdict in verdicts if verdict.guard is not None)
+
+
+def test_one_body_under_many_titles_is_not_believed() -> None:
+    """An extraction that returns the same frame for each article of a site: some hundred are lost, not thousands."""
+    pages = (told(f"http://site.example/{at}", headline(f"article {at}"), "frame") for at in range(2000))
+    crawl = Crawl()
+    verdicts = crawl.decide(pages)
+    kinds = Counter(verdict.kind for verdict in verdicts)
+    assert kinds[VerdictKind.UNIQUE] == 1
+    assert 60 <= kinds[VerdictKind.DUPLICATE] <= 160
+    assert guards_of(verdicts) == {"titles": kinds[VerdictKind.UNDECIDED]}
+    assert verdicts[-1].reason is not None
+    assert verdicts[-1].reason.startswith("guard titles: pages under about ")
+    assert "other titles match http://site.example/0, more than 100" in verdicts[-1].reason
+    assert all(decision.kept and decision.entry is None for decision in crawl.decisions if decision.verdict.guard)
+
+
+def test_one_page_on_many_hosts_is_not_believed() -> None:
+    """A consent wall with a title of its own."""
+    pages = (told(f"http://site{at}.example/a", "before you go on", "wall") for at in range(3000))
+    verdicts = Crawl().decide(pages)
+    assert guards_of(verdicts)["hosts"] >= 2200
+    assert sum(verdict.kind is VerdictKind.DUPLICATE for verdict in verdicts) >= 300
+
+
+def test_one_page_at_too_many_addresses_is_not_believed() -> None:
+    """An error page, on one host under one title: only the number of addresses tells."""
+    pages = (told(f"http://site.example/{at}", "an error", "error") for at in range(3000))
+    verdicts = Crawl(Guards(max_pages=1000, surge_percent=0)).decide(pages)
+    assert guards_of(verdicts).keys() == {"pages"}
+    assert guards_of(verdicts)["pages"] >= 1500
+
+
+def test_a_jump_is_not_believed_until_the_share_returns() -> None:
+    """A frame for each site, none of them large: what tells is that suddenly all pages are strange copies."""
+    crawl = Crawl()
+    assert not guards_of(crawl.decide(ordinary(2400)))
+    broken = [told(f"http://s{at % 40}.example/{at}", headline(f"b {at}"), f"frame {at % 40}") for at in range(1500)]
+    verdicts = crawl.decide(broken)
+    assert guards_of(verdicts).keys() == {"surge"}
+    assert 1000 <= guards_of(verdicts)["surge"] <= 1100
+    assert verdicts[-1].reason == (
+        "guard surge: 100% of the last 1000 pages are strange copies, usually 5%; this one of http://s19.example/19"
+    )
+    again = crawl.decide(ordinary(1000, "later"))
+    assert not guards_of(again), "copies under their titles are believed all the time"
+    assert not guards_of(crawl.decide([told("http://s1.example/x", headline("x"), "frame 1")]))
+
+
+def test_an_operator_ends_a_jump() -> None:
+    """Bounds that are raised hold from the next page on; what was counted stays counted."""
+    crawl = Crawl(Guards(max_titles=0))
+    crawl.decide(ordinary(2000))
+    broken = [told(f"http://s{at}.example/", headline(f"b {at}"), f"frame {at % 20}") for at in range(900)]
+    assert guards_of(crawl.decide(broken[:600])).keys() == {"surge"}
+    crawl.decider.guard_by(Guards(max_titles=0, surge_percent=100))
+    assert not guards_of(crawl.decide(broken[600:800]))
+    crawl.decider.guard_by(Guards(max_titles=15))
+    assert guards_of(crawl.decide(broken[800:])) == {"titles": 100}
+    crawl.decider.guard_by(NO_GUARDS)
+    assert crawl.decider.watch is None
+
+
+def test_a_wire_story_is_believed() -> None:
+    """Three hundred hosts, each with its name behind the title, some with a headline of their own."""
+
+    def pages() -> Iterator[PreparedPage]:
+        for at in range(300):
+            title = headline("wire") + f" {headline(f'host {at}')[:6]}"
+            yield told(f"http://paper{at}.example/wire", headline(f"own {at}") if at % 6 == 1 else title, "wire")
+
+    assert not guards_of(Crawl().decide(pages()))
+
+
+def test_a_mirror_and_a_second_crawl_are_believed() -> None:
+    """All pages are copies, each of another one and under its title; or visited again, copies included."""
+    crawl = Crawl()
+    crawl.decide(ordinary(2500))
+    mirror = [told(f"http://mirror.example/{at}", headline(f"ordinary {at}"), f"ordinary {at}") for at in range(2500)]
+    assert {verdict.kind for verdict in crawl.decide(mirror)} == {VerdictKind.DUPLICATE}
+    assert not guards_of(crawl.decide(ordinary(2500)))
+
+
+def test_visits_to_the_same_copies_do_not_add_up() -> None:
+    """A group is as large as its addresses are many, however often they are visited."""
+    crawl = Crawl(Guards(max_pages=30, max_hosts=30, max_titles=0))
+    for _ in range(100):
+        assert not guards_of(crawl.decide(told(f"http://h{at}.example/", "same title", "story") for at in range(10)))
+
+
+def test_a_group_ends_with_its_page() -> None:
+    """After a retraction, or an update of the kept page, the next one begins a group of its own."""
+    guards = Guards(max_titles=2, max_hosts=0, max_pages=0)
+    crawl = Crawl(guards)
+    pages = [told(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(12)]
+    assert guards_of(crawl.decide(pages[:6])) == {"titles": 3}
+    crawl.decider.retract(1)
+    assert [verdict.kind for verdict in crawl.decide(pages[6:9])] == ["unique", "duplicate", "duplicate"]
+    update = replace(told("http://site.example/6", headline("t 6"), "frame"), body_hash=2)
+    assert [verdict.kind for verdict in crawl.decide([update, *pages[9:11]])] == ["updated", "duplicate", "duplicate"]
+
+
+def test_a_person_stands_above_guards() -> None:
+    """What was called a duplicate is one, also of a page whose group is too large; it does not count."""
+    overrides = Overrides([CorrectionRecord("http://a.example/", "http://site.example/0", True, "looked at")])
+    crawl = Crawl(Guards(max_titles=1), overrides)
+    crawl.decide(told(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(5))
+    judged = crawl.decide([told("http://a.example/", headline("a"), "frame")])[0]
+    assert (judged.kind, judged.reason) == (VerdictKind.DUPLICATE, "a person called it a duplicate")
+    assert crawl.decisions[-1].copy is None
+
+
+def test_without_guards_nothing_is_asked() -> None:
+    """As in a log from before them."""
+    crawl = Crawl(NO_GUARDS)
+    verdicts = crawl.decide(told(f"http://s{at}.example/", headline(f"t {at}"), "frame") for at in range(1000))
+    assert Counter(verdict.kind for verdict in verdicts) == {"unique": 1, "duplicate": 999}
+
+
+@pytest.mark.parametrize("cut", [0, 1, 700, 2600])
+def test_a_watch_goes_on_from_its_memory(cut: int) -> None:
+    """The copies that were written down lead from any memory to the same answers."""
+    crawl = Crawl()
+    crawl.decide(ordinary(2000))
+    crawl.decide(told(f"http://s{at}.example/", headline(f"t {at}"), f"frame {at % 9}") for at in range(700))
+    whole, first = GuardTracker(), GuardTracker()
+    for at, decision in enumerate(crawl.decisions):
+        whole.follow(decision.copy)
+        if at < cut:
+            first.follow(decision.copy)
+    second = GuardTracker(first.memory())
+    for decision in crawl.decisions[cut:]:
+        second.follow(decision.copy)
+    assert crawl.decider.watch is not None
+    assert second.memory() == whole.memory() == crawl.decider.watch.memory()
+    assert second.objection(Guards(), lambda: "x") == whole.objection(Guards(), lambda: "x") != None  # noqa: E711
+
+
+def test_titles_are_alike_but_for_a_few_words_more() -> None:
+    """The name of a host at the end takes nothing away; a title without words vouches for nothing."""
+    assert same_title((1, 2, 3, 4), (1, 2, 3, 4, 5, 6, 7))
+    assert same_title((1, 2, 3), (1, 2, 3))
+    assert not same_title((1, 2, 3), (1, 2, 9))
+    assert not same_title((), (1,))
+    assert not same_title((), ())
+
+
+def test_only_undecided_pages_name_a_guard() -> None:
+    """And only one that there is: other reasons may begin as they like."""
+    verdict = Verdict(sequence=1, id="", url="", kind=VerdictKind.UNDECIDED, space="", reason="guard hosts: many")
+    assert verdict.guard is Guard.HOSTS
+    assert replace(verdict, kind=VerdictKind.UNIQUE).guard is None
+    assert guard_in("guard of honour: none") is None
+    assert guard_in("too little text") is None
+    assert guard_in(None) is None
+
+
+@pytest.mark.parametrize("values", [{"max_pages": -1}, {"max_hosts": 1.5}, {"max_titles": True}, {"most": 1}])
+def test_bounds_that_are_none_are_refused(values: dict[str, object]) -> None:
+    """With their name."""
+    with pytest.raises(ConfigurationError, match=next(iter(values))):
+        Guards.from_dict(values)
+
+
+def test_guards_say_what_they_ask() -> None:
+    """As a policy that is shown does."""
+    assert str(Guards()) == "10000 pages, 500 hosts, 100 titles, 40 % surge"
+    assert (str(NO_GUARDS), bool(NO_GUARDS)) == ("none", False)

@@ -1,0 +1,102 @@
+"""A row of the rule table."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard, pack
+from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.text.normalise import fold, letters
+from dedup_service.core.verdict import Distance
+
+SHARE = st.floats(0.01, 1.0)
+ALIKE = st.builds(
+    MatchRow,
+    name=st.text(min_size=1).filter(str.strip),
+    jaccard=SHARE,
+    min_letters=st.integers(0, 500),
+    containment=st.none() | SHARE,
+    missing_numbers=st.none() | st.integers(0, 9),
+    length_ratio=st.none() | st.floats(1.0, 9.0),
+    metadata=st.none() | SHARE,
+    combined=st.none() | SHARE,
+    words_distance=st.none() | st.integers(0, 64),
+)
+
+
+STORY = "The harbour authority opened the new grain terminal on Monday after 4 years of work. "
+
+
+def likeness(one: str, other: str) -> Similarity:
+    """Of two texts."""
+    return Similarity(evidence(one), evidence(other))
+
+
+def evidence(text: str, *metadata: str) -> Evidence:
+    """Of a text with keywords."""
+    return Evidence(pack_evidence("", fold(text), letters(fold(text)), pack(metadata)))
+
+
+@given(
+    st.none() | st.integers(0, 64),
+    *[st.lists(st.sampled_from(["harbour", "grain", "trade", "ports"]), unique=True)] * 2,
+)
+def test_wang_and_wangs_rule_is_a_row(words: int | None, ours: list[str], theirs: list[str]) -> None:
+    """The bound of .25 holds exactly where the rule of its own does, within the radius that it can reach."""
+    alike = Similarity(evidence(STORY, *ours), evidence(STORY, *theirs), Distance(words=words))
+    row = MatchRow(name="a", jaccard=0.01, combined=0.25, words_distance=7)
+    similarity = 0 if words is None else Combined().similarity(words, jaccard(pack(ours), pack(theirs)))
+    assert row.holds(alike) == (words is not None and words <= 7 and similarity >= Combined().threshold)
+
+
+def test_metadata_and_distances_are_bounds_like_others() -> None:
+    """Keywords in common at least, differing bits at most; what is not stated does not hold."""
+    near, far, unknown = Distance(words=3, body=9), Distance(words=4, body=10), Distance()
+    row = MatchRow(name="a", jaccard=0.9, metadata=0.5, words_distance=3, body_distance=9)
+    one, half, none = evidence(STORY, "grain"), evidence(STORY, "grain", "trade"), evidence(STORY)
+    assert row.holds(Similarity(one, half, near))
+    assert not row.holds(Similarity(one, none, near))
+    assert not row.holds(Similarity(one, half, far))
+    assert not row.holds(Similarity(one, half, unknown))
+
+
+@given(ALIKE)
+def test_a_row_survives_the_log(row: MatchRow) -> None:
+    """What `to_dict` writes, `from_dict` reads back."""
+    assert MatchRow.from_dict(row.to_dict()) == row
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        ({"name": "a"}, "needs a jaccard"),
+        ({"jaccard": 0.5}, "needs a name"),
+        ({"name": " ", "jaccard": 0.5}, "needs a name"),
+        ({"name": "a", "jaccard": 0.0}, "above 0"),
+        ({"name": "a", "jaccard": 1.5}, "from 0 to 1"),
+        ({"name": "a", "jaccard": 0.5, "tilte": 0.5}, "'tilte'"),
+        ({"name": "a", "jaccard": 0.5, "title": "high"}, "is a number"),
+        ({"name": "a", "jaccard": 0.5, "missing_numbers": -1}, "below 0"),
+    ],
+)
+def test_a_row_that_says_nothing_is_refused(values: dict[str, object], says: str) -> None:
+    """With the bound at fault and what it may be."""
+    with pytest.raises(ConfigurationError, match=says):
+        MatchRow.from_dict(values)
+
+
+def test_every_bound_has_to_hold() -> None:
+    """One that does not is enough to turn a pair down."""
+    text = "The harbour authority opened the new grain terminal on Monday after 4 years of work. "
+    alike = likeness(text * 2 + "It cost 31 million. ", text)
+    assert MatchRow(name="a", jaccard=0.5).holds(alike)
+    for bound in (
+        {"jaccard": 0.99},
+        {"jaccard": 0.5, "min_letters": 5000},
+        {"jaccard": 0.5, "length_ratio": 1.1},
+        {"jaccard": 0.5, "title": 0.1},
+        {"jaccard": 0.5, "sentences": 1.0, "title": 1.0},
+    ):
+        assert not MatchRow(name="a", **bound).holds(alike)  # type: ignore[arg-type]

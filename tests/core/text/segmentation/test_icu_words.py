@@ -1,0 +1,55 @@
+"""Words of Japanese, Thai and their like, where ICU is installed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.text.normalise import fold
+from dedup_service.core.text.segmentation import IcuSegmenter, UnicodeSegmenter, segmenter_version
+
+pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("東京でパソコンが売れる", ["東京", "で", "パソコン", "が", "売れる"]),
+        ("ทำงานที่กรุงเทพ", ["ทำงาน", "ที่", "กรุงเทพ"]),
+        ("北 미사일 발사", ["北", " ", "미사일", " ", "발사"]),
+    ],
+)
+def test_words_come_from_the_dictionaries(text: str, words: list[str]) -> None:
+    """Text without spaces is cut into words, and what it is mixed with stays whole."""
+    assert IcuSegmenter(UnicodeSegmenter()).cut(fold(text)) == [fold(word) or " " for word in words]
+
+
+def test_vowels_that_folding_takes_apart_do_not_break_words() -> None:
+    """Thai `am`, two characters after folding, is one for the dictionary, and two again in the words."""
+    folded = fold("น้ำท่วม")
+    words = IcuSegmenter(UnicodeSegmenter()).cut(folded)
+    assert words[0] == fold("น้ำ")
+    assert "".join(words) == folded
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_the_words_together_are_the_text(text: str) -> None:
+    """No character of any folded text is lost or added."""
+    folded = fold(text)
+    assert "".join(IcuSegmenter(_Whole()).cut(folded)) == folded
+
+
+def test_text_with_spaces_has_the_words_that_it_has_without_the_library() -> None:
+    """English, German and Arabic go to the segmenter for spaced scripts."""
+    spaced = UnicodeSegmenter()
+    for text in ("don't pay 3.14", "straßenbahn für alle", "كتاب جديد"):
+        assert IcuSegmenter(spaced).cut(text) == spaced.cut(text)
+
+
+def test_the_version_is_that_of_the_dictionaries() -> None:
+    """The space names ICU, whose release the dictionaries come with."""
+    assert segmenter_version("icu").startswith("ICU ")
+
+
+class _Whole(UnicodeSegmenter):
+    def cut(self, text: str) -> list[str]:
+        return [text] if text else []

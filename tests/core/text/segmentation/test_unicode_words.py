@@ -1,0 +1,33 @@
+"""Words of scripts with spaces, and pairs of characters for the others."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.text.segmentation import UnicodeSegmenter
+
+
+def test_words_end_at_unicode_boundaries() -> None:
+    """English, Korean, German and Arabic words are whole; apostrophes and decimals stay inside."""
+    words = UnicodeSegmenter().cut("Don't pay 3.14 für 한국어 단어 الى المدرسه")
+    assert [word for word in words if word.strip()] == [
+        "Don't",
+        "pay",
+        "3.14",
+        "für",
+        "한국어",
+        "단어",
+        "الى",
+        "المدرسه",
+    ]
+
+
+def test_unspaced_scripts_become_pairs() -> None:
+    """Thai and kana text, which has no spaces, becomes overlapping pairs of characters."""
+    assert UnicodeSegmenter().cut("これは") == ["これ", "れは"]
+    assert UnicodeSegmenter().cut("ก") == ["ก"]
+
+
+@given(st.text())
+def test_any_text_can_be_cut(text: str) -> None:
+    """No text breaks the segmenter, and white space alone gives no word."""
+    assert all(UnicodeSegmenter().cut(text)) or not text

@@ -1,0 +1,47 @@
+"""Marks around a text that is passed on."""
+
+import pytest
+
+from dedup_service.core.text.normalise import fold
+from dedup_service.core.text.repost_markers import without_repost_marks
+
+POST = "大桥今天通车,全长4千米"
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *(
+            "转发：",
+            "转发微博：",
+            "转发 ",
+            "转：",
+            "转帖：",
+            "[转]",
+            "【转】",
+            "【转发】",
+            "(转)",
+            "（转载）",
+            "RT ",
+            "RT：",
+        ),
+        *("RT @阿May在路上: ", "//@每日一读2：", "回复@city_daily：", "转自@老陈说事：", "@老陈说事：", "via @Lin_Q: "),
+        *("【快讯】", "【头条】", "转发微博：//@晨读笔记：RT @老陈说事: "),
+    ],
+)
+def test_marks_at_the_beginning_are_not_part_of_the_text(mark: str) -> None:
+    """However often it was passed on."""
+    assert without_repost_marks(fold(mark + POST)) == fold(POST)
+
+
+@pytest.mark.parametrize(
+    "text", ["转身离开", "[广州]外观有改动", "RTX 显卡到货", "大桥[图]今天通车", "转发微博:", "", "[赞]"]
+)
+def test_what_belongs_to_the_text_stays(text: str) -> None:
+    """Words that begin like a mark, brackets inside, and a text of nothing but marks."""
+    assert without_repost_marks(fold(text)) == fold(text)
+
+
+def test_emoticons_at_the_end_go() -> None:
+    """In brackets, as microblogs write them."""
+    assert without_repost_marks(fold(f"{POST}[赞] [doge][笑哭]")) == fold(POST)

@@ -1,0 +1,146 @@
+"""A member of a group: in however it is polled, once whatever it is called, and never silent about what it lost."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.structs import TopicPartition
+
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord
+from dedup_service.runtime.kafka.client.errors import InstanceInUseError
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.topics import Topics
+from tests.integration.kafka.reading import take, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.broker]
+
+RECORDS = 40
+
+
+class Member:
+    """A reader that keeps what it was given, and forgets what was taken away."""
+
+    def __init__(self, connection: Connection, topics: Topics, instance: str) -> None:
+        self.found: list[ConsumerRecord] = []
+        self.begun: list[TopicPartition] = []
+        self.reader = GroupConsumer(
+            connection,
+            topics.pages,
+            f"{topics.prefix}g",
+            instance,
+            on_revoked=self._revoked,
+            on_assigned=self.begun.extend,
+            session_timeout_s=3.0,
+        )
+
+    def turn(self, timeout_s: float = 0.05) -> None:
+        """Poll once."""
+        records = self.reader.poll(timeout_s, 100)  # may call `_revoked`
+        self.found += records
+
+    def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self.found = [r for r in self.found if TopicPartition(r.topic, r.partition) not in partitions]
+
+
+def publish(connection: Connection, topics: Topics) -> None:
+    """Put records into both partitions."""
+    append(connection, topics.pages, [Message(topics.pages, b"%d" % n, partition=n % 2) for n in range(RECORDS)])
+
+
+def both(*members: Member) -> Callable[[], None]:
+    """A turn of each."""
+
+    def turn() -> None:
+        for member in members:
+            member.turn()
+
+    return turn
+
+
+def test_a_member_gets_in_however_short_its_polls_are(connection: Connection, own_topics: Topics) -> None:
+    """A join that is answered between two polls is not lost."""
+    publish(connection, own_topics)
+    member = Member(connection, own_topics, "one")
+    pause = threading.Event()
+
+    def turn() -> None:
+        member.turn(0.0)
+        pause.wait(0.05)
+
+    try:
+        until(lambda: len(member.found) == RECORDS, "all records", turn)
+    finally:
+        member.reader.close(leave=True)
+
+
+def test_two_members_share_and_the_second_hands_over(connection: Connection, own_topics: Topics) -> None:
+    """Each partition has one owner at a time; what one leaves, the other reads from the committed offset."""
+    publish(connection, own_topics)
+    one, two = Member(connection, own_topics, "one"), Member(connection, own_topics, "two")
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
+    transactions.open()
+    try:
+        until(lambda: {len(one.reader.assigned), len(two.reader.assigned)} == {1}, "one each", both(one, two))
+        until(lambda: len(one.found) + len(two.found) == RECORDS, "all records", both(one, two))
+        assert not one.reader.assigned & two.reader.assigned
+        done = {TopicPartition(r.topic, r.partition): r.offset + 1 for r in two.found[:5]}
+        transactions.commit([], done, two.reader.group_metadata())
+        two.reader.close(leave=True)
+        until(lambda: len(one.found) == RECORDS - 5, "the rest", one.turn)
+    finally:
+        one.reader.close(leave=True)
+        transactions.close()
+
+
+def test_of_two_processes_with_one_name_the_first_gives_way(connection: Connection, own_topics: Topics) -> None:
+    """It says so, after it was fenced again and again; the other one goes on."""
+    publish(connection, own_topics)
+    one, two = Member(connection, own_topics, "same"), Member(connection, own_topics, "same")
+    try:
+        until(lambda: bool(one.reader.assigned), "the first is in", one.turn)
+        with pytest.raises(InstanceInUseError, match="stop one of both"):
+            until(lambda: False, "the first gives way", both(two, one))
+        one.reader.close()
+        until(lambda: len(two.found) == RECORDS, "the second reads", two.turn)
+    finally:
+        two.reader.close(leave=True)
+
+
+def test_records_that_retention_took_are_counted(connection: Connection, own_topics: Topics) -> None:
+    """Reading goes on where records begin, and it is known how many are missing."""
+    publish(connection, own_topics)
+    at = TopicPartition(own_topics.pages, 0)
+    member = Member(connection, own_topics, "one")
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
+    transactions.open()
+    take(member.reader, 1)
+    transactions.commit([], {at: 3}, member.reader.group_metadata())
+    member.reader.close(leave=True)
+    admin = KafkaAdminClient(bootstrap_servers=connection.servers)
+    admin.delete_records({at: 10})
+    admin.close()
+    again = Member(connection, own_topics, "one")
+    try:
+        until(lambda: any(r.partition == 0 for r in again.found), "records of partition 0", again.turn)
+        assert min(record.offset for record in again.found if record.partition == 0) == 10
+        assert again.reader.expired == 7
+    finally:
+        again.reader.close(leave=True)
+        transactions.close()
+
+
+def test_rewinding_reads_again_what_was_not_committed(connection: Connection, own_topics: Topics) -> None:
+    """From the committed offset, or the beginning."""
+    publish(connection, own_topics)
+    member = Member(connection, own_topics, "one")
+    try:
+        until(lambda: len(member.found) == RECORDS, "all records", member.turn)
+        assert set(member.reader.rewind().values()) == {0}
+        member.found.clear()
+        until(lambda: len(member.found) == RECORDS, "all records again", member.turn)
+    finally:
+        member.reader.close(leave=True)

@@ -1,0 +1,164 @@
+"""The item pipeline at a real broker that works, refuses, dies and comes back."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from scrapy import Spider
+from scrapy.utils.test import get_crawler
+
+from benchmarks.service.reading import read_all
+from dedup_service.core.errors import TwinsieveError
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.topics import Layout, Topics, create
+from dedup_service.scrapy import KafkaPublisher
+from deploy.kafka import Cluster
+from tests.integration.conftest import Broker
+
+pytestmark = pytest.mark.slow
+
+TEXT = "the harbour council met on Tuesday " * 60
+LIMIT_S = 120.0
+
+
+class Crawl:
+    """A publisher in a crawl's loop. Nothing else of Scrapy is needed but to know whether it is closing."""
+
+    def __init__(self, bootstrap: str, topics: Topics, **settings: Any) -> None:
+        names = {"TWINSIEVE_KAFKA_BOOTSTRAP": bootstrap, "TWINSIEVE_KAFKA_PREFIX": topics.prefix}
+        self.crawler = get_crawler(Spider, {**names, **settings})
+        self.slot = SimpleNamespace(closing=None)
+        self.crawler.engine = SimpleNamespace(_slot=self.slot)
+        self.crawler.crawling = True
+        self.publisher = KafkaPublisher.from_crawler(self.crawler)
+
+    def stat(self, name: str) -> Any:
+        return self.crawler.stats.get_value(f"twinsieve/{name}", 0)
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while not reached():  # noqa: ASYNC110 - the counters of others set no event
+                await asyncio.sleep(0.02)
+
+    async def give(self, items: list[Any]) -> list[Any]:
+        return await asyncio.gather(*map(self.publisher.process_item, items))
+
+
+@contextmanager
+def crawl(bootstrap: str, topics: Topics, **settings: Any) -> Iterator[tuple[Crawl, asyncio.Runner]]:
+    with asyncio.Runner() as runner:
+
+        async def made() -> Crawl:
+            original = Crawl(bootstrap, topics, **settings)
+            await original.publisher.open_spider()
+            return original
+
+        running = runner.run(made())
+        try:
+            yield running, runner
+        finally:
+            runner.run(running.publisher.close_spider())
+
+
+def stories(count: int) -> list[dict[str, Any]]:
+    return [{"url": f"https://a.example/{number}?utm_source=x", "text": f"{TEXT} {number}"} for number in range(count)]
+
+
+def published(bootstrap: str, topics: Topics) -> list[str]:
+    records = read_all(bootstrap, [topics.pages])[topics.pages]
+    return [json.loads(record.value)["url"] for record in records]
+
+
+def test_what_is_acknowledged_is_there_with_key_and_headers(broker: Broker, topics: Topics) -> None:
+    """The value is what `filter` reads, the key the canonical URL, and headers say what it is; items come back."""
+    with crawl(broker.bootstrap, topics) as (running, runner):
+        items = [{"url": "https://a.example/x?utm_source=y", "text": TEXT, "price": 3}, {"title": "no page"}]
+        back = runner.run(running.give(items))
+        assert (running.stat("published_count"), running.stat("item_passed_count")) == (1, 1)
+    assert [id(item) for item in back] == [id(item) for item in items]
+    [record] = read_all(broker.bootstrap, [topics.pages])[topics.pages]
+    assert (json.loads(record.value), record.key) == (items[0], b"https://a.example/x")
+    headers = dict(record.headers)
+    assert headers["ce_type"] == b"twinsieve.page.v1"
+    assert headers["content-type"] == b"application/json"
+
+
+def test_what_is_on_its_way_is_bounded(broker: Broker, topics: Topics) -> None:
+    """Five hundred items at once, at most eight pages and so many bytes with the client; all arrive."""
+    bounds = {"TWINSIEVE_KAFKA_BUFFER_PAGES": 8, "TWINSIEVE_KAFKA_BUFFER_BYTES": 20_000}
+    with crawl(broker.bootstrap, topics, **bounds) as (running, runner):
+        runner.run(running.give(stories(500)))
+        assert running.stat("published_count") == 500
+    assert 0 < running.stat("publish_most_pages") <= 8
+    assert 0 < running.stat("publish_most_bytes") <= 20_000
+    assert len(set(published(broker.bootstrap, topics))) == 500
+
+
+def test_a_page_too_large_for_the_topic_holds_nobody_up(broker: Broker) -> None:
+    """It is counted and its item goes on; the pages around it are published."""
+    topics = Topics("large.")
+    create(broker.connection, topics, Layout(partitions=1, max_page_bytes=20_000))
+    noise = random.Random(5).randbytes(200_000).hex()
+    with crawl(broker.bootstrap, topics) as (running, runner):
+        items = [*stories(3), {"url": "https://a.example/large", "text": noise}, *stories(3)]
+        assert len(runner.run(running.give(items))) == 7
+        assert (running.stat("published_count"), running.stat("unpublished_count/too_large")) == (6, 1)
+    assert "https://a.example/large" not in published(broker.bootstrap, topics)
+
+
+def test_a_topic_that_is_not_there_is_said_at_the_start(broker: Broker) -> None:
+    """Before the first request, with the command that makes it."""
+
+    async def made() -> None:
+        Crawl(broker.bootstrap, Topics("nowhere."))
+
+    with pytest.raises(TwinsieveError, match=r"nowhere\.pages.*twinsieve topics create"):
+        asyncio.run(made())
+
+
+def test_a_broker_that_dies_costs_no_page(own_cluster: Callable[..., Cluster]) -> None:
+    """Killed in the middle and started again: every page is there, the bound held, the count is the broker's."""
+    cluster, topics = own_cluster(), Topics()
+    create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
+
+    async def scenario(running: Crawl) -> list[Any]:
+        giving = asyncio.create_task(running.give(stories(400)))
+        await running.until(lambda: running.stat("published_count") >= 100)
+        await asyncio.to_thread(cluster.kill, 0)
+        await running.until(lambda: running.publisher.publishing._places.held == 20)
+        assert not giving.done()
+        assert running.stat("published_count") < 400
+        await asyncio.to_thread(cluster.start, 0)
+        return await giving
+
+    with crawl(cluster.bootstrap, topics, TWINSIEVE_KAFKA_BUFFER_PAGES=20) as (running, runner):
+        assert len(runner.run(scenario(running))) == 400
+        assert running.stat("published_count") == 400
+        assert running.stat("publish_most_pages") <= 20
+    found = published(cluster.bootstrap, topics)
+    assert set(found) == {story["url"] for story in stories(400)}
+
+
+def test_a_crawl_closed_while_the_broker_is_away_waits_so_long_and_counts(own_cluster: Callable[..., Cluster]) -> None:
+    """After the budget nobody waits; items come back, and each page that was not published is counted."""
+    cluster, topics = own_cluster(), Topics()
+    create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
+
+    async def scenario(running: Crawl) -> list[Any]:
+        await running.give(stories(3))
+        await asyncio.to_thread(cluster.kill, 0)
+        giving = asyncio.create_task(running.give(stories(30)))
+        await running.until(lambda: running.publisher.publishing._places.waiting == 20)
+        assert not giving.done()
+        running.slot.closing = object()
+        return await giving
+
+    bounds = {"TWINSIEVE_KAFKA_BUFFER_PAGES": 10, "TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S": 1.5}
+    with crawl(cluster.bootstrap, topics, **bounds) as (running, runner):
+        assert len(runner.run(scenario(running))) == 30
+        assert (running.stat("published_count"), running.stat("unpublished_count/broker_away")) == (3, 30)

@@ -1,0 +1,163 @@
+"""`twinsieve calibrate`: thresholds that reach what was asked, and a profile that gives the same again."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dedup_service.core.rules.profiles import profile_in
+from tests.interfaces.cli.edited import crawl
+from tests.interfaces.cli.running import Cli, page, write_lines
+
+Crawl = tuple[Path, Path]
+PLOTS = {"precision_recall.png", "precision_recall.svg", "distances.png", "distances.svg"}
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
+    """Pages and labelled pairs."""
+    return crawl(tmp_path_factory.mktemp("crawl"))
+
+
+def report(folder: Path) -> dict[str, Any]:
+    """What a calibration found."""
+    values: dict[str, Any] = json.loads((folder / "calibration.json").read_text())
+    return values
+
+
+@pytest.mark.parametrize("precision", ["0.9", "0.6"])
+def test_the_profile_gives_the_same_figures_to_evaluate(cli: Cli, known: Crawl, tmp_path: Path, precision: str) -> None:
+    """What was chosen on these pairs reaches the precision on them, as `evaluate` counts it."""
+    ran = cli("calibrate", *known, "--precision", precision, "-o", tmp_path, "--no-plots")
+    assert ran.code == 0
+    chosen = report(tmp_path)["channels"]["rule"]["chosen"]
+    found = json.loads(cli("evaluate", *known, "--profile", tmp_path / "profile.toml", "--json").out)
+    assert (found["right"], found["wrong"], found["missed"]) == (chosen["right"], chosen["wrong"], chosen["missed"])
+    assert found["precision"] == chosen["precision"] >= float(precision)
+    assert found["not_scored"]["kind edited"] == {"flagged": chosen["grey"], "of": report(tmp_path)["pairs"]["grey"]}
+
+
+def test_every_point_of_the_rule_s_curve_is_what_evaluate_says_of_it(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """Also loosened ones: written as profiles and scored one by one."""
+    cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
+    base = tomllib.loads((tmp_path / "profile.toml").read_text())
+    assert profile_in((tmp_path / "profile.toml").read_text()).keys
+    points = {point["threshold"]: point for point in report(tmp_path)["channels"]["rule"]["curve"]}
+    chosen = report(tmp_path)["channels"]["rule"]["chosen"]["threshold"]
+    for offset in (0.3, 0.12, 0.0, -0.15):
+        rows = [
+            dict(row) if row["name"] == "same text" else row | {"jaccard": row["jaccard"] + offset - chosen}
+            for row in base["match"]
+        ]
+        lines = ["[candidates]", "body = 3", "words = 3", "keys = true"]
+        for row in rows:
+            row["jaccard"] = row["jaccard"] if row["name"] == "same text" else round(min(row["jaccard"], 0.99), 4)
+            lines += ["[[match]]", *(f"{name} = {json.dumps(value)}" for name, value in row.items())]
+        profile = tmp_path / f"{offset}.toml"
+        profile.write_text("\n".join(lines))
+        found = json.loads(cli("evaluate", *known, "--profile", profile, "--json").out)
+        point = points[offset]
+        assert (found["right"], found["wrong"]) == (point["right"], point["wrong"])
+
+
+@pytest.mark.parametrize("channel", ["words", "body"])
+def test_a_channel_s_curve_is_what_evaluate_says_of_its_k(cli: Cli, known: Crawl, tmp_path: Path, channel: str) -> None:
+    """Up to the seven bits that an index finds."""
+    cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
+    points = report(tmp_path)["channels"][channel]["curve"]
+    for k in (0, 4, 7):
+        found = json.loads(cli("evaluate", *known, "--channels", channel, "--k", k, "--json").out)
+        assert (found["right"], found["wrong"]) == (points[k]["right"], points[k]["wrong"])
+
+
+def test_the_folder_holds_report_profile_and_plots(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """The terminal names the thresholds, how few pairs they rest on, and how to go on."""
+    ran = cli("calibrate", *known, "--half", "0", "--precision", "0.8", "-o", tmp_path / "new" / "folder")
+    folder = tmp_path / "new" / "folder"
+    assert ran.code == 0
+    assert {path.name for path in folder.iterdir()} == {"calibration.json", "profile.toml", *PLOTS}
+    counts = report(folder)["pairs"]
+    assert f"on {counts['duplicates']} duplicates and {counts['others']} others ({counts['grey']} grey" in ran.out
+    assert "flags only show" in ran.out
+    assert f"--half 1 --profile {folder}" in ran.out
+    histogram = report(folder)["channels"]["words"]["histogram"]
+    assert sum(histogram["duplicates"]) == counts["duplicates"]
+
+
+def test_the_halves_make_the_whole(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """Each pair is in one of them."""
+    totals = []
+    for half in ([], ["--half", 0], ["--half", 1]):
+        cli("calibrate", *known, *half, "--precision", "0.5", "-o", tmp_path, "--no-plots")
+        totals.append(report(tmp_path)["pairs"])
+    assert totals[0] == {name: totals[1][name] + totals[2][name] for name in totals[0]}
+
+
+def test_a_precision_that_nothing_reaches_leaves_no_profile(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """Not even that of an earlier run; the line on stderr says what is nearest, and the report is there."""
+    assert cli("calibrate", *known, "--precision", "0.5", "-o", tmp_path, "--no-plots").code == 0
+    ran = cli("calibrate", *known, "--precision", "0.99", "--confident", "-o", tmp_path, "--no-plots")
+    assert ran.code == 1
+    assert "no rule of this family confidently reaches a precision of 0.99" in ran.err
+    assert "label more pairs" in ran.err
+    assert {path.name for path in tmp_path.iterdir()} == {"calibration.json"}
+    assert report(tmp_path)["channels"]["rule"]["chosen"] is None
+
+
+def test_pairs_of_pages_that_are_not_there_are_left_out(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """Counted, with the first of them, and code 3."""
+    pages, pairs = known
+    more = tmp_path / "more.jsonl"
+    more.write_bytes(pairs.read_bytes() + b'{"a": "p0", "b": "nobody", "label": "dup"}\n')
+    ran = cli("calibrate", pages, more, "--precision", "0.5", "-o", tmp_path, "--no-plots")
+    assert ran.code == 3
+    assert "1 pairs of" in ran.err
+    assert "'nobody'" in ran.err
+    assert report(tmp_path)["left_out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "says"),
+    [
+        ([{"id": "p0", "duplicate_of": None}], [], "calibrate takes pairs"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are none among them"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "simhash"], "no table to tighten"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "unknown"], "there is no profile 'unknown'"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], ["--precision", "1"], "0<x<1"),
+        ([], [], "is empty"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_said(
+    cli: Cli, tmp_path: Path, lines: list[object], options: list[str], says: str
+) -> None:
+    """In one line, with code 2."""
+    pages = write_lines(tmp_path / "pages.jsonl", [page(0), page(1)])
+    pairs = write_lines(tmp_path / "pairs.jsonl", lines)
+    ran = cli("calibrate", pages, pairs, "-o", tmp_path / "out", "--no-plots", *options)
+    assert ran.code == 2
+    assert says in ran.err
+
+
+def test_an_output_that_is_a_file_is_refused(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """Before any page is read."""
+    taken = write_lines(tmp_path / "taken", [])
+    assert cli("calibrate", *known, "-o", taken, "--no-plots").code == 2
+    assert cli("calibrate", *known, "-o", taken / "below", "--no-plots").code == 2
+
+
+def test_plots_without_matplotlib_say_what_to_install(
+    cli: Cli, known: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and --no-plots does without it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "dedup_service.interfaces.cli.calibration.plots", raising=False)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ran = cli("calibrate", *known, "-o", tmp_path / "out")
+    assert ran.code == 2
+    assert "pip install 'twinsieve[plots]'" in ran.err
+    assert not (tmp_path / "out").exists()
+    assert cli("calibrate", *known, "--precision", "0.5", "-o", tmp_path / "out", "--no-plots").code == 0

@@ -1,0 +1,236 @@
+"""`twinsieve filter`: verdict lines, kept pages, state, and the same command again."""
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.profiles import rule_for, written
+from dedup_service.runtime.embedded.state_info import state_info
+from tests.interfaces.cli.running import Cli, article, page, write_lines
+
+KEYS = ["id", "url", "verdict", "duplicate_of", "duplicate_of_url", "distance", "score", "reason", "sequence", "space"]
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Two articles, a repost of the first with another headline, the second again, and one too short."""
+    second = page(2)
+    repost = page(3, article(1), title="Another headline")
+    return write_lines(tmp_path / "pages.jsonl", [page(1), second, repost, second | {"id": "again"}, page(4, "brief")])
+
+
+def test_verdict_lines_come_in_input_order_with_the_documented_keys(cli: Cli, pages: Path) -> None:
+    """Each page has one line, with exactly the documented keys."""
+    ran = cli("filter", pages)
+    assert ran.code == 0
+    assert [list(line) for line in ran.lines] == [KEYS] * 5
+    assert [line["id"] for line in ran.lines] == ["p1", "p2", "p3", "again", "p4"]
+    assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "duplicate", "unchanged", "undecided"]
+    assert [line["sequence"] for line in ran.lines] == [1, 2, 3, 4, 5]
+
+
+def test_a_duplicate_names_its_page_and_how_far_it_is(cli: Cli, pages: Path) -> None:
+    """The line of a duplicate says of which page, at what distance, and by which rule."""
+    line = cli("filter", pages).lines[2]
+    assert (line["duplicate_of"], line["duplicate_of_url"]) == ("p1", "https://news.example/1")
+    assert line["distance"]["body"] == 0
+    assert 0 < line["score"] <= 1
+    assert line["reason"] == "same text"
+    line = cli("filter", pages, "--channels", "body").lines[2]
+    assert line["reason"] == "body ≤ 7"
+
+
+@pytest.mark.parametrize("action", ["pass", "flag", "drop"])
+def test_kept_pages_are_the_lines_as_they_came_whatever_the_action(
+    cli: Cli, pages: Path, tmp_path: Path, action: str
+) -> None:
+    """--kept gets every page but duplicates, byte for byte; no action takes a verdict away."""
+    kept = tmp_path / "kept.jsonl"
+    ran = cli("filter", pages, "--kept", kept, "--action", action)
+    lines = pages.read_bytes().splitlines(keepends=True)
+    assert kept.read_bytes() == b"".join(lines[:2] + lines[3:])
+    assert len(ran.lines) == 5
+
+
+def test_a_last_line_without_its_end_is_a_page_too(cli: Cli, tmp_path: Path) -> None:
+    """A file that does not end in a newline loses nothing."""
+    path, kept = tmp_path / "pages.jsonl", tmp_path / "kept.jsonl"
+    path.write_bytes(json.dumps(page(1)).encode())
+    assert len(cli("filter", path, "--kept", kept).lines) == 1
+    assert kept.read_bytes() == path.read_bytes()
+
+
+def test_the_same_command_again_writes_the_same_output(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """With a state, a record fed again byte for byte has the verdict it had."""
+    outputs = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    for output in outputs:
+        assert cli("filter", pages, "--state", tmp_path / "state", "--output", output).code == 0
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+
+
+def test_a_state_completes_what_was_cut_short(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """The whole input after its first part on the same state gives the verdicts of one uninterrupted run."""
+    whole = cli("filter", pages).out
+    part = tmp_path / "part.jsonl"
+    part.write_bytes(b"".join(pages.read_bytes().splitlines(keepends=True)[:3]))
+    cli("filter", part, "--state", tmp_path / "state")
+    assert cli("filter", pages, "--state", tmp_path / "state").out == whole
+
+
+def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """A folder made with one scheme does not take pages of another."""
+    first = cli("filter", pages, "--state", tmp_path / "state").lines[0]["space"]
+    ran = cli("filter", pages, "--state", tmp_path / "state", "--scheme", "tf", "--output", tmp_path / "out")
+    assert ran.code == 1
+    assert first in ran.err
+    assert "tf-" in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
+    """With k = 0 distance alone finds only equal fingerprints; the default rule matches a slightly edited text."""
+    text = article(1, 400)
+    path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
+    assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "duplicate"]
+    assert [line["verdict"] for line in cli("filter", path, "--channels", "both", "--k", 0).lines] == ["unique"] * 2
+
+
+def test_short_texts_have_to_be_the_same(cli: Cli, tmp_path: Path) -> None:
+    """Punctuation and script count nothing; another number, a name or a "not" is another text, and is kept."""
+    texts = (
+        "今晚八点，第3号线停运。",
+        "今晚八点 第3號線停運！！",
+        "今晚八点，第4号线停运。",
+        "今晚八点，第3号线不停运。",
+        "今晚九点，第3号线停运。",
+    )
+    path = write_lines(tmp_path / "pages.jsonl", [page(n, text, title="") for n, text in enumerate(texts)])
+    lines = cli("filter", path).lines
+    assert [line["verdict"] for line in lines] == ["undecided", "duplicate", *["undecided"] * 3]
+    assert (lines[1]["duplicate_of"], lines[1]["reason"]) == ("p0", "same text")
+
+
+def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
+    """A user's own rows decide, and reasons quote them; a name that is none is refused with those that are."""
+    text = article(1, 400)
+    pages = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
+    own = tmp_path / "own.toml"
+    own.write_text('[candidates]\nkeys = true\n[[match]]\nname = "half of it"\njaccard = 0.5\n', encoding="utf-8")
+    assert cli("filter", pages, "--profile", own).lines[1]["reason"] == "half of it"
+    assert cli("filter", pages, "--profile", "simhash").lines[1]["reason"] == "body ≤ 7"
+    ran = cli("filter", pages, "--profile", "strict")
+    assert ran.code == 2
+    assert "balanced, precise, broad, simhash, or a file" in ran.err
+
+
+@pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])
+@pytest.mark.parametrize("channels", ["words", "body", "both"])
+def test_every_scheme_and_channel_finds_an_exact_copy(cli: Cli, tmp_path: Path, scheme: str, channels: str) -> None:
+    """Whatever the weights, equal text at another address is a duplicate."""
+    path = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3, article(1), title="Story 1")])
+    ran = cli("filter", path, "--scheme", scheme, "--channels", channels)
+    assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "duplicate"]
+
+
+def test_combined_similarity_is_an_option(cli: Cli, pages: Path) -> None:
+    """--mu puts Wang & Wang's similarity in the rule's place, and refuses to share it."""
+    line = cli("filter", pages, "--scheme", "wang2019", "--mu", "0.9").lines[2]
+    assert line["verdict"] == "duplicate"
+    assert "combined" in line["reason"]
+    assert cli("filter", pages, "--mu", "0.9", "--k", 3).code == 2
+
+
+def test_html_in_a_line_is_extracted(cli: Cli, tmp_path: Path) -> None:
+    """A line with `html` is judged by its article, in another template too."""
+    story = "".join(f"<p>{article(seed, 60)}.</p>" for seed in range(3))
+    first = f"<html><head><title>A</title></head><body><article><h1>A</h1>{story}</article></body></html>"
+    second = f"<html><body><div id=nav><a href=/>Home</a></div><main><h1>B</h1>{story}</main></body></html>"
+    values = [{"url": "https://a.example/1", "html": first}, {"url": "https://b.example/2", "html": second}]
+    lines = cli("filter", write_lines(tmp_path / "pages.jsonl", values)).lines
+    assert [line["verdict"] for line in lines] == ["unique", "duplicate"]
+    assert [line["id"] for line in lines] == ["https://a.example/1", "https://b.example/2"]
+
+
+def test_packed_lines_are_unpacked(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """JSON lines may come in gzip."""
+    packed = tmp_path / "pages.jsonl.gz"
+    packed.write_bytes(gzip.compress(pages.read_bytes()))
+    assert cli("filter", packed).out == cli("filter", pages).out
+
+
+@pytest.mark.slow
+def test_worker_processes_change_nothing(cli: Cli, tmp_path: Path) -> None:
+    """Pages prepared in two processes get the verdicts of one, in the same order."""
+    values = [page(number, article(number % 50)) for number in range(300)] + [b"not JSON"]
+    path = write_lines(tmp_path / "pages.jsonl", values)
+    one, two = cli("filter", path), cli("filter", path, "--processes", 2)
+    assert (one.code, one.out) == (two.code, two.out) == (3, two.out)
+
+
+def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> None:
+    """--json counts every verdict, those that did not occur too."""
+    summary = json.loads(cli("filter", pages, "--json").err)
+    assert summary["pages"] == 5
+    assert summary["verdicts"] == {"unique": 2, "duplicate": 1, "unchanged": 1, "updated": 0, "undecided": 1}
+    assert (summary["bad_records"], summary["action"], summary["interrupted"]) == (0, "flag", False)
+
+
+def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
+    """For machines all of them, for people those that did; the state remembers, too."""
+    profile = tmp_path / "guarded.toml"
+    profile.write_text(written(replace(rule_for(), guards=Guards(max_hosts=1))))
+    copies = [page(number, article(1), url=f"https://host{number}.example/") for number in range(4)]
+    path = write_lines(tmp_path / "pages.jsonl", copies)
+    ran = cli("filter", path, "--profile", profile, "--state", tmp_path / "state", "--json")
+    assert json.loads(ran.err)["guards"] == {"pages": 0, "hosts": 2, "titles": 0, "surge": 0}
+    assert [line["verdict"] for line in ran.lines] == ["unique", "duplicate", "undecided", "undecided"]
+    assert ran.lines[2]["reason"].startswith("guard hosts: pages of about 2 hosts match ")
+    assert "guard hosts" in cli("filter", path, "--profile", profile).err
+    assert state_info(tmp_path / "state").guards["hosts"] == 2
+
+
+def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Path) -> None:
+    """The table goes to stderr, so that it never mixes with verdicts; --quiet leaves it out."""
+    assert "duplicate" in cli("filter", pages).err
+    assert cli("filter", pages, "--quiet").err == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--output", "pages.jsonl"],
+        ["--kept", "pages.jsonl"],
+        ["--output", "out", "--kept", "./out"],
+        ["--kept", "-"],
+        ["--k", "8"],
+        ["--action", "delete"],
+        ["--output", "no/such/folder/out"],
+    ],
+)
+def test_wrong_usage_changes_nothing(
+    cli: Cli, pages: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code 2, and the input is as it was."""
+    monkeypatch.chdir(pages.parent)
+    before = pages.read_bytes()
+    ran = cli("filter", "pages.jsonl", *arguments)
+    assert ran.code == 2
+    assert ran.err
+    assert pages.read_bytes() == before
+
+
+def test_a_missing_file_is_wrong_usage(cli: Cli, tmp_path: Path) -> None:
+    """The message names what is missing."""
+    ran = cli("filter", tmp_path / "gone.jsonl")
+    assert ran.code == 2
+    assert "gone.jsonl" in ran.err
+
+
+def test_an_empty_file_gives_nothing(cli: Cli, tmp_path: Path) -> None:
+    """No input is not an error."""
+    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", []))
+    assert (ran.code, ran.out) == (0, "")

@@ -1,0 +1,73 @@
+"""`twinsieve pairs`: each pair as if b followed a in an empty index."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.running import Cli, article, page, write_lines
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Two articles, copies of the first at another address and at its own, and a page without text."""
+    first = page(1)
+    copies = [
+        page(3, article(1), title="Story 1"),
+        first | {"id": "again"},
+        first | {"id": "later", "text": article(5)},
+    ]
+    return write_lines(tmp_path / "pages.jsonl", [first, page(2), *copies, page(4, "", title="")])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "verdict"),
+    [
+        ("p1", "p2", "unique"),
+        ("p1", "p3", "duplicate"),
+        ("p3", "p1", "duplicate"),
+        ("p1", "again", "unchanged"),
+        ("p1", "later", "updated"),
+        ("p1", "p4", "undecided"),
+        ("p1", "p1", "unchanged"),
+    ],
+)
+def test_the_verdict_is_on_b_after_a(cli: Cli, pages: Path, tmp_path: Path, a: str, b: str, verdict: str) -> None:
+    """All five verdicts occur between two pages as they do in a stream."""
+    (line,) = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", [{"a": a, "b": b}])).lines
+    assert (line["a"], line["b"], line["verdict"]) == (a, b, verdict)
+
+
+def test_pairs_do_not_see_each_other(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """Every pair meets an empty index, also where a page comes in several."""
+    pairs = [{"a": "p1", "b": "p3"}, {"a": "p2", "b": "p3"}, {"a": "p1", "b": "later"}, {"a": "p3", "b": "p2"}] * 2
+    lines = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines
+    assert [line["verdict"] for line in lines] == ["duplicate", "unique", "updated", "unique"] * 2
+
+
+def test_distances_and_score_are_there_whatever_the_verdict(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """Unrelated pages have distances too, and a lower score; a page without text has neither."""
+    pairs = [{"a": "p1", "b": "p3"}, {"a": "p1", "b": "p2"}, {"a": "p1", "b": "p4"}]
+    near, far, none = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines
+    assert near["distance"] == {"words": 0, "body": 0}
+    assert min(far["distance"].values()) > 7
+    assert 0 <= far["score"] < near["score"] <= 1
+    assert (none["distance"], none["score"]) == ({"words": None, "body": None}, None)
+
+
+def test_pairs_that_name_nobody_are_reported_and_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """The others are compared; the code says that something was wrong."""
+    pairs = write_lines(
+        tmp_path / "pairs.jsonl", [{"a": "p1", "b": "p9"}, b"hello", {"a": "p1"}, {"a": "p1", "b": "p2"}]
+    )
+    ran = cli("pairs", pages, pairs, "--errors", tmp_path / "errors")
+    assert ran.code == 3
+    assert [line["b"] for line in ran.lines] == ["p2"]
+    assert "line 1: PAGES has no page with id 'p9'" in ran.err
+    assert len((tmp_path / "errors").read_text().splitlines()) == 3
+
+
+def test_output_goes_to_a_file(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """--output takes the lines off standard output."""
+    pairs, output = write_lines(tmp_path / "pairs.jsonl", [{"a": "p1", "b": "p2"}]), tmp_path / "out"
+    assert cli("pairs", pages, pairs, "--output", output).out == ""
+    assert output.read_text().startswith('{"a":"p1","b":"p2","verdict":"unique",')

@@ -1,0 +1,75 @@
+"""The rule of a state folder, shown and changed without a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.rules.profiles import rule_for
+from tests.interfaces.cli.running import Cli, page, write_lines
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No broker is named by the environment."""
+    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
+
+
+@pytest.fixture
+def state(cli: Cli, tmp_path: Path) -> Path:
+    """A state folder of another space than the default, with three pages."""
+    pages = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(3)])
+    assert cli("filter", pages, "--state", tmp_path / "state", "--scheme", "tf", "--quiet").code == 0
+    return tmp_path / "state"
+
+
+def test_the_rule_in_force_is_shown(cli: Cli, state: Path) -> None:
+    """For people and for machines, whatever the space of the state."""
+    assert f"rule     {rule_for()}\n" in cli("policy", "show", "--state", state).out
+    (shown,) = cli("policy", "show", "--state", state, "--json").lines
+    assert shown["rule"] == rule_for().to_dict()
+    assert shown["space"]
+
+
+def test_another_rule_decides_from_here_on(cli: Cli, state: Path) -> None:
+    """It is a record of the log; the same one again is none."""
+    first = cli("policy", "set", "--state", state, "--k", 2)
+    assert (first.code, first.out) == (0, f"sequence 4: {rule_for(k=2)}\n")
+    again = cli("policy", "set", "--state", state, "--k", 2)
+    assert (again.code, again.out) == (0, f"the log has this policy already: {rule_for(k=2)}\n")
+    (shown,) = cli("policy", "show", "--state", state, "--json").lines
+    assert shown["rule"] == rule_for(k=2).to_dict()
+    assert json.loads(cli("state", "info", state, "--json").out)["policies"] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["--k", "2"], "whose log?"),
+        (["--state", "s", "--bootstrap", "a:1", "--k", "2"], "two logs"),
+        (["--state", "s"], "nothing to set"),
+        (["--state", "s", "--action", "drop"], "each run"),
+        (["--state", "s", "--mu", "0.9", "--k", "2"], "--mu"),
+    ],
+)
+def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
+    """Said before anything is opened."""
+    ran = cli("policy", "set", *arguments)
+    assert ran.code == 2
+    assert shown in ran.err
+
+
+def test_a_folder_without_a_state(cli: Cli, tmp_path: Path) -> None:
+    """Nothing is made."""
+    ran = cli("policy", "set", "--state", tmp_path, "--k", "2")
+    assert ran.code == 1
+    assert "holds no twinsieve state" in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_folder_of_a_service(cli: Cli, tmp_path: Path) -> None:
+    """Its log is the broker's."""
+    (tmp_path / "instance").write_text("one\n")
+    ran = cli("policy", "show", "--state", tmp_path)
+    assert ran.code == 1
+    assert "Kafka service" in ran.err

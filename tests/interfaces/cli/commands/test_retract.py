@@ -1,0 +1,69 @@
+"""Kept pages that leave a state folder."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.running import Cli, article, page, write_lines
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No broker is named by the environment."""
+    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
+
+
+@pytest.fixture
+def state(cli: Cli, tmp_path: Path) -> Path:
+    """A state folder with three pages."""
+    pages = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(3)])
+    assert cli("filter", pages, "--state", tmp_path / "state", "--quiet").code == 0
+    return tmp_path / "state"
+
+
+def test_a_retracted_page_leaves(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """By any form of its address; what repeated it is unique then."""
+    ran = cli("retract", "https://NEWS.example/1?utm_source=x", "--state", state, "--reason", "taken down")
+    assert (ran.code, ran.out) == (0, "sequence 4: retraction of https://news.example/1, kept at sequence 2\n")
+    copy = write_lines(tmp_path / "copy.jsonl", [page(9, article(1)), page(10, article(2))])
+    verdicts = cli("filter", copy, "--state", state, "--quiet").lines
+    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "duplicate"]
+
+
+def test_by_id_and_from_standard_input(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take-downs come in lists."""
+    monkeypatch.setattr("sys.stdin", ["p1\n", "\n", "https://news.example/2\n", "p1\n"])
+    ran = cli("retract", "-", "--state", state)
+    assert ran.code == 0
+    assert [line.split(",")[0] for line in ran.out.splitlines()] == [
+        "sequence 4: retraction of https://news.example/1",
+        "sequence 5: retraction of https://news.example/2",
+    ]
+
+
+def test_a_page_that_is_not_kept(cli: Cli, state: Path) -> None:
+    """It is named, the others are retracted."""
+    ran = cli("retract", "https://news.example/77", "https://news.example/0", "--state", state)
+    assert ran.code == 3
+    assert "https://news.example/77" in ran.err
+    assert "retraction of https://news.example/0" in ran.out
+
+
+def test_an_address_that_is_none(cli: Cli) -> None:
+    """A correction names two pages of the Web."""
+    ran = cli("correct", "nowhere", "--duplicate-of", "https://news.example/1", "--bootstrap", "a:1")
+    assert ran.code == 2
+    assert "nowhere" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["--duplicate-of", "https://a.example/2", "--not-duplicate-of", "https://a.example/2"],
+        ["--duplicate-of", "https://A.example/1"],
+    ],
+)
+def test_corrections_name_one_other_page(cli: Cli, arguments: list[str]) -> None:
+    """Not none, not two, not itself."""
+    assert cli("correct", "https://a.example/1", *arguments, "--bootstrap", "a:1").code == 2

@@ -1,0 +1,138 @@
+"""`twinsieve why`, `correct` and `corrections` on a real state folder."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.running import Cli, article, page, write_lines
+
+TEXT = ". ".join(article(at, 12) for at in range(20))
+CHINESE = (
+    "中新网4月29日电，这座跨江大桥于上午正式通车，全长3200米，总投资约12亿元。市长出席了通车仪式并讲话。他说，大桥的建成将大大缩短两岸的通行时间。"
+    * 3
+)
+
+
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No broker is named by the environment; the terminal is wide."""
+    monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.fixture
+def state(cli: Cli, tmp_path: Path) -> Path:
+    """A state folder: a page, a copy, a strange one; the same in Chinese, under a hostile title."""
+    values = [
+        page(0, TEXT),
+        page(1, TEXT + " In 2024."),
+        page(2),
+        page(3, CHINESE),
+        page(4, CHINESE.replace("3200", "3300"), title="通车\x1b[31m\u202e"),
+    ]
+    assert cli("filter", write_lines(tmp_path / "pages.jsonl", values), "--state", tmp_path / "state", "-q").code == 0
+    return tmp_path / "state"
+
+
+def test_why_side_by_side(cli: Cli, state: Path) -> None:
+    """The verdict, the texts with what differs marked, channels, rows and words; nothing in it acts on the terminal."""
+    ran = cli("why", "https://news.example/4?utm_source=x", "--state", state)
+    assert ran.code == 0
+    for said in (
+        "duplicate of https://news.example/3 (sequence 4)",
+        "⟦3300⟧",
+        "⟦3200⟧",
+        "nearly equal",
+        "decides",
+        "大桥",
+    ):
+        assert said in ran.out
+    assert "\x1b" not in ran.out
+    assert "\u202e" not in ran.out
+
+
+def test_why_of_a_kept_page(cli: Cli, state: Path) -> None:
+    """Its neighbours and why they did not match; as JSON the same as the dashboard gives."""
+    ran = cli("why", "p2", "--state", state)
+    assert "nearest pages that are kept" in ran.out
+    values = cli("why", "#3", "--state", state, "--json").lines[0]
+    assert (values["page"]["id"], values["decided_by"], values["match"]) == ("p2", "nothing", None)
+    assert [pair["why_not"] is None for pair in values["neighbours"]] == [False, False]
+    beside = cli("why", "#3", "--of", "https://news.example/0", "--neighbours", 0, "--state", state, "--json").lines[0]
+    assert (beside["match"]["other"]["id"], beside["neighbours"]) == ("p0", [])
+
+
+def test_texts_given_again(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """A state that keeps no texts is explained with those of the input."""
+    with sqlite3.connect(state / "journal.sqlite") as connection:
+        connection.execute("DELETE FROM text")
+    connection.close()
+    without = cli("why", "#2", "--state", state, "--json").lines[0]
+    assert without["match"]["passages"] is None
+    assert len(without["notes"]) == 2
+    again = cli("why", "#2", "--state", state, "--json", "--page", tmp_path / "pages.jsonl").lines[0]
+    assert again["notes"] == []
+    assert again["match"]["numbers"] == {"one": ["2024"], "other": []}
+
+
+def test_a_page_that_is_not_there(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """Code 3 and one line; a folder that is no state is code 1, none named code 2."""
+    ran = cli("why", "https://news.example/99", "--state", state)
+    assert (ran.code, ran.out) == (3, "")
+    assert "https://news.example/99 is not in the log" in ran.err
+    assert cli("why", "p1", "--state", tmp_path).code == 1
+    assert cli("why", "p1").code == 2
+
+
+def test_corrections_are_made_listed_and_exported(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """In their order, with who and whether they hold; the pairs and pages are what `evaluate` reads."""
+    correct = ("correct", "https://news.example/1", "--state", state, "--by", "me")
+    assert cli(*correct, "--not-duplicate-of", "https://news.example/0", "--reason", "two").out.startswith(
+        "sequence 6:"
+    )
+    assert cli(*correct, "--duplicate-of", "https://news.example/2").code == 0
+    assert cli(*correct, "--duplicate-of", "https://news.example/2", "--reason", "again").code == 0
+    listed = cli("corrections", "--state", state)
+    assert [line.split(",")[0] for line in listed.out.splitlines()] == ["sequence 6", "sequence 7", "sequence 8"]
+    assert " by me: https://news.example/1 is no duplicate of https://news.example/0 (two)" in listed.out
+    assert [row["in_force"] for row in cli("corrections", "--state", state, "--json").lines] == [True, False, True]
+    pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "of.jsonl"
+    assert cli("corrections", "--state", state, "--export", pairs, "--pages", pages).code == 0
+    exported = [json.loads(line) for line in pairs.read_text().splitlines()]
+    assert [(at["a"], at["b"], at["label"]) for at in exported] == [("p0", "p1", "not"), ("p2", "p1", "dup")]
+    texts = {at["id"]: at["text"] for at in map(json.loads, pages.read_text().splitlines())}
+    assert texts == {"p0": TEXT, "p1": TEXT + " In 2024.", "p2": article(2)}
+    assert cli("evaluate", pages, pairs, "--json").code == 0
+
+
+def test_a_correction_is_in_force_at_the_next_run(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """A record given again byte for byte keeps its verdict; any other delivery of the page is compared anew."""
+    ran = cli("correct", "https://news.example/1", "--not-duplicate-of", "https://news.example/0", "--state", state)
+    assert ran.code == 0
+    again = write_lines(tmp_path / "again.jsonl", [page(1, TEXT + " In 2024."), page(1, TEXT + " In 2024.", lang="en")])
+    verdicts = cli("filter", again, "--state", state, "-q").lines
+    assert [verdict["verdict"] for verdict in verdicts] == ["duplicate", "unique"]
+
+
+def test_corrections_of_unknown_pages(cli: Cli, state: Path) -> None:
+    """Code 3, naming the page; nothing is recorded."""
+    ran = cli("correct", "https://news.example/1", "--duplicate-of", "https://news.example/99", "--state", state)
+    assert ran.code == 3
+    assert "https://news.example/99" in ran.err
+    assert cli("corrections", "--state", state).out == ""
+
+
+def test_pairs_whose_texts_are_gone(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """Are left out and counted where pages are wanted, and only there."""
+    correct = ("correct", "https://news.example/1", "--not-duplicate-of", "https://news.example/0", "--state", state)
+    assert cli(*correct).code == 0
+    assert cli("retract", "https://news.example/0", "--state", state).code == 0
+    pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "of.jsonl"
+    ran = cli("corrections", "--state", state, "--export", pairs, "--pages", pages)
+    assert (ran.code, pairs.read_text(), pages.read_text()) == (3, "", "")
+    assert "1 pairs were left out" in ran.err
+    assert cli("corrections", "--state", state, "--export", pairs).code == 0
+    assert len(pairs.read_text().splitlines()) == 1
+    assert cli("corrections", "--state", state, "--pages", pages).code == 2

@@ -1,0 +1,18 @@
+"""The command line in this process."""
+
+import pytest
+
+from dedup_service.interfaces.cli.main import run
+from tests.interfaces.cli.running import Cli, Ran
+
+
+@pytest.fixture
+def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
+    """Run `twinsieve` with the arguments given, and return its code and what it wrote."""
+
+    def call(*arguments: object) -> Ran:
+        capfd.readouterr()
+        code = run([str(argument) for argument in arguments])
+        return Ran(code, *capfd.readouterr())
+
+    return call

@@ -1,0 +1,87 @@
+"""Signals and pipes: what was decided is written, and nothing waits for what has not come."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.running import page, write_lines
+
+COMMAND = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", "--quiet"]
+
+
+@contextmanager
+def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A filter in a process of its own that reads from a pipe; killed where a test leaves it behind."""
+    command = [*COMMAND, *map(str, arguments)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def feed(process: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, object]]:
+    """Send pages and read as many verdicts, with the pipe left open."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b"".join(json.dumps(page(number)).encode() + b"\n" for number in numbers))
+    process.stdin.flush()
+    return [json.loads(process.stdout.readline()) for _ in numbers]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_waiting_run_with_its_verdicts_written(
+    number: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    """Verdicts come as soon as no more input waits; the signal then ends the run, which a second one completes."""
+    state = tmp_path / "state"
+    with running("--state", state) as process:
+        first = feed(process, 1, 2)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out, err) == (code, b"", b"")
+    path = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3)])
+    done = subprocess.run([*COMMAND, str(path), "--state", str(state)], capture_output=True, check=True)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[:2] == first
+    assert [line["sequence"] for line in lines] == [1, 2, 3]
+
+
+@pytest.mark.slow
+def test_a_signal_in_the_middle_of_a_file_finishes_the_batch(tmp_path: Path) -> None:
+    """What is written is whole lines, a prefix of the full run, and as many as the state knows."""
+    path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(6000)])
+    state = tmp_path / "state"
+    with running(path, "--state", state) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        out = process.stdout.read()
+        assert process.wait(timeout=60) == 143
+    lines = [json.loads(line) for line in (first + out).splitlines()]
+    assert 0 < len(lines) < 6000
+    assert [line["id"] for line in lines] == [f"p{number}" for number in range(len(lines))]
+    info = [sys.executable, "-m", "dedup_service.interfaces.cli", "state", "info", str(state), "--json"]
+    known = json.loads(subprocess.run(info, capture_output=True, check=True).stdout)
+    assert known["sequence"] == len(lines)
+
+
+@pytest.mark.slow
+def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
+    """`twinsieve filter … | head` is not an error to report."""
+    path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(2000)])
+    with running(path) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(timeout=60) == 141
+        assert process.stderr.read() == b""

@@ -1,0 +1,147 @@
+"""One event a line, for people and for machines, and a client library that does not repeat itself."""
+
+import io
+import json
+import logging
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from dedup_service.interfaces.cli.support import logs
+from dedup_service.interfaces.cli.support.logs import QUIET, QuietClient, ServiceLog, configure_logging
+from dedup_service.runtime.events import BatchEvent, ProblemEvent, RestoreEvent
+
+
+@pytest.fixture
+def logging_to() -> Iterator[Callable[[str, str], io.StringIO]]:
+    """A function that configures logging and returns where it goes; everything is as before afterwards."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    levels = {name: logging.getLogger(name).level for name in QUIET}
+
+    def configure(level: str, log_format: str) -> io.StringIO:
+        written = io.StringIO()
+        configure_logging(level, log_format, written)
+        return written
+
+    yield configure
+    logging.captureWarnings(capture=False)
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, earlier in levels.items():
+        logging.getLogger(name).setLevel(earlier)
+
+
+class Clock:
+    """Time that the test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def batch(records: int = 5) -> BatchEvent:
+    """A batch of the deciding step."""
+    return BatchEvent(
+        step="decide",
+        records=records,
+        seconds={"commit": 0.0123},
+        verdicts={"unique": records - 1, "duplicate": 1},
+        sequence=99,
+        entries=42,
+        lag={"pages-0": 3, "pages-1": 4},
+    )
+
+
+def test_a_line_of_json_has_the_facts_as_fields(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """Machines need not parse text."""
+    written = logging_to("info", "json")
+    ServiceLog().problem(ProblemEvent("decide", "transaction_lost", "the transaction was lost"))
+    line = json.loads(written.getvalue())
+    assert line.pop("at").endswith("Z")
+    assert line == {
+        "level": "warning",
+        "logger": logs.__name__,
+        "event": "the transaction was lost",
+        "step": "decide",
+        "kind": "transaction_lost",
+    }
+
+
+def test_a_line_of_text(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """Names and values, the values quoted where they would run into the next name; never a second line."""
+    written = logging_to("info", "text")
+    facts = {"n": 1, "share": 0.123456, "why": "two words", "none": ""}
+    logging.getLogger("elsewhere").warning("a\nb", extra={"facts": facts})
+    _, _, rest = written.getvalue().partition(" ")
+    assert rest == 'WARNING elsewhere: a b n=1 share=0.123 why="two words" none=""\n'
+
+
+def test_an_error_brings_its_trace(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """In JSON within its one line."""
+    written = logging_to("info", "json")
+    try:
+        int("broken")
+    except ValueError:
+        logging.getLogger("x").exception("it failed")
+    assert "ValueError: invalid literal" in json.loads(written.getvalue())["trace"]
+
+
+def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """One line in ten seconds, with what they added up to, and one at the end with the rest."""
+    written, clock = logging_to("info", "json"), Clock()
+    log = ServiceLog(clock=clock)
+    for now in (0.0, 4.0, 8.0, 12.0, 13.0):
+        clock.now = now
+        log.batch(batch())
+    log.close()
+    first, last = map(json.loads, written.getvalue().splitlines())
+    assert {name: first[name] for name in ("step", "batches", "records", "unique", "duplicate", "seconds", "lag")} == {
+        "step": "decide",
+        "batches": 4,
+        "records": 20,
+        "unique": 16,
+        "duplicate": 4,
+        "seconds": 12.0,
+        "lag": 7,
+    }
+    assert (last["batches"], last["records"], last["sequence"], last["entries"]) == (1, 5, 99, 42)
+
+
+def test_each_batch_has_a_line_where_that_is_asked_for(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """One, and not more."""
+    written = logging_to("debug", "json")
+    ServiceLog(clock=Clock()).batch(batch())
+    (line,) = map(json.loads, written.getvalue().splitlines())
+    assert (line["event"], line["records"], line["commit_s"]) == ("batch", 5, 0.0123)
+
+
+def test_a_restore_tells_of_itself_now_and_then(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """And once when it is done."""
+    written, clock = logging_to("info", "json"), Clock()
+    log = ServiceLog(clock=clock)
+    for number in range(100):
+        clock.now = number / 10
+        log.restore(RestoreEvent(number, 100, clock.now))
+    log.restore(RestoreEvent(100, 100, 10.0, done=True))
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert [(line["event"], line["records"]) for line in lines] == [("restoring", 50), ("restored", 100)]
+
+
+def test_the_client_says_the_same_once_a_minute() -> None:
+    """What was left out is counted; what it says at lower levels is not its complaints."""
+    clock = Clock()
+    quiet = QuietClient(clock)
+
+    def passes(name: str = "kafka.conn", text: str = "no connection to %s", level: int = logging.WARNING) -> bool:
+        record = logging.LogRecord(name, level, "file", 1, text, ("node",), None)
+        passed = quiet.filter(record)
+        if passed and clock.now:
+            assert record.__dict__.get("facts") == {"suppressed": 1}
+        return passed
+
+    assert [passes(), passes(), passes(text="other %s"), passes("twinsieve")] == [True, False, True, True]
+    clock.now = 61.0
+    assert passes()
+    assert not passes()

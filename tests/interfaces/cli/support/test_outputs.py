@@ -1,0 +1,70 @@
+"""Outputs hold whole batches, whatever happens."""
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.interfaces.cli.support.outputs import OutputError, OutputFile, check_distinct
+
+APPENDING = (
+    "from dedup_service.interfaces.cli.support.outputs import OutputFile; OutputFile(chr(45)).write([bytes(5000)])"
+)
+
+
+@contextmanager
+def files_end_at(size_bytes: int) -> Iterator[None]:
+    """Let no file of this process grow beyond `size_bytes`: the nearest thing to a disk that fills up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_batch_that_does_not_fit_leaves_nothing_of_itself(tmp_path: Path) -> None:
+    """After a failed write the file ends where the batch before it ended."""
+    path = tmp_path / "verdicts.jsonl"
+    with OutputFile(str(path)) as output, files_end_at(1000):
+        output.write([b"first\n", b"second\n"])
+        with pytest.raises(OutputError, match=r"verdicts\.jsonl: File too large"):
+            output.write([b"x" * 700 + b"\n", b"y" * 700 + b"\n"])
+        output.write([b"third\n"])
+    assert path.read_bytes() == b"first\nsecond\nthird\n"
+
+
+def test_a_file_that_is_appended_to_keeps_what_it_held(tmp_path: Path) -> None:
+    """Standard output opened with >> loses nothing when the disk is full."""
+    path = tmp_path / "all.jsonl"
+    path.write_bytes(b"earlier\n")
+    command = f"ulimit -f 1; {sys.executable} -c '{APPENDING}' >> {path}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert "File too large" in done.stderr
+    assert path.read_bytes() == b"earlier\n"
+
+
+def test_a_pipe_without_reader_is_told_apart_from_a_full_disk(tmp_path: Path) -> None:
+    """Whoever reads may go away at any time: that is no failure of ours."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with OutputFile(str(pipe)) as output:
+        output.write([b"read\n"])
+        os.close(reader)
+        with pytest.raises(BrokenPipeError):
+            output.write([b"not read\n"])
+
+
+def test_one_file_is_not_two_outputs(tmp_path: Path) -> None:
+    """Two names of one file are found out; /dev/null takes everything."""
+    name = str(tmp_path / "out")
+    with pytest.raises(ConfigurationError, match="--output and --kept are the same file"):
+        check_distinct(**{"--output": name, "--kept": f"{tmp_path}/./out"})
+    check_distinct(**{"--output": name, "--kept": None, "--errors": os.devnull, "more": os.devnull})

@@ -1,0 +1,117 @@
+"""Bad records are told, counted and set aside; the stream goes on."""
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from dedup_service.interfaces.cli.support.outputs import SHOWN
+from tests.interfaces.cli.running import Cli, page, write_lines
+
+BAD_LINES = {
+    "does not parse": b'{"url": "https://news.example/1"',
+    "not JSON": b"hello",
+    "lacks url": b'{"id": "p1", "text": "words"}',
+    "empty url": b'{"url": " ", "text": "words"}',
+    "url of wrong type": b'{"url": 5, "text": "words"}',
+    "text of wrong type": b'{"url": "https://news.example/1", "text": ["words"]}',
+    "id of wrong type": b'{"url": "https://news.example/1", "id": 7, "text": "words"}',
+    "keywords of wrong type": b'{"url": "https://news.example/1", "text": "words", "keywords": "news"}',
+    "not an object": b'["https://news.example/1"]',
+    "null": b"null",
+    "not UTF-8": '{"url": "https://news.example/1", "text": "新闻"}'.encode("gb18030"),
+    "nested beyond reason": b'{"url": "https://news.example/1", "more": ' + b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
+def test_a_bad_line_is_reported_with_its_number_and_the_stream_goes_on(cli: Cli, tmp_path: Path, line: bytes) -> None:
+    """Stderr and the errors file name line 2; lines 1 and 3 have verdicts; the code is 3."""
+    path, errors = write_lines(tmp_path / "pages.jsonl", [page(1), line, page(3)]), tmp_path / "errors.jsonl"
+    ran = cli("filter", path, "--errors", errors, "--quiet")
+    assert ran.code == 3
+    assert [verdict["id"] for verdict in ran.lines] == ["p1", "p3"]
+    assert f"{path}: line 2: " in ran.err
+    (told,) = (json.loads(entry) for entry in errors.read_text().splitlines())
+    assert (told["line"], told["source"]) == (2, str(path))
+    assert told["error"] in ran.err
+    raw = told["raw"].encode() if told["raw"] is not None else base64.b64decode(told["raw_base64"])
+    assert raw == line[:1000]
+    assert told["raw_cut"] == (len(line) > 1000)
+
+
+def test_bad_lines_are_counted_and_not_kept(cli: Cli, tmp_path: Path) -> None:
+    """The summary counts them; --kept has pages only."""
+    path, kept = write_lines(tmp_path / "pages.jsonl", [b"hello", page(1), b"{}"]), tmp_path / "kept.jsonl"
+    ran = cli("filter", path, "--kept", kept, "--json")
+    assert json.loads(ran.err.splitlines()[-1])["bad_records"] == 2
+    assert kept.read_bytes().count(b"\n") == 1
+
+
+def test_a_flood_of_bad_lines_does_not_flood_the_terminal(cli: Cli, tmp_path: Path) -> None:
+    """After the first hundred only the file and the count go on."""
+    path, errors = write_lines(tmp_path / "pages.jsonl", [b"hello"] * (SHOWN + 50)), tmp_path / "errors.jsonl"
+    ran = cli("filter", path, "--errors", errors, "--quiet")
+    assert len(ran.err.splitlines()) == SHOWN + 1
+    assert len(errors.read_text().splitlines()) == SHOWN + 50
+
+
+def test_blank_lines_and_a_byte_order_mark_are_no_errors(cli: Cli, tmp_path: Path) -> None:
+    """Editors leave such things; line numbers still count every line."""
+    path = tmp_path / "pages.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(page(1)).encode() + b"\r\n\r\n  \n" + b"hello\n")
+    ran = cli("filter", path, "--quiet")
+    assert [verdict["id"] for verdict in ran.lines] == ["p1"]
+    assert "line 4: " in ran.err
+
+
+UNDECIDED = {
+    "empty text": {"text": ""},
+    "only white space": {"text": " \n\t "},
+    "only punctuation": {"text": "…!?"},
+    "neither text nor html": {},
+    "null text": {"text": None},
+    "empty html": {"html": ""},
+    "html without text": {"html": "<html><body><script>1</script></body></html>"},
+}
+
+
+@pytest.mark.parametrize("content", UNDECIDED.values(), ids=UNDECIDED)
+def test_a_page_without_text_is_kept_with_a_reason(cli: Cli, tmp_path: Path, content: dict[str, object]) -> None:
+    """Nothing to judge is no error and no duplicate, however often it comes."""
+    values = [{"url": f"https://news.example/{number}", **content} for number in (1, 2)]
+    path, kept = write_lines(tmp_path / "pages.jsonl", values), tmp_path / "kept.jsonl"
+    ran = cli("filter", path, "--kept", kept)
+    assert ran.code == 0
+    assert [verdict["verdict"] for verdict in ran.lines] == ["undecided", "undecided"]
+    assert all(verdict["reason"] for verdict in ran.lines)
+    assert kept.read_bytes() == path.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("key", ["text", "html"])
+def test_a_page_of_50_mb_is_kept_undecided(cli: Cli, tmp_path: Path, key: str) -> None:
+    """Too large to judge within reason: passed on with the reason, and the next page is judged."""
+    large = {"url": "https://news.example/large", "id": "large", key: "<p>news " * (50 * 2**20 // 8)}
+    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", [large, page(1)]))
+    assert ran.code == 0
+    assert [verdict["verdict"] for verdict in ran.lines] == ["undecided", "unique"]
+    assert "too large" in ran.lines[0]["reason"]
+
+
+def test_an_address_that_is_not_of_the_web_identifies_its_page(cli: Cli, tmp_path: Path) -> None:
+    """Addresses are the caller's: a file, a URN or a note is a name, and the same name again is the same page."""
+    values = [page(1, url="file:///a/b.html"), page(2, url="urn:isbn:1"), page(1, url="file:///a/b.html", id="again")]
+    ran = cli("filter", write_lines(tmp_path / "pages.jsonl", values))
+    assert ran.code == 0
+    assert [verdict["verdict"] for verdict in ran.lines] == ["unique", "unique", "unchanged"]
+
+
+def test_a_full_disk_stops_cleanly(cli: Cli, tmp_path: Path) -> None:
+    """A device without room gives code 1 and one line that says what to do."""
+    path = write_lines(tmp_path / "pages.jsonl", [page(1)])
+    ran = cli("filter", path, "--output", "/dev/full")
+    assert ran.code == 1
+    assert ran.err.startswith("twinsieve: /dev/full: No space left on device")
+    assert "run the same command again" in ran.err

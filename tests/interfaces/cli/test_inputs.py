@@ -1,0 +1,116 @@
+"""Archives and folders through the filter, and a terminal to watch it."""
+
+import gzip
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.interfaces.cli.running import Cli, article, page, write_lines
+
+
+def html(seed: int, frame: str = "article") -> bytes:
+    """A page with an article of its own, in a frame."""
+    paragraphs = "".join(f"<p>{article(seed * 10 + part, 60)}.</p>" for part in range(3))
+    return f"<html><body><{frame}><h1>Story</h1>{paragraphs}</{frame}></body></html>".encode()
+
+
+def response(number: int, url: str, body: bytes) -> bytes:
+    """One WARC response record in a gzip member of its own."""
+    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012}>\r\n"
+        f"WARC-Target-URI: {url}\r\nWARC-Date: 2026-01-02T03:04:05Z\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    return gzip.compress(head.encode() + block + b"\r\n\r\n")
+
+
+def test_an_archive_in_an_archive_out(cli: Cli, tmp_path: Path) -> None:
+    """The kept records are, byte for byte, those whose verdict is not duplicate."""
+    records = [
+        response(1, "https://a.example/1", html(1)),
+        response(2, "https://b.example/2", html(1, "main")),
+        response(3, "https://a.example/3", html(3)),
+    ]
+    archive, kept = tmp_path / "crawl.warc.gz", tmp_path / "kept.warc.gz"
+    archive.write_bytes(b"".join(records))
+    ran = cli("filter", archive, "--kept", kept)
+    assert ran.code == 0
+    assert [line["verdict"] for line in ran.lines] == ["unique", "duplicate", "unique"]
+    assert [line["url"] for line in ran.lines] == ["https://a.example/1", "https://b.example/2", "https://a.example/3"]
+    assert kept.read_bytes() == records[0] + records[2]
+    assert [line["verdict"] for line in cli("filter", kept).lines] == ["unique", "unique"]
+
+
+def test_an_archive_that_breaks_off_is_told(cli: Cli, tmp_path: Path) -> None:
+    """Whole records have verdicts; the rest is a bad record with its place, and the code is 3."""
+    archive = tmp_path / "crawl.warc.gz"
+    records = [response(1, "https://a.example/1", html(1)), response(2, "https://a.example/2", html(2))]
+    archive.write_bytes(records[0] + records[1][:-40])
+    ran = cli("filter", archive, "--quiet")
+    assert ran.code == 3
+    assert ran.lines[0]["verdict"] == "unique"
+    assert f"at byte {len(records[0])}: " in ran.err
+
+
+def test_a_folder_in_a_folder_out(cli: Cli, tmp_path: Path) -> None:
+    """Kept files lie under their relative paths, byte for byte; duplicates are not there."""
+    site, kept = tmp_path / "site", tmp_path / "kept"
+    files = {"news/1.html": html(1), "news/2.html": html(2), "repost/1.html": html(1, "main"), "empty.html": b""}
+    for name, body in files.items():
+        (site / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / name).write_bytes(body)
+    ran = cli("filter", site, "--kept", kept)
+    assert {line["id"]: line["verdict"] for line in ran.lines} == {
+        "empty.html": "undecided",
+        "news/1.html": "unique",
+        "news/2.html": "unique",
+        "repost/1.html": "duplicate",
+    }
+    found = {str(path.relative_to(kept)): path.read_bytes() for path in kept.rglob("*") if path.is_file()}
+    assert found == {name: body for name, body in files.items() if name != "repost/1.html"}
+
+
+def test_a_folder_is_not_kept_in_itself(cli: Cli, tmp_path: Path) -> None:
+    """The next run would read what this one wrote."""
+    (tmp_path / "1.html").write_bytes(html(1))
+    ran = cli("filter", tmp_path, "--kept", tmp_path / "kept")
+    assert ran.code == 2
+    assert "name one outside" in ran.err
+
+
+def test_a_prefix_makes_addresses(cli: Cli, tmp_path: Path) -> None:
+    """A mirror with a folder for each host gets the addresses it was fetched from."""
+    (tmp_path / "a.example").mkdir()
+    (tmp_path / "a.example" / "1.html").write_bytes(html(1))
+    (line,) = cli("filter", tmp_path, "--url-prefix", "https://").lines
+    assert line["url"] == "https://a.example/1.html"
+
+
+@pytest.mark.slow
+def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
+    """It is drawn on stderr, and the verdicts on standard output stay lines of JSON."""
+    path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(600)])
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", str(path)]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=theirs, env=os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    )
+    os.close(theirs)
+    out, _ = process.communicate(timeout=120)
+    shown = bytearray()
+    try:
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    except OSError:  # how Linux says that the other side of a terminal is closed
+        pass
+    os.close(ours)
+    assert process.returncode == 0
+    assert len([json.loads(line) for line in out.splitlines()]) == 600
+    assert "pages.jsonl" in shown.decode()
+    assert "600 pages" in shown.decode()

@@ -1,0 +1,120 @@
+"""Watchers of `/events` over plain sockets: one that reads, and many of which some do not."""
+
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Self
+
+from dedup_service.interfaces.http.server import Address
+
+__all__ = ["Crowd", "Watcher", "until"]
+
+PATIENCE_S = 60.0
+
+
+class Watcher:
+    """One stream. last_id: of the message after which it goes on. small: takes in little that it has not read."""
+
+    def __init__(self, address: Address, *, last_id: str | None = None, small: bool = False) -> None:
+        self.socket = socket.socket()
+        if small:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect((address.host, address.port))
+        more = "" if last_id is None else f"Last-Event-ID: {last_id}\r\n"
+        self.socket.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
+        self._left = b""
+        self._body = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def head(self) -> str:
+        """Status line and headers, in lower case."""
+        while b"\r\n\r\n" not in self._left:
+            self._left += self._more()
+        head, _, self._left = self._left.partition(b"\r\n\r\n")
+        return head.decode().lower()
+
+    def message(self) -> dict[str, str]:
+        """The next message: field → value; a comment is the field ""."""
+        while b"\n\n" not in self._body:
+            self._body += self._chunk()
+        text, _, self._body = self._body.partition(b"\n\n")
+        fields = (line.partition(": ") for line in text.decode().split("\n"))
+        return {name: value for name, _, value in fields}
+
+    def messages(self, name: str, count: int) -> list[dict[str, str]]:
+        """So many messages of that name, others left out."""
+        found: list[dict[str, str]] = []
+        while len(found) < count:
+            message = self.message()
+            if message.get("event") == name:
+                found.append(message)
+        return found
+
+    def to_the_end(self) -> None:
+        """Read on; EOFError, or another OSError where the line was cut."""
+        while True:
+            self.message()
+
+    def _chunk(self) -> bytes:
+        """The next chunk of the body; EOFError where it has ended."""
+        while b"\r\n" not in self._left:
+            self._left += self._more()
+        size, _, self._left = self._left.partition(b"\r\n")
+        length = int(size, 16)
+        if not length:
+            raise EOFError
+        while len(self._left) < length + 2:
+            self._left += self._more()
+        chunk, self._left = self._left[:length], self._left[length + 2 :]
+        return chunk
+
+    def _more(self) -> bytes:
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise EOFError
+        return data
+
+
+class Crowd:
+    """Watchers that read what they get, in a thread of their own, beside others that read nothing."""
+
+    def __init__(self, address: Address, readers: int, idlers: int) -> None:
+        self.readers = [Watcher(address) for _ in range(readers)]
+        self.idlers = [Watcher(address, small=True) for _ in range(idlers)]
+        self.got = dict.fromkeys(range(readers), 0)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        for watcher in (*self.readers, *self.idlers):
+            watcher.socket.close()
+
+    def _read(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            for number, watcher in enumerate(self.readers):
+                selector.register(watcher.socket, selectors.EVENT_READ, number)
+            while not self._stop.is_set():
+                for key, _ in selector.select(0.1):
+                    self.got[key.data] += len(key.fileobj.recv(1 << 18))  # type: ignore[union-attr]
+
+
+def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    """Return once `condition()` holds; AssertionError where that takes too long."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)

@@ -1,0 +1,145 @@
+"""The files of the page: all there, nothing inline, nothing from elsewhere, and sent once."""
+
+import gzip
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from http.client import HTTPConnection, HTTPResponse
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+
+from dedup_service.interfaces.http import page_routes as routes
+from dedup_service.interfaces.http.access_guard import AccessGuard, Token
+from dedup_service.interfaces.http.page_routes import CHARTS, PAGE, page_routes
+from dedup_service.interfaces.http.server import Address, HttpServer
+
+SECRET = "correct-horse-battery"
+PAGES = ["index.html", "why.html", "token.html"]
+ELSEWHERE = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z]")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[HttpServer]:
+    """The page behind the guard, on a free port."""
+    with HttpServer(
+        AccessGuard(Starlette(routes=page_routes()), token=Token(SECRET), local=True), address()
+    ) as running:
+        yield running
+
+
+def address() -> Address:
+    return Address("127.0.0.1", 0)
+
+
+def get(server: HttpServer, path: str, **headers: str) -> tuple[HTTPResponse, bytes]:
+    """The answer and its body."""
+    connection = HTTPConnection(server.address.host, server.address.port, timeout=30)
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("GET", path, headers={"authorization": f"Bearer {SECRET}"} | names)
+    try:
+        answer = connection.getresponse()
+        return answer, answer.read()
+    finally:
+        connection.close()
+
+
+class Reader(HTMLParser):
+    """Tags with their attributes, and the text inside scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.inline = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.tags and self.tags[-1][0] in {"script", "style"}:
+            self.inline += data.strip()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_nothing_inline_and_names_only_files_that_there_are(server: HttpServer, name: str) -> None:
+    """The policy would refuse the one, and nobody has the other."""
+    read = Reader((PAGE / name).read_text())
+    assert read.inline == ""
+    assert not [tag for tag, attributes in read.tags if tag == "style" or attributes.keys() & {"style", "onclick"}]
+    wanted = {path for _, attributes in read.tags for key in ("src", "href") if (path := attributes.get(key))}
+    assert wanted
+    for path in wanted:
+        if path.startswith("/assets/"):
+            assert get(server, path)[0].status == 200, path
+        else:
+            assert path.startswith(("/", "#", "data:")), path
+
+
+@pytest.mark.parametrize("file", sorted(PAGE.glob("*.js")), ids=lambda file: file.name)
+def test_a_script_stands_on_files_of_ours(file: Path) -> None:
+    """Imports name files beside it; no address is another server's; markup is never made from text."""
+    text = file.read_text()
+    imports = re.findall(r'from "(.*?)";', text)
+    assert all((PAGE / name).is_file() and name.startswith("./") for name in imports)
+    assert not ELSEWHERE.search(re.sub(r"(?m)^\s*//.*$|(?<=[;{}])\s*//.*$", "", text))
+    assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b", text)
+
+
+def test_answers_have_the_type_that_browsers_insist_on(server: HttpServer) -> None:
+    """With nosniff a script of another type is not run."""
+    for path, kind in (("/", "text/html"), ("/why?url=x", "text/html"), ("/assets/main.js", "text/javascript"),
+                       ("/assets/app.css", "text/css"), ("/favicon.ico", "image/svg+xml"),
+                       (f"/assets/{CHARTS}", "text/javascript")):  # fmt: skip
+        answer, _ = get(server, path)
+        assert (answer.status, answer.headers.get_content_type()) == (200, kind), path
+
+
+def test_what_a_browser_has_it_is_not_sent_again(server: HttpServer) -> None:
+    """It may keep the files but asks; long ones are sent compressed."""
+    answer, body = get(server, f"/assets/{CHARTS}", accept_encoding="gzip")
+    assert answer.headers["content-encoding"] == "gzip"
+    assert answer.headers["cache-control"] == "private, no-cache"
+    assert len(body) < 2_000_000
+    assert len(gzip.decompress(body)) > 3_000_000
+    again, nothing = get(server, f"/assets/{CHARTS}", if_none_match=answer.headers["etag"])
+    assert (again.status, nothing) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/nothing.js", "/assets/../page_routes.py", "/assets/%2e%2e/guard.py", "/assets/"]
+)
+def test_there_is_no_way_out_of_the_folder(server: HttpServer, path: str) -> None:
+    """Names that lead elsewhere are names of nothing."""
+    assert get(server, path)[0].status == 404
+
+
+def test_without_the_library_there_are_tables(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file is then missing, not the page."""
+    monkeypatch.setattr(routes, "find_spec", lambda _: None)
+    assert get(server, f"/assets/{CHARTS}")[0].status == 404
+    assert get(server, "/")[0].status == 200
+
+
+def test_the_page_has_the_places_where_the_library_looks_for_its_styles() -> None:
+    """Without them it would add style elements, which the policy refuses; the ids change with its version."""
+    found = find_spec("plotly")
+    assert found is not None
+    assert found.submodule_search_locations
+    script = Path(found.submodule_search_locations[0], "package_data", CHARTS).read_text()
+    ids = {attributes["id"] for _, attributes in Reader((PAGE / "index.html").read_text()).tags if "id" in attributes}
+    assert set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)) <= ids
+    assert "plotly.js-style-" in script
+    assert "plotly.js-style-global" in ids
+
+
+def test_a_person_without_the_token_is_asked_for_it(server: HttpServer) -> None:
+    """A browser gets a form, and of the page's own files nothing; a program one line of JSON."""
+    answer, body = get(server, "/", authorization="", accept="text/html,*/*")
+    assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
+    assert b'name="token"' in body
+    answer, body = get(server, "/api/stats", authorization="", accept="application/json")
+    assert (answer.status, answer.headers.get_content_type()) == (401, "application/json")
+    assert get(server, "/assets/app.css", authorization="")[0].status == 401

@@ -1,0 +1,172 @@
+"""`/api/why` and `/api/corrections` over the real server, beside a filter that runs."""
+
+import json
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from dedup_service.core.page import Page
+from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
+from dedup_service.interfaces.http.server import Address
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from tests.interfaces.cli.running import article
+
+TEXT = ". ".join(article(at, 12) for at in range(20))
+Ask = Callable[..., tuple[int, Any]]
+
+
+def page(number: int, text: str) -> Page:
+    """A page of a small site."""
+    url = f"https://a.example/{number}"
+    return Page(url=url, canonical_url=url, id=f"p{number}", title=f"Story {number}", text=text)
+
+
+@pytest.fixture
+def watching() -> EmbeddedDashboard:
+    """A dashboard without a token, on loopback."""
+    return EmbeddedDashboard(Address("127.0.0.1", 0), None, "filter")
+
+
+@pytest.fixture
+def dedup(tmp_path: Path, watching: EmbeddedDashboard) -> Iterator[NearDuplicateFilter]:
+    """A filter that has seen a page, a copy and a strange one."""
+    with NearDuplicateFilter.open(tmp_path / "state", observers=watching.observers) as opened:
+        opened.check_many([page(1, TEXT), page(2, TEXT + " In 2024."), page(3, article(77))])
+        yield opened
+
+
+@pytest.fixture
+def ask(watching: EmbeddedDashboard, dedup: NearDuplicateFilter) -> Iterator[Ask]:
+    """Return a function that asks the server: a path, and a body for POST."""
+    with watching.serving(dedup, lambda: None) as server:
+
+        def call(path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+            data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+            given = {"content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+            request = urllib.request.Request(f"http://{server.address}{path}", data=data, headers=given)
+            try:
+                with urllib.request.urlopen(request, timeout=60) as response:
+                    return response.status, json.load(response)
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, json.load(error)
+
+        yield call
+
+
+def test_why_a_page_was_dropped(ask: Ask) -> None:
+    """By address or sequence; both texts side by side, and what decided."""
+    status, values = ask(f"/api/why?url={quote('https://a.example/2?utm_source=x')}")
+    assert status == 200
+    assert (values["page"]["sequence"], values["verdict"]["kind"], values["verdict"]["of"]) == (2, "duplicate", 1)
+    assert values["match"]["row"] == values["verdict"]["reason"]
+    assert values["match"]["numbers"] == {"one": ["2024"], "other": []}
+    assert values["match"]["features"]["shared"]
+    assert ask("/api/why?sequence=2")[1] == values
+
+
+def test_why_a_page_was_kept(ask: Ask) -> None:
+    """Its neighbours, as many as wanted, each with the bound that failed; one of them can be looked at."""
+    values = ask("/api/why?sequence=3")[1]
+    assert values["match"] is None
+    assert [pair["why_not"] is None for pair in values["neighbours"]] == [False]
+    assert ask("/api/why?sequence=3&neighbours=0")[1]["neighbours"] == []
+    beside = ask("/api/why?sequence=3&of=1")[1]["match"]
+    assert (beside["other"]["sequence"], beside["matches"]) == (1, False)
+    assert beside["passages"]
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "says"),
+    [
+        ("", 400, "name the page"),
+        ("?url=https://a.example/1&sequence=1", 400, "name the page"),
+        ("?sequence=0", 400, "sequence is a whole number"),
+        ("?sequence=-1", 400, "sequence is a whole number"),
+        ("?sequence=1&neighbours=21", 400, "from 0 to 20"),
+        ("?url=" + "x" * 10_001, 400, "at most"),
+        ("?sequence=99", 404, "page 99 is not in the log"),
+        ("?url=https://a.example/99", 404, "https://a.example/99"),
+        ("?url=%1b%5b31m", 404, "is not in the log"),
+        ("?sequence=1&of=nobody", 404, "nobody"),
+    ],
+)
+def test_questions_that_have_no_answer(ask: Ask, query: str, status: int, says: str) -> None:
+    """Are refused in words, without characters that act."""
+    found, values = ask(f"/api/why{query}")
+    assert (found, list(values)) == (status, ["error"])
+    assert says in values["error"]
+    assert values["error"].isprintable()
+
+
+def test_a_correction_is_applied_from_then_on(
+    ask: Ask, dedup: NearDuplicateFilter, watching: EmbeddedDashboard
+) -> None:
+    """In the filter that runs; it stands in the audit trail, and whoever watches is told."""
+    body = {"url": "https://a.example/2", "of": 1, "duplicate": False, "reason": "two\x1b events"}
+    status, answer = ask("/api/corrections", body)
+    assert status == 201
+    correction = answer["correction"]
+    assert (correction["url"], correction["of"]) == ("https://a.example/2", "https://a.example/1")
+    assert (correction["by"], correction["reason"], correction["in_force"]) == ("127.0.0.1", "two events", True)
+    assert dedup.check(page(2, TEXT + " In 2024.")).kind == "unique"
+    assert ask("/api/corrections")[1]["rows"] == [correction]
+    assert [at["sequence"] for at in ask("/api/why?sequence=2")[1]["corrections"]] == [correction["sequence"]]
+    told = b"".join(event.frame for event in watching.feed.events.since(f"{watching.feed.events.run}-0") or [])
+    told += b"".join(event.frame for event in watching.feed.tick(lambda feed: {}))
+    assert b"event: correction" in told
+    ask("/api/corrections", {**body, "duplicate": True})
+    rows = ask("/api/corrections?limit=1")[1]["rows"]
+    assert [row["duplicate"] for row in rows] == [True]
+    assert [row["in_force"] for row in ask("/api/corrections")[1]["rows"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "says"),
+    [
+        (b"", 400, "send"),
+        (b"[]", 400, "send"),
+        ({"url": "https://a.example/1", "of": "https://a.example/2"}, 400, "duplicate"),
+        ({"url": "https://a.example/1", "of": "https://a.example/2", "duplicate": 1}, 400, "duplicate"),
+        ({"url": "https://a.example/1", "of": "https://a.example/2", "duplicate": True, "by": "me"}, 400, "by"),
+        ({"url": "https://a.example/1", "of": "https://a.example/1", "duplicate": True}, 400, "one page"),
+        ({"url": 2, "of": 1, "duplicate": True, "reason": "x" * 201}, 400, "at most 200"),
+        ({"url": "https://a.example/99", "of": "https://a.example/1", "duplicate": True}, 404, "a.example/99"),
+        ({"url": "https://a.example/1", "of": "nowhere", "duplicate": False}, 404, "nowhere"),
+        ({"url": 1, "of": 99, "duplicate": False}, 404, "99"),
+    ],
+)
+def test_corrections_that_are_refused(ask: Ask, body: Any, status: int, says: str) -> None:
+    """In words, and nothing is recorded."""
+    found, values = ask("/api/corrections", body)
+    assert found == status
+    assert says in values["error"]
+    assert ask("/api/corrections")[1]["rows"] == []
+
+
+def test_the_guard_stands_before_corrections(ask: Ask) -> None:
+    """Another site's page cannot correct, and JSON is needed."""
+    body = {"url": 2, "of": 1, "duplicate": False}
+    assert ask("/api/corrections", body, origin="https://evil.example")[0] == 403
+    assert ask("/api/corrections", body, content_type="text/plain")[0] == 415
+    assert ask("/api/corrections")[1]["rows"] == []
+
+
+def test_pages_go_through_while_somebody_asks(ask: Ask, dedup: NearDuplicateFilter) -> None:
+    """Questions and decisions from several threads: every answer is whole, every page has its verdict."""
+    answers: list[tuple[int, Any]] = []
+    threads = [threading.Thread(target=lambda: answers.append(ask("/api/why?sequence=2"))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    verdicts = [dedup.check(page(100 + at, article(500 + at))).kind for at in range(30)]
+    for thread in threads:
+        thread.join()
+    assert {status for status, _ in answers} == {200}
+    assert {values["match"]["row"] for _, values in answers} == {answers[0][1]["match"]["row"]}
+    assert set(verdicts) == {"unique"}

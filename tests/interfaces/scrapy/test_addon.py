@@ -1,0 +1,59 @@
+"""One line in ADDONS switches everything on, and nothing that a project said itself is overruled."""
+
+import pytest
+from scrapy.exceptions import NotConfigured
+from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
+
+from dedup_service.interfaces.scrapy import (
+    KafkaPublisher,
+    NearDuplicateDownloaderMiddleware,
+    NearDuplicateSpiderMiddleware,
+    PageOfItemsMiddleware,
+)
+
+
+def switched_on(**values: object) -> Settings:
+    settings = Settings(values)
+    load_object("dedup_service.scrapy.NearDuplicateAddon")().update_settings(settings)
+    return settings
+
+
+def test_both_middlewares_are_added_below_retries_and_redirects() -> None:
+    """At 545 a page comes whole, once, and only when Scrapy has settled for it."""
+    settings = switched_on()
+    downloader = settings.getdict("DOWNLOADER_MIDDLEWARES_BASE")
+    order = settings["DOWNLOADER_MIDDLEWARES"][NearDuplicateDownloaderMiddleware]
+    assert order < min(value for name, value in downloader.items() if "retry" in name or "redirect" in name)
+    assert settings["SPIDER_MIDDLEWARES"][NearDuplicateSpiderMiddleware] == 545
+
+
+def test_a_project_may_place_the_middleware_itself() -> None:
+    """A middleware that a project names keeps the project's order."""
+    name = "dedup_service.scrapy.NearDuplicateDownloaderMiddleware"
+    settings = switched_on(DOWNLOADER_MIDDLEWARES={name: 100})
+    assert settings["DOWNLOADER_MIDDLEWARES"].copy_to_dict() == {name: 100}
+
+
+def test_a_project_may_switch_it_off() -> None:
+    """TWINSIEVE_ENABLED = False leaves the project as it was."""
+    with pytest.raises(NotConfigured):
+        switched_on(TWINSIEVE_ENABLED=False)
+
+
+def test_with_a_broker_pages_are_published_after_all_other_pipelines() -> None:
+    """What a project's pipelines make of an item is what is published; no verdict is looked for."""
+    settings = switched_on(
+        TWINSIEVE_KAFKA_BOOTSTRAP="a:9092", ITEM_PIPELINES={"scrapy.pipelines.images.ImagesPipeline": 900}
+    )
+    pipelines = settings["ITEM_PIPELINES"]
+    assert pipelines[KafkaPublisher] > max(order for name, order in pipelines.items() if name is not KafkaPublisher)
+    assert PageOfItemsMiddleware in settings["SPIDER_MIDDLEWARES"]
+    assert NearDuplicateSpiderMiddleware not in settings["SPIDER_MIDDLEWARES"]
+
+
+def test_without_a_broker_there_is_no_pipeline() -> None:
+    """A project that decides in its own process has nothing more in its way."""
+    settings = switched_on()
+    assert KafkaPublisher not in settings["ITEM_PIPELINES"]
+    assert PageOfItemsMiddleware not in settings["SPIDER_MIDDLEWARES"]

@@ -1,0 +1,132 @@
+"""What a spider gives, as the JSON that `filter` and the service read."""
+
+import datetime as dt
+import json
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Field, Item
+from scrapy.http import HtmlResponse
+
+from dedup_service.core.extraction import Extraction
+from dedup_service.core.page import Page
+from dedup_service.interfaces.scrapy.page_values import (
+    fields_of_item,
+    fields_of_page,
+    fields_of_response,
+    is_page,
+    page_value,
+)
+from dedup_service.runtime.kafka.messages.page import PageMessage
+
+URL = "https://a.example/x"
+
+
+@dataclass
+class Story:
+    url: str
+    text: str
+    price: Decimal = Decimal("9.50")
+    seen: dt.date = dt.date(2026, 1, 2)
+
+
+class Declared(Item):
+    url = Field()
+    html = Field()
+
+
+def nothing_found(html: bytes | str, declared: str | None) -> Extraction:
+    return Extraction(text=str(html))
+
+
+def as_read(value: bytes) -> Page:
+    """The page that a service finds in a message."""
+    return PageMessage("pages", 0, 0, value).page(nothing_found)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [{"url": URL, "text": ""}, {"url": URL, "html": b"<p>"}, Story(URL, "t"), Declared(url=URL, html="<p>")],
+)
+def test_items_of_every_type_can_be_pages(item: Any) -> None:
+    """An address, and text or HTML: that is a page."""
+    assert is_page(item)
+    assert as_read(page_value(fields_of_item(item)).value).url == URL
+
+
+@pytest.mark.parametrize(
+    "item",
+    [{"url": URL}, {"text": "t"}, {"url": " ", "text": "t"}, {"url": None, "text": "t"}, {"url": URL, "text": 5}, 7],
+)
+def test_other_items_are_none(item: Any) -> None:
+    """Nothing that could be judged."""
+    assert not is_page(item)
+
+
+def test_further_fields_pass_through() -> None:
+    """Dates, decimals and nested values in JSON's way; a null of an unknown field stays one."""
+    item = {**fields_of_item(Story(URL, "t")), "neighbours": {"left": [1, None]}, "rank": None, "title": None}
+    value = json.loads(page_value(item).value)
+    assert value == {
+        "url": URL, "text": "t", "price": "9.50", "seen": "2026-01-02", "neighbours": {"left": [1, None]}, "rank": None,
+    }  # fmt: skip
+
+
+def test_a_field_that_filter_would_refuse_is_put_aside() -> None:
+    """A tag that is no list, a number for a name: the page is not refused over it, and nothing is lost."""
+    made = page_value({"url": URL, "text": "t", "id": 5, "tags": "a, b", "item": {"shop": 1}})
+    value = json.loads(made.value)
+    assert value == {"url": URL, "text": "t", "item": {"shop": 1, "id": 5, "tags": "a, b"}}
+    assert as_read(made.value).id == URL
+
+
+def test_what_json_cannot_hold_is_left_out_and_named() -> None:
+    """Only that field; half a character becomes a question mark."""
+    made = page_value({"url": URL, "text": "half \ud83d", "parser": object()})
+    assert (json.loads(made.value), made.left_out) == ({"url": URL, "text": "half ?"}, ("parser",))
+
+
+def test_the_canonical_address_is_the_key() -> None:
+    """What an item names counts where a page's own link would."""
+    assert page_value({"url": f"{URL}?utm_source=a", "text": "t"}).canonical_url == URL
+    assert page_value({"url": "https://m.a.example/x", "canonical_url": URL, "text": "t"}).canonical_url == URL
+    assert page_value({"url": URL, "canonical_url": "https://b.example/", "text": "t"}).canonical_url == URL
+
+
+def test_an_extracted_page_arrives_as_it_was() -> None:
+    """All that extraction found, the canonical address included."""
+    page = Page(
+        id="7", url="https://m.a.example/x", canonical_url=URL, title="T", text="t", lang="en", keywords=("k",),
+        tags=("a", "b"), references=("r",), site_name="S", date="2026-01-02",
+    )  # fmt: skip
+    assert as_read(page_value(fields_of_page(page)).value) == page
+
+
+def test_a_response_arrives_as_its_document() -> None:
+    """Decoded as extraction would have done it, whatever the server declared."""
+    body = "<html><body><p>潮汐表</p></body></html>".encode("gb18030")
+    response = HtmlResponse(URL, body=body, headers={"Content-Type": "text/html; charset=gb18030"})
+    page = as_read(page_value(fields_of_response(response)).value)
+    assert page.text == "<html><body><p>潮汐表</p></body></html>"
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(max_size=5) | st.just(object()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+names = st.sampled_from(["id", "title", "tags", "keywords", "date", "canonical_url", "item", "html"]) | st.text(
+    max_size=5
+)
+
+
+@given(st.dictionaries(names, anything, max_size=6), st.text(min_size=1), st.text())
+def test_whatever_an_item_holds_the_service_can_read_it(fields: dict[str, Any], url: str, text: str) -> None:
+    """No item is refused at the other end."""
+    item = {**fields, "url": url, "text": text}
+    if is_page(item):
+        as_read(page_value(fields_of_item(item)).value)

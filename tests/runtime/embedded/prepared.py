@@ -1,0 +1,40 @@
+"""Prepared pages from a few numbers, for tests of what happens after the fingerprint."""
+
+import random
+
+from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.text.normalise import letters
+
+SPACE_ID = "test-space"
+SPACE = {"scheme": "test"}
+
+STEP = 0x9E3779B97F4A7C15
+
+
+def prepared(
+    url: str,
+    story: int,
+    *,
+    version: int = 0,
+    page_id: str | None = None,
+    text: str | None = None,
+    reason: str | None = None,
+    evidence: bytes | None = None,
+) -> PreparedPage:
+    """The page at `url` telling `story`: stories are far apart, versions of one story a bit or two."""
+    fingerprint = (story + 1) * STEP % (1 << 64) ^ version
+    page = Page(
+        url=url, canonical_url=url, id=page_id or url, title=f"story {story}", text=text or f"story {story}, {version}"
+    )
+    body_hash = (story * 1000 + version) * STEP % (1 << 64)
+    evidence = evidence_of(story, version) if evidence is None else evidence
+    return PreparedPage(page, Fingerprint(fingerprint, fingerprint), body_hash, evidence=evidence, reason=reason)
+
+
+def evidence_of(story: int, version: int) -> bytes:
+    """What is kept of a text of its own for each story; another version has one sentence more."""
+    rng = random.Random(story)
+    sentences = ["".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(20)) for _ in range(15)]
+    folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])
+    return pack_evidence("", folded, letters(folded), b"")

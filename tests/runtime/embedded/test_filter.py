@@ -1,0 +1,140 @@
+"""The embedded filter as users see it: pages in, verdicts out, state on disk."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.page import Page
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError, StateInUseError
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.resources import SpaceOptions
+
+STORY = (
+    "The harbour council voted on Tuesday to rebuild the eastern breakwater after three winters of storm damage. "
+    "Engineers expect the work to take fourteen months and to cost less than the repairs made since the flood. "
+)
+OTHER = (
+    "A village library in the hills has lent its first telescope to a class of nine-year-olds, who found two moons "
+    "of Jupiter on a cold night and wrote to the observatory to ask what the others were called. "
+)
+LIMIT = """
+import resource, sys
+from dedup_service.core.errors import StateError
+from dedup_service.core.page import Page
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+sieve = NearDuplicateFilter.open(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+given = 0
+try:
+    while True:
+        url = f"http://site/{given}"
+        sieve.check(Page(url=url, canonical_url=url, id=url, text=f"{given:09} " * 400), delivery_id=url.encode())
+        given += 1
+except StateError as error:
+    print(given, type(error).__name__, error.retryable)
+sieve.close()
+"""
+
+
+def page(url: str, text: str = STORY) -> Page:
+    """A page with a text of its own."""
+    return Page(url=url, canonical_url=url, id=url, title="News", text=text)
+
+
+def test_a_copy_is_a_duplicate_after_reopening(tmp_path: Path) -> None:
+    """The folder is made where it is missing; what was kept in one opening is known in the next."""
+    folder = tmp_path / "deep" / "state"
+    with NearDuplicateFilter.open(folder) as dedup:
+        assert dedup.check(page("http://a/1")).kind is VerdictKind.UNIQUE
+        assert dedup.text_of(dedup.check(page("http://a/2", OTHER))) == OTHER
+    with NearDuplicateFilter.open(folder) as dedup:
+        verdicts = dedup.check_many([page("http://b/1"), page("http://a/1"), page("http://c/1", "")])
+        assert [v.kind.value for v in verdicts] == ["duplicate", "unchanged", "undecided"]
+        assert (verdicts[0].duplicate_of, verdicts[0].space) == ("http://a/1", dedup.space_id)
+        assert dict(dedup.info().pages) == {
+            "unique": 2, "duplicate": 1, "unchanged": 1, "updated": 0, "undecided": 1,
+        }  # fmt: skip
+
+
+def test_the_same_bytes_get_the_same_verdict(tmp_path: Path) -> None:
+    """A record given again gets the verdict it had, and can be asked for by itself."""
+    with NearDuplicateFilter.open(tmp_path) as dedup:
+        first = dedup.check(page("http://a/1"), delivery_id=b"line 1")
+        assert dedup.check(page("http://a/1"), delivery_id=b"line 1") == first
+        assert (dedup.verdict_of(b"line 1"), dedup.verdict_of(b"line 2")) == (first, None)
+        with pytest.raises(ConfigurationError, match="2 pages came with 1 records"):
+            dedup.check_many([page("http://a/1"), page("http://a/2")], delivery_ids=[b"line 1"])
+
+
+def test_a_page_can_be_retracted_by_page_verdict_or_name() -> None:
+    """Whatever names the kept page takes it out; its next copy is unique."""
+    with NearDuplicateFilter.open(None) as dedup:
+        for number, name in enumerate(("page", "verdict", "url")):
+            kept = page(f"http://a/{number}")
+            verdict = dedup.check(kept)
+            assert verdict.kind is VerdictKind.UNIQUE
+            assert dedup.retract({"page": kept, "verdict": verdict, "url": kept.url}[name]) == verdict
+        with pytest.raises(StateError, match="retracted already"):
+            dedup.retract(page("http://a/0"))
+
+
+def test_a_second_filter_on_the_folder_is_refused(tmp_path: Path) -> None:
+    """The folder is one filter's at a time, and free again once that one is closed."""
+    first = NearDuplicateFilter.open(tmp_path)
+    with pytest.raises(StateInUseError, match="in use by process"):
+        NearDuplicateFilter.open(tmp_path)
+    first.close()
+    first.close()
+    NearDuplicateFilter.open(tmp_path).close()
+
+
+def test_another_space_is_refused_and_the_folder_stays_free(tmp_path: Path) -> None:
+    """Opened with another scheme the state is refused, naming both spaces; a refused opening holds no lock."""
+    with NearDuplicateFilter.open(tmp_path) as dedup:
+        space_id = dedup.space_id
+    with pytest.raises(ForeignStateError, match=f"space {space_id}.*space tf-.*scheme"):
+        NearDuplicateFilter.open(tmp_path, space=SpaceOptions(scheme="tf"))
+    NearDuplicateFilter.open(tmp_path).close()
+
+
+def test_fingerprints_that_no_index_takes_are_refused(tmp_path: Path) -> None:
+    """A space of 128-bit fingerprints cannot be filtered in, and says so before anything is stored."""
+    with pytest.raises(ConfigurationError, match="128 bits, the index takes 64"):
+        NearDuplicateFilter.open(tmp_path, space=SpaceOptions(bits=128))
+    NearDuplicateFilter.open(tmp_path).close()
+
+
+def test_threads_take_turns() -> None:
+    """Copies checked from many threads at once leave exactly one kept page, each with its own place in the order."""
+    with NearDuplicateFilter.open(None) as dedup, ThreadPoolExecutor(8) as pool:
+        verdicts = list(pool.map(lambda n: dedup.check(page(f"http://a/{n}")), range(40)))
+    assert sorted(v.sequence for v in verdicts) == list(range(1, 41))
+    assert [v.kind for v in verdicts].count(VerdictKind.UNIQUE) == 1
+
+
+def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    """A file in the place of the folder is a wrong setting; a folder that cannot be made is the disk's fault."""
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ConfigurationError, match="is a file"):
+        NearDuplicateFilter.open(tmp_path / "file")
+    with pytest.raises((ConfigurationError, StateFullError)):
+        NearDuplicateFilter.open(tmp_path / "file" / "below")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_real_write_limit_stops_cleanly(tmp_path: Path) -> None:
+    """Where the system itself refuses to grow a file, every verdict handed out before is there afterwards."""
+    answer = subprocess.run(
+        [sys.executable, "-c", LIMIT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
+    )
+    given, error, retryable = answer.stdout.split()
+    assert (error, retryable) == ("StateFullError", "True")
+    assert int(given) > 0
+    with NearDuplicateFilter.open(tmp_path) as dedup:
+        assert dedup.info().sequence == int(given)
+        assert all(dedup.verdict_of(f"http://site/{n}".encode()) is not None for n in range(int(given)))

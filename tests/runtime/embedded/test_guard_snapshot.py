@@ -1,0 +1,93 @@
+"""What the guards have seen comes back from the journal, with a snapshot or without."""
+
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.embedded.snapshot import encode_guard_state, guard_state_of_log, read_snapshot
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
+
+from .prepared import SPACE, SPACE_ID, prepared
+
+GUARDED = replace(rule_for(), guards=Guards(max_hosts=2))
+
+
+def opened(folder: Path, rule: MatchRule | None = None, every: int = 1000) -> State:
+    """The state in `folder`."""
+    folder.mkdir(exist_ok=True)
+    return State(folder, SPACE_ID, SPACE, rule, StateSettings(snapshot_every=every))
+
+
+def copies(state: State, hosts: range, story: int = 0) -> list[Verdict]:
+    """The verdicts on copies of a story, on these hosts."""
+    return state.decide([(prepared(f"http://host{host}/", story), None) for host in hosts])
+
+
+def memory_of(state: State) -> GuardState | None:
+    """What the guards have seen."""
+    return None if state._decider.watch is None else state._decider.watch.memory()
+
+
+def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
+    """A group that was too large is too large again, from the snapshot, and from the log alone."""
+    state = opened(tmp_path / "state", GUARDED)
+    assert [verdict.guard for verdict in copies(state, range(5))] == [None, None, None, "hosts", "hosts"]
+    seen = memory_of(state)
+    state.close()
+    for without_snapshot in (False, True):
+        if without_snapshot:
+            (tmp_path / "state" / SNAPSHOT_FILE).unlink()
+        again = opened(tmp_path / "state")
+        assert memory_of(again) == seen
+        again.journal.close()  # no snapshot, no change
+    last = opened(tmp_path / "state")
+    assert copies(last, range(7, 8))[0].guard == "hosts"
+    last.close()
+
+
+def test_the_journal_says_nothing_of_pages_where_nothing_is_asked(tmp_path: Path) -> None:
+    """As before there were guards: then nothing is to be remembered."""
+    state = opened(tmp_path / "state", MatchRule(rule_for().conditions))
+    copies(state, range(5))
+    state.close()
+    rows = sqlite3.connect(tmp_path / "state" / JOURNAL_FILE).execute("SELECT detail FROM log WHERE kind = 'page'")
+    assert {detail for (detail,) in rows} == {None}
+    assert read_snapshot(tmp_path / "state" / SNAPSHOT_FILE).extra == b""
+
+
+def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
+    """Its policy asks nothing of guards; one that is put in force counts from there on."""
+    rule = rule_for()
+    folder = tmp_path / "state"
+    state = opened(folder, replace(rule, guards=Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=0)))
+    policy = state.journal.log.policy()["rule"]
+    assert "guards" not in policy
+    assert "guards" not in json.loads(json.dumps(policy))
+    copies(state, range(300, 310))
+    state.close()
+    old = opened(folder)
+    assert {verdict.guard for verdict in copies(old, range(20))} == {None}
+    old.close()
+    new = opened(folder, GUARDED)
+    assert [verdict.guard for verdict in copies(new, range(100, 104))] == [None, None, "hosts", "hosts"]
+    new.close()
+
+
+@pytest.mark.parametrize("extra", [b"", b"no MessagePack", b"\x82\xa7version\x63\xa5watch\x80"])
+def test_a_part_of_a_snapshot_that_cannot_be_read_is_made_again(tmp_path: Path, extra: bytes) -> None:
+    """From the log, also where a later version wrote it."""
+    state = opened(tmp_path / "state", GUARDED)
+    copies(state, range(6))
+    watch = guard_state_of_log(state.journal.log, 4, extra)
+    assert watch is not None
+    assert watch.memory() == memory_of(state)
+    assert encode_guard_state(watch) == encode_guard_state(state._decider.watch) != encode_guard_state(GuardTracker())
+    state.close()

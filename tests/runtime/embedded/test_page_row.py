@@ -1,0 +1,68 @@
+"""A page's record as a row, and back."""
+
+from dataclasses import replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.decider import Decision
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.journal import open_header
+from dedup_service.runtime.embedded.journal_reader import (
+    INSERT_PAGE,
+    VERDICT_COLUMNS,
+    VERDICTS,
+    DecidedPage,
+    page_row,
+    verdict_of,
+)
+
+texts = st.text(st.characters(codec=None), max_size=6)  # lone surrogates and NUL included
+maybe_texts = st.one_of(st.none(), texts)
+bits = st.one_of(st.none(), st.integers(0, 64))
+verdicts = st.builds(
+    Verdict,
+    sequence=st.just(9),
+    id=texts,
+    url=texts,
+    kind=st.sampled_from(VerdictKind),
+    space=st.just("s"),
+    distance=st.builds(Distance, bits, bits),
+    score=st.one_of(st.none(), st.floats(0, 1)),
+    reason=maybe_texts,
+).flatmap(
+    lambda verdict: st.one_of(
+        st.just(verdict),
+        st.builds(lambda id_, url: replace(verdict, duplicate_of=id_, duplicate_of_url=url), texts, texts),
+    )
+)
+
+
+def row_of(
+    verdict: Verdict, record: bytes, original: int | None = None, canonical_url: str = "", title: str = ""
+) -> DecidedPage:
+    """The page that `verdict` is on, decided."""
+    page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
+    return DecidedPage(
+        PreparedPage(page, Fingerprint(1 << 63, None), None), Decision(verdict, kept=True, original=original), record
+    )
+
+
+@given(verdicts, texts, texts)
+def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, title: str) -> None:
+    """Every field of a verdict reads back as it was handed out, whatever its strings hold."""
+    original = None if verdict.duplicate_of is None else 4
+    pages = [row_of(verdict, b"r", original, canonical_url, title)]
+    if verdict.duplicate_of is not None and verdict.duplicate_of_url is not None:
+        kept = replace(verdict, sequence=4, id=verdict.duplicate_of, url=verdict.duplicate_of_url)
+        pages.append(row_of(kept, b"kept"))
+    database = Database(None)
+    with database.transaction() as connection:
+        open_header(connection, "memory", "s", {}, "{}")
+        connection.executemany(INSERT_PAGE, map(page_row, pages))
+    row = database.first(f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record = ?", b"r")
+    database.close()
+    assert row is not None
+    assert verdict_of(row, "s") == verdict

@@ -1,0 +1,162 @@
+"""Snapshots: whole or ignored, and never more than a shortcut."""
+
+import logging
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import xxhash
+
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.embedded.snapshot import (
+    Snapshot,
+    SnapshotLabel,
+    UnreadableSnapshotError,
+    read_label,
+    read_snapshot,
+    write_snapshot,
+)
+from dedup_service.runtime.embedded.state import SNAPSHOT_FILE, State, StateSettings
+
+from .prepared import SPACE, SPACE_ID, prepared
+
+LABEL = SnapshotLabel(2, "a journal", "a space", 7, "tail", 0, 5, 4)
+EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"), b"more")
+
+
+def test_pieces_are_read_back_as_one(tmp_path: Path) -> None:
+    """In their order, each entry with its evidence."""
+    some = [Entry(at, at * 3, None, at, at + 7, evidence=bytes([at]) * at) for at in range(1, 8)]
+    pieces = [EntryRows.of(some[:3]), EntryRows.none(), EntryRows.of(some[3:])]
+    whole = EntryRows.of(some)
+    label = replace(LABEL, entries=len(whole), evidence_bytes=len(whole.evidence))
+    write_snapshot(tmp_path / "s", label, pieces, EMPTY.extra)
+    found = read_snapshot(tmp_path / "s")
+    assert (found.label, found.extra, found.rows.evidence) == (label, EMPTY.extra, whole.evidence)
+    assert found.rows.rows.tolist() == whole.rows.tolist()
+
+
+def filled(folder: Path, pages: int, snapshot_every: int = 1000) -> None:
+    """Leave a closed state with `pages` kept pages in `folder`."""
+    folder.mkdir(exist_ok=True)
+    state = State(folder, SPACE_ID, SPACE, None, StateSettings(snapshot_every=snapshot_every))
+    state.decide([(prepared(f"u{n}", n), None) for n in range(pages)])
+    state.close()
+
+
+def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
+    """What the state in `folder` says of copies of its pages."""
+    state = State(folder, SPACE_ID, SPACE)
+    verdicts = state.decide([(prepared(f"copy{n}", n), None) for n in range(pages)])
+    state.close()
+    return [verdict.kind for verdict in verdicts]
+
+
+def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
+    """Label, rows, evidence and what else there was survive, and the temporary file is gone."""
+    path = tmp_path / "snapshot"
+    write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
+    again = read_snapshot(path)
+    assert (again.label, len(again.rows), again.rows.evidence, again.extra) == (LABEL, 0, b"bytes", b"more")
+    assert read_label(path) == LABEL
+    assert [file.name for file in tmp_path.iterdir()] == ["snapshot"]
+
+
+def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
+    """A file as the first version wrote it, without anything extra, still gives its entries."""
+    path = tmp_path / "snapshot"
+    rows = EntryRows.of([Entry(7, 1, 2, 3, 4, evidence=b"bytes")])
+    header = b'{"version": 1, "journal": "j", "space_id": "s", "sequence": 7, "tail": "t", "entries": 1, '
+    header += b'"evidence_bytes": 5}'
+    content = b"twinsnap" + len(header).to_bytes(4, "little") + header + rows.rows.tobytes() + rows.evidence
+    path.write_bytes(content + xxhash.xxh3_128_digest(content))
+    again = read_snapshot(path)
+    assert (again.label.version, again.label.sequence, again.extra) == (1, 7, b"")
+    assert list(again.rows.entries()) == list(rows.entries())
+
+
+def test_no_cut_or_altered_snapshot_is_believed(tmp_path: Path) -> None:
+    """Every proper prefix of the file, and every file with one byte changed, is refused."""
+    path = tmp_path / "snapshot"
+    write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
+    whole = path.read_bytes()
+    damaged = [whole[:size] for size in range(len(whole))]
+    damaged += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
+    for content in damaged:
+        path.write_bytes(content)
+        with pytest.raises(UnreadableSnapshotError):
+            read_snapshot(path)
+
+
+def test_a_bad_snapshot_is_ignored_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A state whose snapshot is damaged opens from its log, says so, and decides as before."""
+    filled(tmp_path, 4)
+    (tmp_path / SNAPSHOT_FILE).write_bytes(b"rubbish")
+    with caplog.at_level(logging.WARNING):
+        assert kinds_of_copies(tmp_path, 4) == [VerdictKind.DUPLICATE] * 4
+    assert "is not used" in caplog.text
+
+
+def test_a_snapshot_of_another_journal_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A snapshot copied from another state folder does not bring that one's pages with it."""
+    filled(tmp_path / "one", 3)
+    filled(tmp_path / "two", 5)
+    shutil.copy(tmp_path / "two" / SNAPSHOT_FILE, tmp_path / "one" / SNAPSHOT_FILE)
+    with caplog.at_level(logging.WARNING):
+        kinds = kinds_of_copies(tmp_path / "one", 5)
+    assert kinds == [VerdictKind.DUPLICATE] * 3 + [VerdictKind.UNIQUE] * 2
+    assert "it is of journal" in caplog.text
+
+
+def test_a_snapshot_ahead_of_its_log_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Where an older copy of the journal was brought back, the newer snapshot is not believed."""
+    filled(tmp_path / "state", 2)
+    shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    kinds_of_copies(tmp_path / "state", 4)
+    shutil.copy(tmp_path / "state" / SNAPSHOT_FILE, tmp_path / "copy" / SNAPSHOT_FILE)
+    with caplog.at_level(logging.WARNING):
+        kinds = kinds_of_copies(tmp_path / "copy", 3)
+    assert kinds == [VerdictKind.DUPLICATE] * 2 + [VerdictKind.UNIQUE]
+    assert "the log ends at 2" in caplog.text
+
+
+def test_a_snapshot_of_another_continuation_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Two copies of a state went on differently: the snapshot of one does not fit the log of the other."""
+    filled(tmp_path / "state", 2)
+    shutil.copytree(tmp_path / "state", tmp_path / "copy")
+    for folder, story in (("state", 50), ("copy", 60)):
+        state = State(tmp_path / folder, SPACE_ID, SPACE)
+        state.decide([(prepared(f"more{story}", story), None)])
+        state.close()
+    shutil.copy(tmp_path / "state" / SNAPSHOT_FILE, tmp_path / "copy" / SNAPSHOT_FILE)
+    with caplog.at_level(logging.WARNING):
+        state = State(tmp_path / "copy", SPACE_ID, SPACE)
+    verdicts = state.decide([(prepared("a", 50), None), (prepared("b", 60), None)])
+    state.close()
+    assert [verdict.kind for verdict in verdicts] == [VerdictKind.UNIQUE, VerdictKind.DUPLICATE]
+    assert "another record at its sequence 3" in caplog.text
+
+
+def test_a_snapshot_that_cannot_be_written_is_only_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A state whose snapshot has no place goes on; the next opening reads the log."""
+    (tmp_path / "snapshot.tmp").mkdir()  # in the way of the temporary file
+    with caplog.at_level(logging.WARNING):
+        filled(tmp_path, 3, snapshot_every=1)
+    assert "no snapshot written" in caplog.text
+    assert not (tmp_path / SNAPSHOT_FILE).exists()
+    assert kinds_of_copies(tmp_path, 3) == [VerdictKind.DUPLICATE] * 3
+
+
+def test_a_snapshot_is_taken_as_the_log_grows(tmp_path: Path) -> None:
+    """One is written every so many records while the state is in use, later for every quarter more entries."""
+    state = State(tmp_path, SPACE_ID, SPACE, None, StateSettings(snapshot_every=3))
+    taken = []
+    for number in range(24):
+        state.decide([(prepared(f"u{number}", number), None)])
+        label = read_label(tmp_path / SNAPSHOT_FILE)
+        taken.append(0 if label is None else label.sequence)
+    state.close()
+    assert sorted(set(taken)) == [0, 3, 6, 9, 12, 15, 19]

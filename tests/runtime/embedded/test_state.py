@@ -1,0 +1,203 @@
+"""Journal and decider as one: verdicts, deliveries seen again, retraction, change of rule, a full disk."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.embedded.database import (
+    ForeignStateError,
+    StateClosedError,
+    StateDamagedError,
+    StateFullError,
+)
+from dedup_service.runtime.embedded.state import State, StateSettings
+
+from .prepared import SPACE, SPACE_ID, prepared
+
+U, D, SAME, NEW, NONE = VerdictKind
+
+
+def opened(folder: Path | None, **kwargs: object) -> State:
+    """The state in `folder`, in the tests' space."""
+    return State(folder, SPACE_ID, SPACE, **kwargs)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    """A new state on disk, closed at the end."""
+    state = opened(tmp_path)
+    yield state
+    state.close()
+
+
+def test_a_batch_gets_its_verdicts_in_order(state: State) -> None:
+    """Each page gets the verdict that the pages before it call for, also those of the same batch."""
+    pages = [prepared("u1", 1), prepared("u2", 1, version=1), prepared("u3", 3), prepared("u1", 1)]
+    verdicts = state.decide([(page, None) for page in pages])
+    assert [verdict.kind for verdict in verdicts] == [U, D, U, SAME]
+    assert [verdict.sequence for verdict in verdicts] == [1, 2, 3, 4]
+    assert verdicts[1].duplicate_of_url == verdicts[3].duplicate_of_url == "u1"
+
+
+def test_a_reopened_state_goes_on_where_it_was(tmp_path: Path) -> None:
+    """Entries, known URLs and the sequence survive closing, whether a snapshot or the log brings them back."""
+    for every in (1, 100):
+        folder = tmp_path / str(every)
+        folder.mkdir()
+        settings = StateSettings(snapshot_every=every)
+        first = opened(folder, settings=settings)
+        first.decide([(prepared("u1", 1, page_id="one"), None)])
+        first.close()
+        second = opened(folder, settings=settings)
+        verdicts = second.decide([(prepared("u2", 1, version=1), None), (prepared("u1", 5), None)])
+        second.close()
+        assert [(v.sequence, v.kind, v.duplicate_of) for v in verdicts] == [(2, D, "one"), (3, NEW, "one")]
+
+
+def test_a_record_again_gets_the_verdict_it_had(tmp_path: Path) -> None:
+    """The same delivery gives an equal verdict and no new log record: in its batch, later, and after reopening."""
+    first = opened(tmp_path)
+    page, other = prepared("u1", 1, page_id="one"), prepared("u2", 1, page_id="\ud800 half a pair")
+    verdicts = first.decide([(page, b"a"), (other, b"b"), (page, b"a")])
+    assert verdicts[2] == verdicts[0]
+    assert first.decide([(page, b"a")]) == verdicts[:1]
+    first.close()
+    second = opened(tmp_path)
+    assert second.decide([(other, b"b"), (page, b"a")]) == [verdicts[1], verdicts[0]]
+    assert second.verdict_of(b"a") == verdicts[0]
+    assert second.verdict_of(b"never") is None
+    assert second.journal.sequence == 2
+    second.close()
+
+
+def test_a_delivery_without_a_record_is_a_new_one(state: State) -> None:
+    """Where the caller names no delivery, the same page again is a new visit of its URL."""
+    page = prepared("u1", 1)
+    assert [state.decide([(page, None)])[0].kind for _ in range(3)] == [U, SAME, SAME]
+
+
+def test_after_a_retraction_later_copies_are_unique(tmp_path: Path) -> None:
+    """A page retracted by URL, by id or by sequence leaves the index and the known URLs, across reopening too."""
+    for reference in ("u1", "one", 1):
+        folder = tmp_path / str(reference)
+        folder.mkdir()
+        first = opened(folder)
+        kept = first.decide([(prepared("u1", 1, page_id="one"), None)])[0]
+        assert first.retract(reference) == kept
+        assert first.journal.texts.get(1) is None
+        first.close()
+        second = opened(folder)
+        again = second.decide([(prepared("u2", 1), None), (prepared("u1", 1), None)])
+        assert [(v.sequence, v.kind) for v in again] == [(3, U), (4, D)]
+        second.close()
+
+
+def test_a_retraction_that_cannot_be_says_why(state: State) -> None:
+    """Unknown pages, pages that were not kept, and pages retracted before are told apart, and nothing changes."""
+    state.decide([(prepared("u1", 1), None), (prepared("u2", 1), None)])
+    with pytest.raises(StateError, match="no page 'elsewhere' is in the log"):
+        state.retract("elsewhere")
+    with pytest.raises(StateError, match="its verdict was duplicate"):
+        state.retract("u2")
+    state.retract("u1")
+    with pytest.raises(StateError, match="retracted already, by record 3"):
+        state.retract("u1")
+    with pytest.raises(StateError, match="retracted already, by record 3"):
+        state.retract(1)
+    assert state.decide([(prepared("u3", 3), None)])[0].sequence == 4
+
+
+def test_a_change_of_rule_is_on_the_record_and_holds_from_there(tmp_path: Path) -> None:
+    """Another rule applies to later pages; verdicts given stay; opened without a rule the last one is in force."""
+    exact, near = MatchRule((DistanceBound(body=0),)), MatchRule((DistanceBound(body=3),))
+    first = opened(tmp_path, rule=exact)
+    verdicts = first.decide([(prepared("u1", 1), b"1"), (prepared("u2", 1, version=1), b"2")])
+    first.close()
+    opened(tmp_path, rule=near).close()
+    third = opened(tmp_path)
+    assert third.rule == near
+    assert third.decide([(prepared("u2", 1, version=1), b"2")]) == [verdicts[1]]
+    assert [v.kind for v in verdicts] == [U, U]
+    later = third.decide([(prepared("u3", 1, version=2), None)])[0]
+    assert (later.sequence, later.kind) == (4, D)
+    third.close()
+
+
+def test_the_same_rule_again_leaves_no_record(tmp_path: Path) -> None:
+    """Giving the rule that is in force already changes nothing."""
+    rule = MatchRule((DistanceBound(body=3),))
+    for _ in range(2):
+        state = opened(tmp_path, rule=rule)
+        assert state.journal.sequence == 0
+        state.close()
+
+
+def test_another_space_is_refused_with_both_named(tmp_path: Path) -> None:
+    """A state of another space is not opened; the message names both spaces and what differs."""
+    opened(tmp_path).close()
+    with pytest.raises(ForeignStateError, match=r"space test-space.*space other.*scheme.*'test'.*'b'"):
+        State(tmp_path, "other", {"scheme": "b"})
+
+
+def test_a_newer_format_is_refused_with_both_named(tmp_path: Path) -> None:
+    """A state of a later format is not opened; the message names both versions."""
+    state = opened(tmp_path)
+    with state.journal.database.transaction() as connection:
+        connection.execute("UPDATE meta SET value = '99' WHERE name = 'format_version'")
+    state.close()
+    with pytest.raises(ForeignStateError, match=r"format version 99.*up to 1"):
+        opened(tmp_path)
+
+
+def test_a_file_that_is_no_journal_is_called_so(tmp_path: Path) -> None:
+    """A damaged journal is an error of the state, not of SQLite."""
+    (tmp_path / "journal.sqlite").write_bytes(b"certainly not a database" * 100)
+    with pytest.raises(StateDamagedError, match=r"journal\.sqlite is not a readable journal"):
+        opened(tmp_path)
+
+
+def test_a_full_disk_stops_the_state_and_leaves_nothing_half_done(tmp_path: Path) -> None:
+    """The batch that did not fit is not there after reopening, the batches before it are, and no verdict came after."""
+    first = opened(tmp_path)
+    given = first.decide([(prepared("u1", 1), b"1")])
+    pages = first.journal.database.rows("PRAGMA page_count")[0][0]
+    first.journal.database.rows(f"PRAGMA max_page_count = {pages + 2}")
+    large = [
+        (prepared(f"v{n}", n, text=f"{n} " + "many words " * 999, page_id="x" * 3000), b"v%d" % n) for n in range(9)
+    ]
+    with pytest.raises(StateFullError, match=r"disk full.*free space") as full:
+        first.decide(large)
+    assert full.value.retryable
+    with pytest.raises(StateClosedError, match="open it again"):
+        first.decide([(prepared("u1", 1), b"1")])
+    first.close()
+
+    second = opened(tmp_path)
+    assert second.journal.sequence == 1
+    assert second.decide([(prepared("u1", 1), b"1")]) == given
+    assert [verdict.kind for verdict in second.decide(large)] == [U, D] + [U] * 7
+    second.close()
+
+
+def test_a_state_in_memory_needs_no_folder() -> None:
+    """Without a folder the same verdicts come, and nothing is kept."""
+    state = opened(None)
+    assert [v.kind for v in state.decide([(prepared("u1", 1), b"1"), (prepared("u2", 1), b"2")])] == [U, D]
+    state.close()
+    with pytest.raises(StateClosedError):
+        state.decide([])
+
+
+def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:
+    """It matches nobody, before and after a restore, and the same visit again is unchanged."""
+    first = opened(tmp_path)
+    assert first.decide([(prepared("u1", 1, reason="too short", evidence=b""), None)])[0].kind is NONE
+    first.close()
+    second = opened(tmp_path)
+    verdicts = second.decide([(prepared("u2", 1), None), (prepared("u1", 1, reason="too short", evidence=b""), None)])
+    assert [v.kind for v in verdicts] == [U, SAME]
+    second.close()

@@ -1,0 +1,57 @@
+"""What a state folder holds, read beside its writer."""
+
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.runtime.embedded.state import State
+from dedup_service.runtime.embedded.state_info import read_info, state_info
+
+from .prepared import SPACE, SPACE_ID, prepared
+
+
+def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> None:
+    """Counts are those of the log: while the state is in use, after it was closed, and over several openings."""
+    state = State(tmp_path, SPACE_ID, SPACE)
+    pages = [prepared("u1", 1), prepared("u2", 1), prepared("u1", 1), prepared("u3", 3), prepared("u3", 4)]
+    state.decide([(page, None) for page in pages])
+    in_use = state_info(tmp_path)
+    assert dict(in_use.pages) == {"unique": 2, "duplicate": 1, "unchanged": 1, "updated": 1, "undecided": 0}
+    assert (in_use.sequence, in_use.entries, in_use.retractions, in_use.policies) == (5, 2, 0, 1)
+    assert (in_use.snapshot_sequence, in_use.snapshot_age_s, in_use.snapshot_bytes) == (None, None, 0)
+    assert (in_use.space_id, dict(in_use.space), dict(in_use.rule)) == (SPACE_ID, SPACE, rule_for().to_dict())
+    state.retract("u1")
+    state.close()
+
+    closed = state_info(tmp_path)
+    assert (closed.sequence, closed.entries, closed.retractions, closed.snapshot_sequence) == (6, 1, 1, 6)
+    assert closed.snapshot_age_s is not None
+    assert closed.journal_bytes > 0
+    assert 0 < closed.text_bytes < in_use.text_bytes
+
+
+def test_info_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    """Asking takes no lock and writes nothing that stays."""
+    State(tmp_path, SPACE_ID, SPACE).close()
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    state_info(tmp_path)
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.endswith(("-shm", "-wal"))}
+    assert after == before
+
+
+def test_info_of_a_folder_without_a_state_says_so(tmp_path: Path) -> None:
+    """A wrong path is called one, and no state is made there."""
+    with pytest.raises(StateError, match="holds no twinsieve state"):
+        state_info(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_state_in_memory_has_info_too() -> None:
+    """Without a folder the counts are there and the sizes on disk are 0."""
+    state = State(None, SPACE_ID, SPACE)
+    state.decide([(prepared("u1", 1), None)])
+    info = read_info(state.journal.database, None)
+    assert (info.pages["unique"], info.journal_bytes, info.snapshot_sequence) == (1, 0, None)
+    state.close()

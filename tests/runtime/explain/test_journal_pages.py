@@ -1,0 +1,177 @@
+"""Pages of an embedded journal, found and explained, beside whoever decides and from a folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import CorrectionRecord
+from dedup_service.core.page import Page
+from dedup_service.core.rules.profiles import PROFILES
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.explain import Explainer, UnknownPageError
+from dedup_service.runtime.explain.journal_pages import JournalPages, live_pages, state_pages
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from tests.interfaces.cli.running import article
+
+TEXT = ". ".join(article(at, 12) for at in range(20))
+
+
+def page(number: int, text: str, **more: str) -> Page:
+    """A page of a small site."""
+    url = f"https://a.example/{number}"
+    values = {"url": url, "canonical_url": url, "id": f"p{number}", "title": f"Story {number}"}
+    return Page(**{**values, **more}, text=text)  # type: ignore[arg-type]
+
+
+@pytest.fixture(params=["folder", "memory"])
+def dedup(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NearDuplicateFilter]:
+    """A filter with a page, a copy, a strange one and a short one."""
+    with NearDuplicateFilter.open(tmp_path / "state" if request.param == "folder" else None) as opened:
+        opened.check_many(
+            [page(1, TEXT), page(2, TEXT + " And more in 2024."), page(3, article(77)), page(4, "too short")]
+        )
+        yield opened
+
+
+def explainer(pages: JournalPages) -> Explainer:
+    """With the fingerprinter of the default space."""
+    return Explainer(pages, build_fingerprinter)
+
+
+def test_a_duplicate_is_explained_while_the_filter_runs(dedup: NearDuplicateFilter) -> None:
+    """By any form of its address; with the verdict it had, and the row that gave it."""
+    found = explainer(live_pages(dedup)).explain("https://A.example/2?utm_source=x")
+    assert (found.page.sequence, found.page.original, found.judged_by) == (2, 1, "row")
+    assert found.page.verdict is not None
+    assert found.page.verdict.duplicate_of == "p1"
+    assert found.match is not None
+    assert found.match.view.matches
+    assert found.match.view.row == found.page.verdict.reason
+    assert (found.kept, found.match.kept, found.neighbours) == (False, True, ())
+
+
+def test_a_kept_page_has_neighbours_that_say_why_not(dedup: NearDuplicateFilter) -> None:
+    """Nearest first, none of them itself; a page without text enough is not asked about."""
+    found = explainer(live_pages(dedup)).explain("p3")
+    assert (found.kept, found.match, found.judged_by) == (True, None, "nothing")
+    assert found.neighbours[0].other.sequence == 1
+    assert all(neighbour.view.why_not for neighbour in found.neighbours)
+    assert 3 not in {neighbour.other.sequence for neighbour in found.neighbours}
+    short = explainer(live_pages(dedup)).explain(4, neighbours=1)
+    assert (short.judged_by, len(short.neighbours)) == ("unjudged", 1)
+    assert not any(channel.judged for channel in short.neighbours[0].view.channels)
+
+
+def test_a_page_of_a_few_letters_again_and_again_was_not_asked_about(dedup: NearDuplicateFilter) -> None:
+    """It has letters enough, and its verdict says that it had too little variety."""
+    assert dedup.check(page(5, "row 17 | " * 300)).kind.value == "undecided"
+    found = explainer(live_pages(dedup)).explain("p5", neighbours=1)
+    assert found.judged_by == "unjudged"
+    assert not any(channel.judged for channel in found.neighbours[0].view.channels)
+
+
+def test_any_two_pages_can_be_compared(dedup: NearDuplicateFilter) -> None:
+    """In place of the one that the verdict names."""
+    found = explainer(live_pages(dedup)).explain(2, compare_with="https://a.example/3")
+    assert found.match is not None
+    assert found.match.other.sequence == 3
+    assert not found.match.view.matches
+
+
+def test_texts_are_there_with_a_folder(dedup: NearDuplicateFilter) -> None:
+    """In memory none are kept, which is said, and no feature is weighed."""
+    found = explainer(live_pages(dedup)).explain(2)
+    assert found.match is not None
+    if found.text is None:
+        assert found.match.features is None
+        assert "the text of https://a.example/2 is kept no longer" in found.notes[0]
+    else:
+        assert (found.text, found.match.text) == (TEXT + " And more in 2024.", TEXT)
+        assert found.match.features is not None
+        assert "2024" in {feature.word for feature in found.match.features.one}
+        assert found.notes == ()
+
+
+def test_a_text_given_again_is_used(dedup: NearDuplicateFilter) -> None:
+    """And compared with what was judged: another one is said to be another one."""
+    given = {1: page(1, TEXT), 2: page(2, "Something else.")}
+    found = Explainer(live_pages(dedup), build_fingerprinter, lambda known: given.get(known.sequence)).explain(2)
+    assert found.match is not None
+    assert (found.text, found.match.text) == ("Something else.", TEXT)
+    assert [note for note in found.notes if "not the one that was judged" in note] == [
+        "the text given for https://a.example/2 is not the one that was judged"
+    ]
+
+
+def test_another_space_weighs_no_features(dedup: NearDuplicateFilter) -> None:
+    """The rest is explained, and what is missing is said."""
+    other = SpaceOptions(scheme="tf")
+    given = {1: page(1, TEXT), 2: page(2, TEXT)}
+    found = Explainer(
+        live_pages(dedup), lambda: build_fingerprinter(other), lambda known: given.get(known.sequence)
+    ).explain(2)
+    assert found.match is not None
+    assert found.match.features is None
+    assert any(dedup.space_id in note and "--scheme" in note for note in found.notes)
+
+
+def test_the_latest_visit_counts(dedup: NearDuplicateFilter) -> None:
+    """However far back, a slice at a time; of an unchanged or updated page the earlier visit is beside it."""
+    dedup.check_many([page(1, TEXT), page(3, article(78))])
+    header = dedup._state.journal.header
+    for records in (1, 2, 3, 1000):
+        near = JournalPages(dedup.reading, header, dedup.held, slice_records=records)
+        found = [near.find(name) for name in ("https://a.example/2", "p1", "https://a.example/3", "nobody")]
+        assert [None if at is None else at.sequence for at in found] == [2, 5, 6, None]
+    again = explainer(live_pages(dedup)).explain("https://a.example/3")
+    assert again.judged_by == "address"
+    assert again.match is not None
+    assert (again.match.other.sequence, again.match.kept, again.kept) == (3, False, True)
+
+
+def test_pages_that_are_not_there(dedup: NearDuplicateFilter) -> None:
+    """By address, by sequence, and as the other page."""
+    asked = explainer(live_pages(dedup))
+    for reference in ("https://a.example/99", 99, 0, "no address"):
+        with pytest.raises(UnknownPageError, match="not in the log"):
+            asked.explain(reference)
+    with pytest.raises(UnknownPageError, match="99"):
+        asked.explain(2, compare_with=99)
+
+
+def test_what_people_said_is_told(dedup: NearDuplicateFilter) -> None:
+    """Corrections in force that name the page; the verdict given stays what it was."""
+    dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", False, "two"), by="me", at=1.0)
+    found = explainer(live_pages(dedup)).explain(2)
+    assert [(at.record.reason, at.by) for at in found.corrections] == [("two", "me")]
+    assert found.match is not None
+    assert (found.match.view.judged, found.match.view.matches) == (False, True)
+    assert explainer(live_pages(dedup)).explain(3).corrections == ()
+    dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", True, "one"))
+    dedup.check(page(2, article(5)))
+    assert explainer(live_pages(dedup)).explain("p2").judged_by == "person"
+
+
+def test_a_folder_is_read_beside_its_writer(tmp_path: Path) -> None:
+    """With the same answers; the rule is the one that decided, not the one in force."""
+    folder = tmp_path / "state"
+    with NearDuplicateFilter.open(folder) as dedup:
+        dedup.check_many([page(1, TEXT), page(2, TEXT + " More.")])
+        with state_pages(folder) as pages:
+            assert explainer(pages).explain(2).judged_by == "row"
+    with NearDuplicateFilter.open(folder, rule=PROFILES["simhash"]) as dedup:
+        dedup.check(page(5, TEXT))
+    with state_pages(folder) as pages:
+        old, new = explainer(pages).explain(2), explainer(pages).explain("p5")
+    assert (old.judged_by, new.judged_by) == ("row", "distance")
+    assert (old.in_force.since, old.in_force.changed, new.in_force.changed) == (0, True, False)
+    assert old.in_force.rule == PROFILES["balanced"]
+    assert any("another rule is in force now" in note for note in old.notes)
+
+
+def test_a_folder_without_a_state(tmp_path: Path) -> None:
+    """Is said to be one."""
+    with pytest.raises(StateError, match="holds no twinsieve state"), state_pages(tmp_path):
+        pass

@@ -1,0 +1,72 @@
+"""The examples of docs/topics.md are what the code reads and writes."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.extraction import Extraction
+from dedup_service.core.log_records import CorrectionRecord, PageRecord, PolicyRecord, RejectedRecord, RetractionRecord
+from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.runtime.kafka.messages import headers
+from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter
+from dedup_service.runtime.kafka.messages.verdict import read_stats, read_verdict, verdict_value
+from dedup_service.runtime.readers.jsonlines import PageJson
+
+TEXT = (Path(__file__).parents[4] / "docs" / "topics.md").read_text(encoding="utf-8")
+
+
+def examples(topic: str) -> list[bytes]:
+    """The messages in the block of `topic`."""
+    found = re.search(rf"```json {re.escape(topic)}\n(.*?)```", TEXT, re.DOTALL)
+    assert found is not None
+    return found[1].encode().splitlines()
+
+
+def test_the_page_is_a_page() -> None:
+    """With the canonical URL that the text promises, and every key that means something named."""
+    (value,) = examples("pages")
+    page = PageMessage("pages", 0, 0, value).page(lambda _html, _declared: Extraction())
+    assert page.canonical_url == "https://news.example/2026/typhoon"
+    missing = [name for name in PageJson.__struct_fields__ if f"`{name}`" not in TEXT]
+    assert missing == []
+
+
+def test_the_verdict_is_written_like_this() -> None:
+    """Byte for byte."""
+    (value,) = examples("verdicts")
+    assert verdict_value(*read_verdict(value)) == value
+
+
+def test_the_figures_are_read() -> None:
+    """Every key is there, and none that is not."""
+    (value,) = examples("dedup.stats")
+    assert set(json.loads(value)) == set(type(read_stats(value)).__struct_fields__)
+
+
+def test_the_log_is_written_like_this() -> None:
+    """One record of each kind, byte for byte; the policy with a table."""
+    values = examples("fingerprints")
+    records = [decode(value) for value in values]
+    assert [encode(record) for record in records] == values
+    kinds = [PageRecord, RejectedRecord, PolicyRecord, RetractionRecord, CorrectionRecord]
+    assert list(map(type, records)) == kinds
+    policy = records[2]
+    assert isinstance(policy, PolicyRecord)
+    assert policy.policy.rule.verified == (MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5),)
+
+
+@pytest.mark.parametrize("kind", ["LOG_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE"])
+def test_event_types_are_named(kind: str) -> None:
+    """With their version."""
+    assert f"`{getattr(headers, kind)}`" in TEXT
+
+
+def test_added_headers_are_named() -> None:
+    """All of them."""
+    source = read_verdict(examples("verdicts")[0])[1]
+    added = headers.passed_on([], source, 1, verdict="duplicate", original_url="u:1")
+    added += dead_letter(bytes(31 << 20), [], source, 1, "too long")[1]
+    assert [name for name, _ in added if f"`{name}`" not in TEXT] == []

@@ -1,0 +1,73 @@
+"""Headers name the event or the verdict, and leave what a producer wrote alone."""
+
+import pytest
+
+from dedup_service.core.log_records import RejectedRecord, RetractionRecord, Source
+from dedup_service.runtime.kafka.messages.headers import (
+    log_headers,
+    passed_on,
+    source_in,
+    stats_headers,
+    verdict_headers,
+)
+from dedup_service.runtime.kafka.messages.page import CUT_BYTES, MAX_DEAD_LETTER_BYTES, dead_letter
+
+SOURCE = Source("pages", 3, 42)
+
+
+def test_a_verdict_is_a_cloud_event() -> None:
+    """Of version 1.0 in binary mode, with an id that every writer of it would give."""
+    assert verdict_headers(SOURCE, "verdicts") == (
+        ("ce_specversion", b"1.0"),
+        ("ce_id", b"pages/3/42"),
+        ("ce_source", b"/twinsieve/verdicts"),
+        ("ce_type", b"twinsieve.verdict.v1"),
+        ("content-type", b"application/json"),
+    )
+    assert dict(stats_headers(7, "dedup.stats"))["ce_id"] == b"7"
+
+
+def test_records_of_the_log_have_an_id_each() -> None:
+    """What is about an input record is known by it; what people append is a new event every time."""
+    rejected = log_headers(RejectedRecord(SOURCE, "no page"), "fingerprints")
+    assert dict(rejected)["ce_id"] == b"pages/3/42"
+    retraction = RetractionRecord("https://a.example/", "gone")
+    assert log_headers(retraction, "fingerprints") != log_headers(retraction, "fingerprints")
+
+
+def test_what_is_passed_on_keeps_its_headers() -> None:
+    """Repeated and empty ones too; a null one becomes empty, since the client cannot write it."""
+    theirs = [("trace", b"1"), ("ce_type", b"example.page"), ("trace", b"2"), ("nothing", None)]
+    headers = passed_on(theirs, SOURCE, 17, verdict="duplicate", original_url="https://a.example/台")
+    assert headers[:4] == (("trace", b"1"), ("ce_type", b"example.page"), ("trace", b"2"), ("nothing", b""))
+    assert headers[4:] == (
+        ("twinsieve.verdict", b"duplicate"),
+        ("twinsieve.duplicate_of_url", "https://a.example/台".encode()),
+        ("twinsieve.sequence", b"17"),
+        ("twinsieve.topic", b"pages"),
+        ("twinsieve.partition", b"3"),
+        ("twinsieve.offset", b"42"),
+    )
+    assert source_in(headers) == SOURCE
+
+
+def test_headers_of_an_earlier_passage_are_replaced() -> None:
+    """A mended dead letter does not carry its old error, nor anything twice."""
+    first = passed_on([("a", b"1")], SOURCE, 5, error="no page")
+    assert dict(first)["twinsieve.error"] == b"no page"
+    second = passed_on(first, Source("pages", 0, 99), 6, verdict="unique")
+    assert second == (("a", b"1"), *passed_on([], Source("pages", 0, 99), 6, verdict="unique"))
+    with pytest.raises(KeyError):
+        source_in([("a", b"1")])
+
+
+def test_a_dead_letter_is_the_record_as_it_came() -> None:
+    """Null values too; only one that no topic would take is cut, and then its size is said."""
+    assert dead_letter(None, [("a", b"1")], SOURCE, 5, "null")[0] is None
+    whole = bytes(MAX_DEAD_LETTER_BYTES)
+    value, headers = dead_letter(whole, [("a", b"1")], SOURCE, 5, "no page")
+    assert value is whole
+    assert headers == passed_on([("a", b"1")], SOURCE, 5, error="no page")
+    cut, headers = dead_letter(whole + b"x", [], SOURCE, 5, "too long")
+    assert cut == bytes(CUT_BYTES)
+    assert dict(headers)["twinsieve.cut_from_bytes"] == b"%d" % (MAX_DEAD_LETTER_BYTES + 1)

@@ -1,0 +1,138 @@
+"""Records of the log survive being written and read, by this version and, where that is safe, by others."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.similarity import Combined
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+)
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.messages.log_record import MAX_PROBLEM_CHARS, MAX_TITLE_CHARS, decode, encode
+
+texts = st.text(max_size=50)  # hypothesis leaves lone surrogates out, as UTF-8 does
+values = st.none() | st.integers(0, 2**64 - 1)
+sources = st.builds(
+    Source, st.sampled_from(["pages", "de.pages"]), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
+)
+pages = st.builds(Page, url=texts, canonical_url=texts, id=texts, title=st.text(max_size=MAX_TITLE_CHARS))
+prepared = st.builds(
+    PreparedPage, pages, st.builds(Fingerprint, values, values), values, st.binary(max_size=200), st.none() | texts
+)
+bounds = st.none() | st.integers(0, 64)
+rules = st.builds(
+    MatchRule,
+    st.lists(st.builds(DistanceBound, st.integers(0, 7), bounds), min_size=1, max_size=3).map(tuple),
+    st.none() | st.builds(Combined, st.integers(1, 1000)),
+)
+policies = st.builds(Policy, rules, st.sampled_from(Action), texts)
+records: st.SearchStrategy[LogRecord] = st.one_of(
+    st.builds(PageRecord, sources, prepared, texts),
+    st.builds(RejectedRecord, sources, st.text(max_size=MAX_PROBLEM_CHARS)),
+    st.builds(RetractionRecord, texts, texts),
+    st.builds(CorrectionRecord, texts, texts, st.booleans(), texts),
+    st.builds(PolicyRecord, policies, st.booleans(), st.none() | texts),
+)
+
+PAGE = PageRecord(
+    Source("pages", 3, 42),
+    PreparedPage(
+        Page(url="https://a.example/1", canonical_url="https://a.example/1", id="https://a.example/1", title="台风"),
+        Fingerprint(words=5, body=2**64 - 1),
+        body_hash=0,
+        evidence=b"S12345678",
+    ),
+    "space-1",
+)
+PAGE_VALUE = (
+    '{"kind":"page","v":1,"topic":"pages","partition":3,"offset":42,"space":"space-1","url":"https://a.example/1",'
+    '"title":"台风","words":"0000000000000005","body":"ffffffffffffffff","body_hash":"0000000000000000",'
+    '"evidence":"UzEyMzQ1Njc4"}'
+).encode()
+
+
+@given(records)
+def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
+    """Whatever its strings and numbers are."""
+    assert decode(encode(record)) == record
+
+
+@given(records)
+def test_fields_of_a_later_writer_are_ignored(record: LogRecord) -> None:
+    """A field may be added to version 1 as long as no verdict depends on it."""
+    fields = json.loads(encode(record)) | {"added_later": {"a": [1, None]}}
+    assert decode(json.dumps(fields).encode()) == record
+
+
+def test_the_form_of_version_1_stays() -> None:
+    """A log is kept for ever, so what was written once is read for ever; and written the same by all, byte for byte."""
+    assert encode(PAGE) == PAGE_VALUE
+    assert decode(PAGE_VALUE) == PAGE
+    policy = b"""{"kind":"policy","v":1,"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}],
+        "combined_mu_thousandths":null},"action":"drop","space":"space-1","initial":true,"log":"5f0e"}"""
+    assert decode(policy) == PolicyRecord(
+        Policy(MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16))), Action.DROP, "space-1"),
+        initial=True,
+        log="5f0e",
+    )
+    rejected = b'{"kind":"rejected","v":1,"topic":"pages","partition":0,"offset":7,"problem":"not JSON"}'
+    assert decode(rejected) == RejectedRecord(Source("pages", 0, 7), "not JSON")
+    retraction = b'{"kind":"retraction","v":1,"url":"https://a.example/1","reason":"taken down"}'
+    assert decode(retraction) == RetractionRecord("https://a.example/1", "taken down")
+    correction = b'{"kind":"correction","v":1,"url":"u:1","of":"u:2","duplicate":false,"reason":"two reports"}'
+    assert decode(correction) == CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")
+
+
+def test_what_a_page_says_of_itself_does_not_make_its_record_large() -> None:
+    """Text stays in `pages`, and of a title only the beginning is kept."""
+    page = replace(PAGE.prepared.page, title="x" * 10**6, text="y" * 10**6)
+    value = encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page)))
+    assert len(value) < 1000
+    assert len(encode(RejectedRecord(PAGE.source, "z" * 10**6))) < 2000
+
+
+def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
+    """UTF-8 cannot hold one; a page with one in its title is written with a question mark."""
+    page = replace(PAGE.prepared.page, title="a\ud800b")
+    read = decode(encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page))))
+    assert isinstance(read, PageRecord)
+    assert read.prepared.page.title == "a?b"
+    assert read.prepared.evidence == PAGE.prepared.evidence
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (b'{"kind":"page","v":2,"topic":{"name":"pages"}}', "version 2, this one reads 1: update"),
+        (b'{"kind":"merge","v":1}', "of kind 'merge', this one knows page, rejected"),
+        (b'{"kind":"merge","v":9}', "version 9"),
+        (b'{"kind":"retraction","url":"https://a.example/"}', "cannot be read"),
+        (PAGE_VALUE.replace(b'"0000000000000005"', b'"xyz"'), "cannot be read"),
+        (PAGE_VALUE.replace(b'"offset":42', b'"offset":"42"'), "cannot be read"),
+        (b'{"kind":"policy","v":1,"rule":{"conditions":[]},"action":"drop","space":"s"}', "cannot be read"),
+        (b'{"kind":"policy","v":1,"rule":{"conditions":[{"body":3,"x":1}]},"action":"drop","space":"s"}', "update"),
+        (b'{"kind":"policy","v":1,"rule":{"conditions":[{"body":3}]},"action":"burn","space":"s"}', "cannot be read"),
+        (b"hello", "something else wrote to this topic"),
+        (b"\xff\xfe", "something else wrote to this topic"),
+        (b"[" * 10**6, "something else wrote to this topic"),
+        (b"", "something else wrote to this topic"),
+    ],
+)
+def test_what_is_not_understood_is_refused(value: bytes, says: str) -> None:
+    """Going on without a record could change every verdict after it, so a reader stops and says what to do."""
+    with pytest.raises(StateError, match=says):
+        decode(value)

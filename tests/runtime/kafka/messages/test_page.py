@@ -1,0 +1,73 @@
+"""A message of `pages` is read as a line of a file is, and whatever else it holds is rejected with a reason."""
+
+import pickle
+
+import pytest
+
+from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import Extraction, extract
+from dedup_service.core.page import Page
+from dedup_service.runtime.kafka.messages import page as module
+from dedup_service.runtime.kafka.messages.page import MAX_NAME_CHARS, PageMessage
+from dedup_service.runtime.readers.jsonlines import JsonLine
+
+VALUES = [
+    b'{"url": "https://a.example/1?utm_source=x", "text": "A text.", "title": "T", "unknown": [1]}',
+    b'{"url": "https://a.example/1", "id": "one", "text": "A text.", "keywords": ["a"], "lang": null}',
+    b'{"url": "https://a.example/1", "html": "<html><body><p>A paragraph of a page.</p></body></html>"}',
+    b'{"url": "https://a.example/1"}',
+    b'\xef\xbb\xbf{"url": "urn:x", "text": "A text."}',
+]
+
+
+def extract_html(html: bytes | str, declared_encoding: str | None) -> Extraction:
+    """The real extraction, in the shape in which records ask for it."""
+    return extract(html, declared_encoding=declared_encoding)
+
+
+def page_of(value: bytes | None) -> Page:
+    """The page in a message with this value."""
+    return PageMessage("pages", 3, 41, value).page(extract_html)
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_a_topic_and_a_file_with_the_same_pages_agree(value: bytes) -> None:
+    """One code types both."""
+    assert page_of(value) == JsonLine(1, value).page(extract_html)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (None, "the value is null"),
+        (b"", "not a page in JSON"),
+        (b"hello", "not a page in JSON"),
+        (b"\xff\xfe", "not a page in JSON"),
+        (b'{"text": "no address"}', "url"),
+        (b'{"url": 7, "text": "wrong type"}', "url"),
+        (b'{"url": " ", "text": "no address"}', "`url` is empty"),
+        (b'["https://a.example/"]', "not a page in JSON"),
+        (b'{"url": "%s", "text": "t"}' % (b"u" * (MAX_NAME_CHARS + 1)), r"`url` has 8,193 characters, at most 8,192"),
+        (b'{"url": "u:1", "id": "%s", "text": "t"}' % (b"i" * (MAX_NAME_CHARS + 1)), r"`id` has 8,193 characters"),
+    ],
+)
+def test_what_is_no_page_says_why(value: bytes | None, says: str) -> None:
+    """The text goes with the record to the dead letters."""
+    with pytest.raises(RecordError, match=says):
+        page_of(value)
+
+
+def test_a_value_beyond_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its size and the limit."""
+    monkeypatch.setattr(module, "MAX_VALUE_BYTES", 20)
+    with pytest.raises(RecordError, match="30 bytes, at most 20"):
+        page_of(b'{"url": "u:1", "text": "abcd"}')
+
+
+def test_a_message_knows_its_place_and_travels() -> None:
+    """People look for it by topic, partition and offset; worker processes get it pickled."""
+    message = PageMessage("pages", 3, 41, b"{}")
+    assert (message.place, message.number) == ("pages, partition 3, offset 41", 42)
+    assert pickle.loads(pickle.dumps(message)) == message
+    assert message.identity != PageMessage("pages", 4, 41, b"{}").identity
+    assert PageMessage("pages", 3, 41, None).raw == b""

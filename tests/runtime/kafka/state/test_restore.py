@@ -1,0 +1,181 @@
+"""Restores: the same state from the log alone and from any snapshot, or a clear refusal."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import LogRecord, RejectedRecord, RetractionRecord, Source
+from dedup_service.runtime.embedded.database import ForeignStateError
+from dedup_service.runtime.embedded.snapshot import read_label
+from dedup_service.runtime.events import RestoreEvent
+from dedup_service.runtime.kafka.state import restore as restore_module
+from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, SNAPSHOT_FILE, LocalState
+from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
+
+from .list_log import ListLog, first, page
+
+SOME = [first(), *(page(number, f"u{number}", number % 7) for number in range(20))]
+
+
+def state_of(restored: RestoredReplica) -> tuple[object, ...]:
+    """All that two readers of one log have in common."""
+    rows = [(entry.sequence, entry.body, entry.url_hash) for entry in restored.replica.rows().entries()]
+    return rows, restored.replica.memory(), dict(restored.outcomes.items()), restored.position, restored.tail
+
+
+def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> RestoredReplica:
+    """Restore in `folder`, and leave a snapshot where `keep`."""
+    with LocalState.open(folder) as local:
+        restored = restore(local, log, {("pages", 0): written})
+        assert restored is not None
+        if keep:
+            local.take_snapshot(restored.replica, restored.outcomes, restored.tail)
+    return restored
+
+
+def fresh(
+    tmp_path_factory: pytest.TempPathFactory, records: Sequence[LogRecord], written: int = 0
+) -> tuple[object, ...]:
+    """The state that the log alone gives."""
+    return state_of(run(tmp_path_factory.mktemp("fresh"), ListLog(records), written=written))
+
+
+records = st.lists(
+    st.one_of(
+        st.builds(page, st.integers(0, 12), st.sampled_from("abcdefgh"), st.integers(0, 4), st.integers(0, 3)),
+        st.builds(RejectedRecord, st.builds(Source, st.just("pages"), st.just(0), st.integers(0, 12)), st.just("bad")),
+        st.builds(RetractionRecord, st.sampled_from("abcdefgh"), st.just("gone")),
+    ),
+    max_size=25,
+)
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(records, st.integers(0, 26), st.integers(0, 13), st.booleans())
+def test_a_snapshot_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, some: list[LogRecord], cut: int, written: int, names_lost: bool
+) -> None:
+    """Wherever the snapshot was taken, with or without its names, the state is the one that the log alone gives."""
+    log, folder = [first(), *some], tmp_path_factory.mktemp("cut")
+    run(folder, ListLog(log[: cut + 1]), keep=True)
+    if names_lost:
+        (folder / NAMES_FILE).unlink()
+    again = state_of(run(folder, ListLog(log), written=written))
+    assert again == fresh(tmp_path_factory, log, written)
+
+
+def test_names_are_not_read_from_the_log_where_the_file_has_them(tmp_path: Path) -> None:
+    """With snapshot and names in place, the log is read singly for its first record and the snapshot's last alone."""
+    run(tmp_path, ListLog(SOME), keep=True)
+    log = ListLog([*SOME, page(20, "copy", 3)])
+    restored = run(tmp_path, log)
+    assert log.read_singly == [0, 40]
+    assert restored.replica.counts["duplicate"] == 14
+
+
+@pytest.mark.parametrize("damage", ["truncated", "deleted", "rubbish"])
+def test_a_damaged_snapshot_only_costs_time(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    damage: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A snapshot cut short, gone or overwritten gives the state of the log, with a warning where there was one."""
+    run(tmp_path, ListLog(SOME), keep=True)
+    path = tmp_path / SNAPSHOT_FILE
+    if damage == "deleted":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1] if damage == "truncated" else b"rubbish")
+    with caplog.at_level(logging.WARNING):
+        assert state_of(run(tmp_path, ListLog(SOME))) == fresh(tmp_path_factory, SOME)
+    assert ("is not used" in caplog.text) == (damage != "deleted")
+
+
+def test_a_snapshot_of_another_log_is_refused(tmp_path: Path) -> None:
+    """A folder that belongs to another log, or to a topic made anew, is not silently overwritten."""
+    run(tmp_path, ListLog(SOME), keep=True)
+    with pytest.raises(ForeignStateError, match=r"snapshot of log a-log, the topic holds log b-log"):
+        run(tmp_path, ListLog([first("b-log"), *SOME[1:]]))
+
+
+def test_a_log_shorter_than_the_snapshot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that lost records stops the start, naming both ends; nothing is deleted."""
+    monkeypatch.setattr(restore_module, "_PATIENCE_S", 0.0)
+    run(tmp_path, ListLog(SOME), keep=True)
+    with pytest.raises(StateError, match=r"snapshot at 40, the log ends at 20"):
+        run(tmp_path, ListLog(SOME[:10]))
+    assert read_label(tmp_path / SNAPSHOT_FILE) is not None
+
+
+def test_a_log_that_went_on_otherwise_is_read_anew(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the log has another record at the snapshot's sequence, the log is right, names included."""
+    run(tmp_path, ListLog([*SOME, page(20, "one", 50)]), keep=True)
+    other = [*SOME, page(20, "other", 60), page(21, "copy", 60)]
+    with caplog.at_level(logging.WARNING):
+        assert state_of(run(tmp_path, ListLog(other))) == fresh(tmp_path_factory, other)
+    assert "another record at its sequence 42" in caplog.text
+
+
+def test_an_empty_log_gives_an_empty_state(tmp_path: Path) -> None:
+    """Nothing restored, nothing stored, and reading begins at 0."""
+    restored = run(tmp_path, ListLog([]), keep=True)
+    assert (restored.replica.sequence, restored.position, restored.tail) == (-1, 0, "")
+    assert not (tmp_path / SNAPSHOT_FILE).exists()
+
+
+def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
+    """With the event set it returns None, and the folder opens again."""
+    stop = threading.Event()
+    stop.set()
+    with LocalState.open(tmp_path) as local:
+        assert restore(local, ListLog(SOME), {}, stop=stop) is None
+    run(tmp_path, ListLog(SOME))
+
+
+def test_it_ends_early_where_too_much_would_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outcomes that nobody has written stay bounded; reading on from the position is the rest of the restore."""
+    monkeypatch.setattr(restore_module, "_AT_ONCE", 4)
+    log = ListLog(SOME)
+    with LocalState.open(tmp_path) as local:
+        restored = restore(local, log, {}, max_waiting=7)
+    assert restored is not None
+    assert (len(restored.outcomes), restored.position) == (7, 15)
+
+
+def test_progress_ends_with_all_of_it(tmp_path: Path) -> None:
+    """Facts of the restore rise to the whole, and the last one says that it is done."""
+    facts: list[RestoreEvent] = []
+    with LocalState.open(tmp_path) as local:
+        restore(local, ListLog(SOME), {}, progress=facts.append)
+    assert [fact.done for fact in facts] == [False] * (len(facts) - 1) + [True]
+    assert (facts[-1].records, facts[-1].total) == (42, 42)
+
+
+def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long restore leaves snapshots on its way, so that a kill does not send it back to the beginning."""
+    monkeypatch.setattr(restore_module, "_AT_ONCE", 5)
+    with LocalState.open(tmp_path, snapshot_every=10) as local:
+        restore(local, ListLog(SOME), {})
+    label = read_label(tmp_path / SNAPSHOT_FILE)
+    assert label is not None
+    assert 10 <= label.sequence <= 40
+
+
+def test_a_snapshot_that_cannot_be_written_is_only_missed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A full disk is a warning; the next start reads the log."""
+    (tmp_path / "snapshot.tmp").mkdir()
+    with caplog.at_level(logging.WARNING):
+        run(tmp_path, ListLog(SOME), keep=True)
+    assert "no snapshot written" in caplog.text
+    assert state_of(run(tmp_path, ListLog(SOME))) == fresh(tmp_path_factory, SOME)

@@ -1,0 +1,83 @@
+"""A share of the duplicates, compared again."""
+
+import threading
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.runtime.live_stats.newest import DuplicateRow, Newest
+from dedup_service.runtime.live_stats.recheck import Rechecker, RecheckResult, Sampler, compare
+from tests.runtime.live_stats.decided import copy_of
+
+VOCABULARY = ("harbour", "council", "vote", "storm", "灯塔", "渡轮", "flood", "night", "23", "train")
+WORDS = st.lists(st.sampled_from(VOCABULARY), max_size=40)
+
+
+def row(sequence: int) -> DuplicateRow:
+    """A duplicate."""
+    return Newest(1).add(copy_of(sequence), 0.0)
+
+
+def shingles(text: str) -> set[str]:
+    """Five letters and digits each, by brute force."""
+    bare = "".join(character for character in text if character.isalnum())
+    return {bare[at : at + 5] for at in range(len(bare) - 4)}
+
+
+@given(WORDS, WORDS)
+def test_the_comparison_is_exact(one: list[str], two: list[str]) -> None:
+    """As sets of strings have it."""
+    a, b = shingles("".join(one)), shingles("".join(two))
+    if a and b:
+        wanted = (len(a & b) / len(a | b), len(a & b) / min(len(a), len(b)))
+        assert compare(" ".join(one), " ".join(two)) == pytest.approx(wanted)
+
+
+def test_texts_too_short_for_shingles() -> None:
+    """The same, or not."""
+    assert compare("ab", "AB") == (1.0, 1.0)
+    assert compare("ab", "ac") == (0.0, 0.0)
+
+
+def test_the_same_log_has_the_same_draw() -> None:
+    """By sequence and seed, and about as many as asked for."""
+    drawn = []
+    for _ in range(2):
+        sampler = Sampler(0.25, between_s=0.0)
+        hits = []
+        for sequence in range(2000):
+            if sampler.offer(row(sequence), float(sequence)):
+                hits.append(sequence)
+                sampler.drawn.get_nowait()
+        drawn.append(hits)
+    assert drawn[0] == drawn[1]
+    assert 400 < len(drawn[0]) < 600
+
+
+def test_one_in_a_while_and_never_waiting() -> None:
+    """Time between two, and a queue that takes no more than it has room for."""
+    sampler = Sampler(1.0, between_s=1.0)
+    assert [sampler.offer(row(at), at / 2) for at in range(4)] == [True, False, True, False]
+    sampler = Sampler(1.0, between_s=0.0)
+    assert [sampler.offer(row(at), float(at)) for at in range(20)].count(True) == 16
+
+
+def test_the_checker_tells_what_it_found_and_survives_what_it_meets() -> None:
+    """Borne out, not borne out, gone, and a store that fails."""
+    text, other = "The harbour council voted on Tuesday. " * 5, "A village library lent its telescope. " * 5
+    answers = {1: (text, text), 2: (text, other), 3: (None, text)}
+    told: list[RecheckResult | None] = []
+    done = threading.Event()
+
+    def tell(checked: RecheckResult | None) -> None:
+        told.append(checked)
+        if len(told) == 4:
+            done.set()
+
+    sampler = Sampler(1.0, between_s=0.0)
+    for sequence in (1, 2, 3, 4):
+        assert sampler.offer(row(sequence), 0.0)
+    with Rechecker(sampler, lambda at: answers[at.sequence], tell):
+        assert done.wait(30)
+    assert [None if found is None else found.borne_out for found in told] == [True, False, None, None]

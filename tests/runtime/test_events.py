@@ -1,0 +1,114 @@
+"""What the embedded filter tells, and that observers are never in its way."""
+
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.events import (
+    BatchEvent,
+    IndexEvent,
+    NullObserver,
+    Observers,
+    PageDecided,
+    ProblemEvent,
+    RemovalEvent,
+)
+from tests.runtime.embedded.prepared import prepared
+
+
+class Seen(NullObserver):
+    """An observer that remembers."""
+
+    def __init__(self) -> None:
+        self.batches: list[BatchEvent] = []
+        self.pages: list[PageDecided] = []
+        self.removals: list[RemovalEvent] = []
+        self.indexes: list[IndexEvent] = []
+
+    def batch(self, fact: BatchEvent) -> None:
+        self.batches.append(fact)
+
+    def decided(self, pages: list[PageDecided]) -> None:  # type: ignore[override]
+        self.pages += pages
+
+    def removed(self, fact: RemovalEvent) -> None:
+        self.removals.append(fact)
+
+    def index(self, fact: IndexEvent) -> None:
+        self.indexes.append(fact)
+
+
+class Broken(NullObserver):
+    """An observer that fails."""
+
+    def decided(self, pages: object) -> None:
+        raise RuntimeError("no")
+
+
+PAGES = [prepared("https://a.example/1", 1), prepared("https://b.example/1", 1), prepared("https://a.example/2", 2)]
+
+
+def test_a_batch_is_told_once_it_is_durable(tmp_path: Path) -> None:
+    """Verdicts, titles, what they name, where the time went, how the indexes stand."""
+    seen = Seen()
+    with NearDuplicateFilter.open(tmp_path, observers=[seen]) as dedup:
+        verdicts = dedup.decide_many(PAGES, [b"1", b"2", b"3"])
+        again = dedup.decide_many(PAGES[:1], [b"1"])
+    assert [page.verdict for page in seen.pages] == verdicts
+    assert [page.title for page in seen.pages] == ["story 1", "story 1", "story 2"]
+    assert [page.original for page in seen.pages] == [None, 1, None]
+    assert again == verdicts[:1]
+    first, second = seen.batches
+    assert (first.step, first.records, dict(first.verdicts)) == ("decide", 3, {"unique": 2, "duplicate": 1})
+    assert set(first.seconds) == {"decide", "commit"}
+    assert (first.sequence, first.entries, first.repeated) == (3, 2, 0)
+    assert (second.records, second.repeated, dict(second.verdicts)) == (1, 1, {})
+    assert (seen.indexes[0].entries, seen.indexes[0].channels["body"].fingerprints) == (2, 2)
+    assert seen.indexes[0].size_bytes > 0
+
+
+def test_what_leaves_is_told(tmp_path: Path) -> None:
+    """A retraction, by the URL of the page."""
+    seen = Seen()
+    with NearDuplicateFilter.open(tmp_path, observers=[seen]) as dedup:
+        dedup.decide_many(PAGES)
+        dedup.retract("https://a.example/1")
+        fact = dedup.index_event()
+    assert seen.removals == [RemovalEvent("retraction", "https://a.example/1")]
+    assert fact is not None
+    assert fact.entries == 1
+
+
+def test_an_observer_that_fails_is_logged_and_nothing_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The others are told, the verdicts are given."""
+    seen = Seen()
+    with NearDuplicateFilter.open(tmp_path, observers=[Broken(), seen]) as dedup:
+        verdicts = dedup.decide_many(PAGES)
+    assert [verdict.kind for verdict in verdicts] == [VerdictKind.UNIQUE, VerdictKind.DUPLICATE, VerdictKind.UNIQUE]
+    assert len(seen.pages) == 3
+    assert "an observer failed" in caplog.text
+
+
+def test_the_index_is_not_waited_for(tmp_path: Path) -> None:
+    """While the filter is at work there is no answer."""
+    answers = []
+
+    class Asking(NullObserver):
+        def batch(self, fact: BatchEvent) -> None:
+            answers.append(dedup.index_event())
+
+    with NearDuplicateFilter.open(tmp_path, observers=[Asking()]) as dedup:
+        dedup.decide_many(PAGES)
+    assert answers == [None]
+
+
+def test_nobody_is_told_nothing() -> None:
+    """Without observers nothing needs to be put together; an empty batch of pages is not told."""
+    seen = Seen()
+    assert not Observers()
+    assert Observers([seen])
+    Observers([seen]).decided([])
+    Observers([seen]).problem(ProblemEvent("decide", "kind", "text"))
+    assert seen.pages == []

@@ -1,0 +1,60 @@
+"""Tests for the memory of extractions: same answers, made once, within bounds."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.extraction import extract
+from dedup_service.runtime.workers.extraction_cache import ExtractionCache
+
+PAGE = "<html><head><title>码头</title></head><body><p>旧码头将在冬天之前重建，渔民暂用浮动栈桥。</p></body></html>"
+
+
+def test_identical_bodies_are_extracted_once() -> None:
+    """The second time the same value is handed out."""
+    cache = ExtractionCache()
+    assert cache.extract(PAGE) is cache.extract(PAGE)
+    assert (cache.hits, cache.misses, len(cache)) == (1, 1, 1)
+
+
+def test_encoding_is_part_of_the_question() -> None:
+    """The same bytes under another declaration are another page."""
+    cache = ExtractionCache()
+    data = "<p>碼頭將在冬天之前重建</p>".encode("big5")
+    assert cache.extract(data, declared_encoding="big5").text != cache.extract(data, declared_encoding="gbk").text
+    assert cache.extract("<p>码头</p>").text == "码头"
+    assert cache.hits == 0
+
+
+def test_bounded_by_bodies() -> None:
+    """The least recently used body goes first."""
+    cache = ExtractionCache(max_bodies=2)
+    for page in ("<p>a</p>", "<p>b</p>", "<p>a</p>", "<p>c</p>", "<p>a</p>", "<p>b</p>"):
+        cache.extract(page)
+    assert (cache.hits, cache.misses, len(cache)) == (2, 4, 2)
+
+
+def test_bounded_by_text() -> None:
+    """Texts that are longer in all than the bound are not kept together, a longer one not at all."""
+    cache = ExtractionCache(max_text_chars=50)
+    for letter in "abc":
+        cache.extract(f"<p>{letter * 20}</p>")
+    assert len(cache) == 2
+    cache.extract(f"<p>{'d' * 51}</p>")
+    assert len(cache) == 0
+
+
+def test_switched_off() -> None:
+    """A memory of no bodies keeps none and answers all the same."""
+    cache = ExtractionCache(max_bodies=0)
+    assert cache.extract(PAGE) == cache.extract(PAGE)
+    assert (cache.hits, len(cache)) == (0, 0)
+
+
+PAGES = [f"<html><body><p>{text}" for text in ("", "a", "b", "码头", "\ud800")]
+
+
+@given(asked=st.lists(st.sampled_from(PAGES), max_size=12))
+def test_answers_as_extraction_does(asked: list[str]) -> None:
+    """Whatever was asked before, the answer is that of extraction."""
+    cache = ExtractionCache(max_bodies=2)
+    assert [cache.extract(page) for page in asked] == [extract(page) for page in asked]

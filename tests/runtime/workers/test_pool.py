@@ -1,0 +1,270 @@
+"""Every item comes back from the pool, whatever it does to its worker and whoever kills workers."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from multiprocessing import forkserver
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.workers.pool import Pool
+from dedup_service.runtime.workers.worker_process import Job, WorkersError
+
+pytestmark = pytest.mark.slow
+
+PAGE_BYTES = 300_000
+
+
+def doubled(item: int) -> int:
+    """The work of most tests."""
+    return 2 * item
+
+
+def grown(item: int) -> bytes:
+    """An answer that no pipe takes at once, so that a worker can be killed in the middle of writing it."""
+    return bytes([item % 256]) * PAGE_BYTES
+
+
+def obeyed(item: object) -> object:
+    """Do what the item says."""
+    return item() if callable(item) else item
+
+
+def same(item: object) -> object:
+    """An answer as large as its item."""
+    return item
+
+
+def worker_of(item: object) -> int:
+    """Who answers."""
+    return os.getpid()
+
+
+def nothing() -> None:
+    """A worker that need not get ready."""
+
+
+def refused() -> None:
+    """A worker that cannot get ready."""
+    raise ConfigurationError("there is no such table")
+
+
+def lost(item: object, why: str) -> str:
+    """The answer to an item that nobody could do."""
+    return why
+
+
+def pool_of(
+    work: Callable[[object], object],
+    processes: int = 2,
+    *,
+    timeout_s: float = 30.0,
+    get_ready: Callable[[], None] = nothing,
+    chunk: int = 4,
+    ahead: bool = True,
+    items_per_worker: int = 100_000,
+) -> Pool[object, object]:
+    """A pool of this module's work."""
+    job = Job(work, get_ready, timeout_s)
+    return Pool(job, processes, lost=lost, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
+
+
+def children() -> set[int]:
+    """The worker processes that live now."""
+    return {process.pid or 0 for process in multiprocessing.active_children()}
+
+
+def kill(pids: set[int]) -> None:
+    """SIGKILL, also to those that are gone."""
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def wait_for_workers(count: int, before: set[int]) -> set[int]:
+    """Return the workers started since `before`, once there are `count`."""
+    deadline = time.monotonic() + 60
+    while len(started := children() - before) < count:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    return started
+
+
+def test_answers_come_in_the_order_of_the_items() -> None:
+    """Batches are cut into tasks, and put together again."""
+    pool = pool_of(doubled)
+    futures = [pool.submit(range(start, start + 10)) for start in range(0, 100, 10)]
+    assert [answer for future in futures for answer in future.result()] == [2 * item for item in range(100)]
+    assert pool.submit([]).result() == []
+    pool.close()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_pipes_that_are_full_both_ways_stand_nobody_still(ahead: bool) -> None:
+    """Items that no pipe takes at once go out while answers of that size come in."""
+    pool = pool_of(same, 1, ahead=ahead)
+    items = [bytes([number]) * PAGE_BYTES for number in range(60)]
+    assert pool.submit(items).result(60) == items
+    pool.close()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_worker_that_is_always_busy_is_replaced_all_the_same(ahead: bool) -> None:
+    """Its successor takes over between two shares, and every item is answered."""
+    pool = pool_of(worker_of, 1, chunk=5, ahead=ahead, items_per_worker=20)
+    answered: list[object] = []
+    deadline = time.monotonic() + 60
+    while len(set(answered)) < 3 and time.monotonic() < deadline:
+        batches = [pool.submit(range(25)) for _ in range(20)]
+        answered += [answer for batch in batches for answer in batch.result(60)]
+    assert len(set(answered)) >= 3
+    pool.close()
+
+
+def test_batches_that_are_handed_over_together_end_each_for_itself(tmp_path: Path) -> None:
+    """While they wait for a busy worker: what kills it, or cannot be sent to it, harms the batch that it is in."""
+    pool = pool_of(obeyed, 1, chunk=64)
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    busy = pool.submit([partial(Path.read_bytes, gate)])
+    unsent = threading.Lock()
+    batches = [[1], [2, 3], [partial(os.abort)], [4, unsent], [5], [6, partial(os._exit, 1), 7], [8]]
+    futures = [pool.submit(batch) for batch in batches]
+    gate.write_bytes(b"open")
+    assert busy.result(60) == [b"open"]
+    answers = [None if future.exception(60) else future.result() for future in futures]
+    assert [answers[at] for at in (0, 1, 3, 4, 6)] == [[1], [2, 3], None, [5], [8]]
+    assert [type(answer) for answer in answers[2] or ()] == [str]
+    assert [type(answer) for answer in answers[5] or ()] == [int, str, int]
+    assert isinstance(futures[3].exception(), TypeError)
+    pool.close()
+
+
+def test_workers_killed_while_they_write() -> None:
+    """A pipe with half an answer in it is thrown away with its worker, and nobody waits for the other half."""
+    before = children()
+    pool = pool_of(grown)
+    stop = threading.Event()
+
+    def killer() -> None:
+        for turn in itertools.count(1):  # ever more slowly, so that workers get ready on any machine
+            if stop.wait(0.4 * turn):
+                return
+            kill(children() - before)
+
+    thread = threading.Thread(target=killer)
+    thread.start()
+    try:
+        futures = [pool.submit(range(start, start + 20)) for start in range(0, 4000, 20)]
+        answers = [answer for future in futures[:100] for answer in future.result(120)]
+    finally:
+        stop.set()
+        thread.join()
+    answers += [answer for future in futures[100:] for answer in future.result(120)]
+    assert answers == [grown(item) for item in range(4000)]
+    pool.close()
+
+
+def test_fork_server_killed_with_its_workers() -> None:
+    """SIGKILL of every process that we started costs nothing but time."""
+    before = children()
+    pool = pool_of(doubled)
+    pool.submit([1]).result()
+    server = forkserver._forkserver._forkserver_pid
+    assert server is not None
+    kill({server, *(children() - before)})
+    assert pool.submit(range(50)).result(60) == [2 * item for item in range(50)]
+    pool.close()
+
+
+def test_a_worker_that_is_stopped_is_replaced() -> None:
+    """One that stands still for twice the time limit is killed; its item is tried again, and not blamed."""
+    before = children()
+    pool = pool_of(obeyed, 1, timeout_s=0.3, chunk=1)
+    pool.submit([1]).result()
+    (worker,) = wait_for_workers(1, before)
+    os.kill(worker, signal.SIGSTOP)
+    assert pool.submit([2]).result(60) == [2]
+    pool.close()
+
+
+def test_items_that_end_their_worker_are_found_out_among_others() -> None:
+    """Each is tried twice; the items beside it in the same task are done."""
+    pool = pool_of(obeyed)
+    items = [1, partial(os._exit, 1), 2, 3, partial(os.abort), 4, 5]
+    died = "the worker process died over this page, twice"
+    assert pool.submit(items).result(60) == [1, died, 2, 3, died, 4, 5]
+    pool.close()
+
+
+def test_an_item_that_has_its_worker_killed_each_time_is_found_out() -> None:
+    """The kernel kills for memory with the signal that anybody may send: it takes more tries to be sure."""
+    pool = pool_of(obeyed, 1)
+    died = "the worker process died over this page, again and again"
+    assert pool.submit([1, partial(signal.raise_signal, signal.SIGKILL), 2]).result(60) == [1, died, 2]
+    pool.close()
+
+
+def test_an_item_that_computes_for_ever() -> None:
+    """Code in C that never comes back to the interpreter ends with the time limit."""
+    pool = pool_of(obeyed, 1, timeout_s=0.5)
+    assert pool.submit([1, partial(sum, itertools.repeat(1)), 2]).result(60) == [1, "took longer than 0.5 s", 2]
+    pool.close()
+
+
+def test_an_item_that_sleeps_for_ever() -> None:
+    """Waiting uses no processor time; it ends all the same."""
+    pool = pool_of(obeyed, 1, timeout_s=0.3)
+    waited = "stood still for more than 0.6 s, twice"
+    assert pool.submit([1, partial(time.sleep, 3600), 2]).result(60) == [1, waited, 2]
+    pool.close()
+
+
+def test_errors_of_the_work_are_raised_and_cost_no_worker() -> None:
+    """The first error of a batch is its future's; the batch behind it is done."""
+    pool = pool_of(obeyed, 1)
+    wrong, right = pool.submit([1, partial(int, "x"), partial(float, "y")]), pool.submit([2])
+    with pytest.raises(ValueError, match="'x'"):
+        wrong.result(60)
+    assert right.result(60) == [2]
+    pool.close()
+
+
+def test_an_item_that_cannot_be_sent() -> None:
+    """What cannot be pickled is the caller's mistake, and the caller's to see."""
+    pool = pool_of(obeyed, 1)
+    with pytest.raises((TypeError, AttributeError)):
+        pool.submit([threading.Lock()]).result(60)
+    assert pool.submit([2]).result(60) == [2]
+    pool.close()
+
+
+def test_workers_that_cannot_get_ready() -> None:
+    """What is wrong with the configuration is said where the work is asked for."""
+    pool = pool_of(doubled, 1, get_ready=refused)
+    with pytest.raises(ConfigurationError, match="no such table"):
+        pool.submit([1]).result(60)
+    pool.close()
+
+
+def test_closing_finishes_what_is_in_hand_and_gives_the_rest_back() -> None:
+    """Nobody waits for a page whose turn does not come any more."""
+    pool = pool_of(obeyed, 1, chunk=1)
+    pool.submit([0]).result(60)
+    futures = [pool.submit([partial(time.sleep, 0.2)]) for _ in range(20)]
+    futures[0].result(60)
+    pool.close()
+    ended = [future.exception(0) for future in futures]
+    assert all(error is None or isinstance(error, WorkersError) for error in ended)
+    assert isinstance(ended[-1], WorkersError)
+    with pytest.raises(WorkersError, match="closed"):
+        pool.submit([1])

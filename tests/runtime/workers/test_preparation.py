@@ -1,0 +1,74 @@
+"""Records are prepared anywhere, and one that kills its worker takes no other along."""
+
+import os
+from dataclasses import dataclass
+
+import pytest
+
+from dedup_service.core.page import Page, PreparedPage
+from dedup_service.runtime.readers import Extract, Record
+from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.resources import SpaceOptions
+from dedup_service.runtime.workers.preparation import BadRecord, Preparer
+
+PARENT = os.getpid()
+
+
+def line(number: int) -> JsonLine:
+    """A page with a text of its own."""
+    text = " ".join(f"word{number}x{position}" for position in range(60))
+    return JsonLine(number, f'{{"url": "https://a.example/{number}", "text": "{text}"}}'.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class Killer:
+    """A record over which a worker process dies."""
+
+    number: int
+    raw: bytes = b""
+    place: str = "here"
+    identity: bytes = b"killer"
+    parent: int = PARENT
+
+    def page(self, extract: Extract) -> Page:
+        """End the process, unless it is the one that made this record."""
+        if os.getpid() != self.parent:
+            os._exit(1)
+        return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="a text")
+
+
+def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRecord]:
+    """Prepare `records` as one batch."""
+    with Preparer(SpaceOptions(), processes) as preparer:
+        return preparer.submit(records).result()
+
+
+@pytest.mark.slow
+def test_two_processes_answer_as_one_does() -> None:
+    """Order and content do not depend on where the work was done."""
+    records = [*map(line, range(1, 40)), JsonLine(40, b"hello"), line(41)]
+    assert answers(records, 2) == answers(records, 1)
+
+
+@pytest.mark.slow
+def test_a_record_that_kills_its_worker_is_kept_with_that_reason() -> None:
+    """Its neighbours are prepared all the same."""
+    given = answers([line(1), Killer(2), line(3)], 2)
+    assert [answer.page.id for answer in given if isinstance(answer, PreparedPage)] == [
+        "https://a.example/1",
+        "k",
+        "https://a.example/3",
+    ]
+    assert [answer.reason for answer in given if isinstance(answer, PreparedPage)] == [
+        None,
+        "not judged: the worker process died over this page, twice",
+        None,
+    ]
+
+
+@pytest.mark.slow
+def test_batches_after_a_death_are_prepared() -> None:
+    """The pool is replaced."""
+    with Preparer(SpaceOptions(), 2) as preparer:
+        preparer.submit([Killer(1)]).result()
+        assert isinstance(preparer.submit([line(2)]).result()[0], PreparedPage)
