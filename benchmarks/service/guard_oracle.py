@@ -47,8 +47,8 @@ class GuardOracle:
         pages = about({one.encode() for one, _, _ in copies})
         hosts = about({one.encode() for _, one, _ in copies})
         titles = about({_bytes(one) for _, _, one in copies if one is not None})
-        strange = retitled or pages > 16
-        self._mark(strange)
+        suspicious = retitled or pages > 16
+        self._mark(suspicious)
         name = kept.prepared.page.id
         if 0 < guards.max_titles < titles:
             return f"guard titles: pages under about {titles} other titles match {name}, more than {guards.max_titles}"
@@ -58,13 +58,13 @@ class GuardOracle:
             return f"guard pages: about {pages} pages match {name}, more than {guards.max_pages}"
         usual, recent = self._usual(), sum(self._marks[-WINDOW:])
         jumped = usual is not None and recent * 100 * 65536 > usual * 100 + guards.surge_percent * WINDOW * 65536
-        if strange and guards.surge_percent and usual is not None and jumped:
-            shares = f"{recent // 10}% of the last 1000 pages are strange copies, usually {usual // 655360}%"
+        if suspicious and guards.surge_percent and usual is not None and jumped:
+            shares = f"{recent // 10}% of the last 1000 pages are suspicious copies, usually {usual // 655360}%"
             return f"guard surge: {shares}; this one of {name}"
         return None
 
-    def _mark(self, strange: bool) -> None:
-        self._marks.append(strange)
+    def _mark(self, suspicious: bool) -> None:
+        self._marks.append(suspicious)
         if len(self._marks) % WINDOW == 0:
             self._thousands.append(sum(self._marks[-WINDOW:]) * 65536)
 

@@ -1,7 +1,7 @@
-"""The share of strange pages among the last thousand, against the usual one; integers, so exact wherever it is redone.
+"""The share of suspicious pages among the last thousand, against the usual one; integers, so exact wherever it is redone.
 
 The last thousand are a ring of marks. The usual share is learned a thousand at a time, once they have left the ring:
-the mean of all, and from the twentieth on an exponentially weighted one. A thousand with a quarter more strange pages
+the mean of all, and from the twentieth on an exponentially weighted one. A thousand with a quarter more suspicious pages
 than usual teaches nothing: what is wrong does not become usual by lasting, and a jump ends when the share returns.
 """
 
@@ -18,8 +18,8 @@ _ODD = RECENT // 4
 class AnomalyShare:
     """The marks so far.
 
-    decided: pages. recent: their last marks, a byte each, as a ring. before: strange ones in the thousand before the
-    last whole one; -1 where there is none. learned: thousands learned, up to LEARNED. usual: strange ones in a
+    decided: pages. recent: their last marks, a byte each, as a ring. before: suspicious ones in the thousand before the
+    last whole one; -1 where there is none. learned: thousands learned, up to LEARNED. usual: suspicious ones in a
     thousand, in 1/2¹⁶.
     """
 
@@ -37,26 +37,26 @@ class AnomalyShare:
 
     @property
     def percents(self) -> tuple[int, int]:
-        """How many of a hundred pages were strange: recently, and usually."""
+        """How many of a hundred pages were suspicious: recently, and usually."""
         return self._count * 100 // RECENT, self.usual * 100 // (RECENT * _PART)
 
-    def mark(self, strange: int) -> None:
-        """Count one more page: 1 where it is strange, else 0."""
+    def mark(self, suspicious: int) -> None:
+        """Count one more page: 1 where it is suspicious, else 0."""
         at = self.decided % RECENT
-        self._count += strange - self._ring[at]
-        self._ring[at] = strange
+        self._count += suspicious - self._ring[at]
+        self._ring[at] = suspicious
         self.decided += 1
         if at == RECENT - 1:
             self._learn(self.before)
             self.before = self._count
 
     def above(self, percent: int) -> bool:
-        """Whether so many of a hundred more than usual are strange; never before a thousand were learned."""
+        """Whether so many of a hundred more than usual are suspicious; never before a thousand were learned."""
         return self.learned > 0 and self._count * _PART > self.usual + percent * RECENT * _PART // 100
 
-    def _learn(self, strange: int) -> None:
+    def _learn(self, suspicious: int) -> None:
         """Learn from a whole thousand that has left the ring."""
-        if strange < 0 or (self.learned and strange * _PART > self.usual + _ODD * _PART):
+        if suspicious < 0 or (self.learned and suspicious * _PART > self.usual + _ODD * _PART):
             return
         self.learned = min(self.learned + 1, LEARNED)
-        self.usual += (strange * _PART - self.usual) // self.learned
+        self.usual += (suspicious * _PART - self.usual) // self.learned

@@ -3,8 +3,8 @@
     watch.follow(copy_of(sequence, kept, page, evidence))     # None for a page that matched nothing
     reason = watch.objection(guards, name of the kept page)   # None: the match is believed
 
-A copy is strange where its title has little of the kept page's, or where the kept page has more copies already than
-text has in a crawl, but for the few texts that are everywhere. Re-crawls and mirrors are not strange: their copies keep
+A copy is suspicious where its title has little of the kept page's, or where the kept page has more copies already than
+text has in a crawl, but for the few texts that are everywhere. Re-crawls and mirrors are not suspicious: their copies keep
 their titles, and each goes to a group of its own.
 
 Invariant: state and answers are a function of the copies in their order. It is the same from the beginning, from
@@ -27,7 +27,7 @@ from dedup_service.core.verdict import Guard, guard_reason
 __all__ = ["GuardState", "GuardTracker", "copy_of", "same_title"]
 
 CROWDED = 16
-"""Pages of one group, from which one more is strange. In 16,936 pages of a crawl no group has more than four."""
+"""Pages of one group, from which one more is suspicious. In 16,936 pages of a crawl no group has more than four."""
 
 _ALIKE, _OF = 7, 10
 """Of the terms of the shorter title so many tenths stand in the other: a host's name at the end takes nothing away."""
@@ -67,7 +67,7 @@ class GuardTracker:
         self._groups = DuplicateClusters(memory.groups)
         self._shares = AnomalyShare(memory.decided, memory.recent, memory.before, memory.learned, memory.usual)
         self._sizes = Sizes(0, 0, 0)
-        self._strange = False
+        self._suspicious = False
 
     def memory(self) -> GuardState:
         """Return the state."""
@@ -83,11 +83,11 @@ class GuardTracker:
 
     def follow(self, copy: Copy | None) -> None:
         """Take in that one more page was decided: one that matched a kept page, or None."""
-        self._strange = False
+        self._suspicious = False
         if copy is not None:
             self._sizes = self._groups.grow(copy)
-            self._strange = copy.title is not None or self._sizes.pages > CROWDED
-        self._shares.mark(int(self._strange))
+            self._suspicious = copy.title is not None or self._sizes.pages > CROWDED
+        self._shares.mark(int(self._suspicious))
 
     def left(self, sequence: int) -> None:
         """Take in that the kept page at `sequence` left."""
@@ -106,10 +106,8 @@ class GuardTracker:
         for guard, size, maximum, text in bounds:
             if maximum and size > maximum:
                 return guard_reason(guard, f"{text.format(size)} match {name()}, more than {maximum}")
-        if guards.surge_percent and self._strange and self._shares.above(guards.surge_percent):
+        if guards.surge_percent and self._suspicious and self._shares.above(guards.surge_percent):
             recently, usually = self._shares.percents
-            text = (
-                f"{recently}% of the last {RECENT} pages are strange copies, usually {usually}%; this one of {name()}"
-            )
+            text = f"{recently}% of the last {RECENT} pages are suspicious copies, usually {usually}%; this one of {name()}"
             return guard_reason(Guard.SURGE, text)
         return None

@@ -23,7 +23,7 @@ class Guards:
     max_hosts: different hosts of these pages. A wire story stands on some hundreds.
     max_titles: different titles of these pages that have little of the kept page's: copies keep their title, walls do
     not.
-    surge_percent: how many of a hundred recent pages, more than usual, may be strange copies
+    surge_percent: how many of a hundred recent pages, more than usual, may be suspicious copies
     (`core.decision.guard_tracker`).
     """
 

@@ -9,7 +9,7 @@ runs = st.lists(st.tuples(st.integers(1, 2500), st.sampled_from([0, 1, 2, 3, 7, 
 
 
 def marks_of(runs: list[tuple[int, int]]) -> list[int]:
-    """Runs of marks: every page strange (1), every second, …; none (0)."""
+    """Runs of marks: every page suspicious (1), every second, …; none (0)."""
     return [int(every > 0 and at % every == 0) for length, every in runs for at in range(length)]
 
 

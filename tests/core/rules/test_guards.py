@@ -112,7 +112,7 @@ def test_one_page_at_too_many_addresses_is_not_believed() -> None:
 
 
 def test_a_jump_is_not_believed_until_the_share_returns() -> None:
-    """A frame for each site, none of them large: what tells is that suddenly all pages are strange copies."""
+    """A frame for each site, none of them large: what tells is that suddenly all pages are suspicious copies."""
     crawl = Crawl()
     assert not guards_of(crawl.decide(ordinary(2400)))
     broken = [told(f"http://s{at % 40}.example/{at}", headline(f"b {at}"), f"frame {at % 40}") for at in range(1500)]
@@ -120,7 +120,7 @@ def test_a_jump_is_not_believed_until_the_share_returns() -> None:
     assert guards_of(verdicts).keys() == {"surge"}
     assert 1000 <= guards_of(verdicts)["surge"] <= 1100
     assert verdicts[-1].reason == (
-        "guard surge: 100% of the last 1000 pages are strange copies, usually 5%; this one of http://s19.example/19"
+        "guard surge: 100% of the last 1000 pages are suspicious copies, usually 5%; this one of http://s19.example/19"
     )
     again = crawl.decide(ordinary(1000, "later"))
     assert not guards_of(again), "copies under their titles are believed all the time"

@@ -43,7 +43,7 @@ def explainer(pages: JournalPages) -> Explainer:
 def test_a_duplicate_is_explained_while_the_filter_runs(dedup: NearDuplicateFilter) -> None:
     """By any form of its address; with the verdict it had, and the row that gave it."""
     found = explainer(live_pages(dedup)).explain("https://A.example/2?utm_source=x")
-    assert (found.page.sequence, found.page.original, found.judged_by) == (2, 1, "row")
+    assert (found.page.sequence, found.page.original, found.decided_by) == (2, 1, "row")
     assert found.page.verdict is not None
     assert found.page.verdict.duplicate_of == "p1"
     assert found.match is not None
@@ -55,12 +55,12 @@ def test_a_duplicate_is_explained_while_the_filter_runs(dedup: NearDuplicateFilt
 def test_a_kept_page_has_neighbours_that_say_why_not(dedup: NearDuplicateFilter) -> None:
     """Nearest first, none of them itself; a page without text enough is not asked about."""
     found = explainer(live_pages(dedup)).explain("p3")
-    assert (found.kept, found.match, found.judged_by) == (True, None, "nothing")
+    assert (found.kept, found.match, found.decided_by) == (True, None, "nothing")
     assert found.neighbours[0].other.sequence == 1
     assert all(neighbour.view.why_not for neighbour in found.neighbours)
     assert 3 not in {neighbour.other.sequence for neighbour in found.neighbours}
     short = explainer(live_pages(dedup)).explain(4, neighbours=1)
-    assert (short.judged_by, len(short.neighbours)) == ("unjudged", 1)
+    assert (short.decided_by, len(short.neighbours)) == ("unjudged", 1)
     assert not any(channel.judged for channel in short.neighbours[0].view.channels)
 
 
@@ -68,7 +68,7 @@ def test_a_page_of_a_few_letters_again_and_again_was_not_asked_about(dedup: Near
     """It has letters enough, and its verdict says that it had too little variety."""
     assert dedup.check(page(5, "row 17 | " * 300)).kind.value == "undecided"
     found = explainer(live_pages(dedup)).explain("p5", neighbours=1)
-    assert found.judged_by == "unjudged"
+    assert found.decided_by == "unjudged"
     assert not any(channel.judged for channel in found.neighbours[0].view.channels)
 
 
@@ -126,7 +126,7 @@ def test_the_latest_visit_counts(dedup: NearDuplicateFilter) -> None:
         found = [near.find(name) for name in ("https://a.example/2", "p1", "https://a.example/3", "nobody")]
         assert [None if at is None else at.sequence for at in found] == [2, 5, 6, None]
     again = explainer(live_pages(dedup)).explain("https://a.example/3")
-    assert again.judged_by == "address"
+    assert again.decided_by == "address"
     assert again.match is not None
     assert (again.match.other.sequence, again.match.kept, again.kept) == (3, False, True)
 
@@ -151,7 +151,7 @@ def test_what_people_said_is_told(dedup: NearDuplicateFilter) -> None:
     assert explainer(live_pages(dedup)).explain(3).corrections == ()
     dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", True, "one"))
     dedup.check(page(2, article(5)))
-    assert explainer(live_pages(dedup)).explain("p2").judged_by == "person"
+    assert explainer(live_pages(dedup)).explain("p2").decided_by == "person"
 
 
 def test_a_folder_is_read_beside_its_writer(tmp_path: Path) -> None:
@@ -160,12 +160,12 @@ def test_a_folder_is_read_beside_its_writer(tmp_path: Path) -> None:
     with NearDuplicateFilter.open(folder) as dedup:
         dedup.check_many([page(1, TEXT), page(2, TEXT + " More.")])
         with state_pages(folder) as pages:
-            assert explainer(pages).explain(2).judged_by == "row"
+            assert explainer(pages).explain(2).decided_by == "row"
     with NearDuplicateFilter.open(folder, rule=PROFILES["simhash"]) as dedup:
         dedup.check(page(5, TEXT))
     with state_pages(folder) as pages:
         old, new = explainer(pages).explain(2), explainer(pages).explain("p5")
-    assert (old.judged_by, new.judged_by) == ("row", "distance")
+    assert (old.decided_by, new.decided_by) == ("row", "distance")
     assert (old.in_force.since, old.in_force.changed, new.in_force.changed) == (0, True, False)
     assert old.in_force.rule == PROFILES["balanced"]
     assert any("another rule is in force now" in note for note in old.notes)
