@@ -1,10 +1,10 @@
-"""What a filter tells whoever watches it: facts, after the deed, to observers that count, log and draw.
+"""Events: what a filter, a crawl or the service did, handed to observers that count, log or draw.
 
-The embedded filter, a crawl and the service tell the same facts: what a batch did and where its time went, what was
-said of each page, what left the index, how the index stands, what went wrong.
-Invariant: an observer is never in the way. It is called from the thread that did the deed, must not wait, and what it
-raises is logged and nothing more.
-Source: the shape is stamina's (`stamina.instrumentation`): facts as frozen values, observers behind one Protocol.
+All three emit the same events: a batch that was done and where its time went, the verdict on each page, removals,
+index sizes, problems.
+Invariant: an observer is never in the way. It is called after the work, in the thread that did it, and must not
+block; an exception that it raises is logged, and the work goes on.
+Source: the shape of `stamina.instrumentation`: frozen values, and observers behind one Protocol.
 """
 
 import logging
@@ -32,12 +32,18 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchEvent:
-    """A batch that a step has done, durably.
+    """A step finished a batch, durably.
 
-    step: fingerprint or decide. records: input records in it. seconds: by part of the work (`poll`, `prepare`,
-    `decide`, `commit`, …), since the batch before. verdicts: outcomes by verdict. rejected: records that are no pages.
-    repeated: input records met again. sequence: last record of the log that was decided, or appended.
-    entries: kept pages in the index. lag: records not done yet by partition ("pages-0").
+    Attributes:
+        step: `fingerprint` or `decide`.
+        records: Input records in the batch.
+        seconds: Time by part of the work (`poll`, `prepare`, `decide`, `commit`, …) since the previous batch.
+        verdicts: Number of pages by verdict.
+        rejected: Records that are not pages.
+        repeated: Records that were delivered before.
+        sequence: Last record of the log that was decided, or appended.
+        entries: Kept pages in the index.
+        lag: Records not yet processed, by partition (`pages-0`).
     """
 
     step: str
@@ -52,9 +58,12 @@ class BatchEvent:
 
 
 class PageDecided(NamedTuple):
-    """A page that was decided. A tuple, because one is made for every page.
+    """A page was decided. A named tuple, because one is made for every page.
 
-    original: sequence of the page that the verdict names, or None.
+    Attributes:
+        verdict: The verdict on the page.
+        title: Its title, "" if it has none.
+        original: Sequence of the page that the verdict names, or None.
     """
 
     verdict: Verdict
@@ -64,7 +73,12 @@ class PageDecided(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RemovalEvent:
-    """A kept page left, and no update took its place. kind: `retraction` or `correction`. url: what was asked for."""
+    """A kept page was removed from the index without an update that replaces it.
+
+    Attributes:
+        kind: `retraction` or `correction`.
+        url: The address that was named.
+    """
 
     kind: str
     url: str
@@ -72,9 +86,12 @@ class RemovalEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEvent:
-    """How the indexes stand, told every few seconds by the thread that decides.
+    """Index sizes were sampled; emitted every few seconds by the thread that decides.
 
-    channels: block index by channel. keys: entries of the index of keys, and its bytes; None where the rule has none.
+    Attributes:
+        entries: Kept pages.
+        channels: Statistics of the block index of each channel.
+        keys: Entries and bytes of the key index; None if the rule does not use it.
     """
 
     entries: int
@@ -83,13 +100,20 @@ class IndexEvent:
 
     @property
     def size_bytes(self) -> int:
-        """Memory reserved for all of them."""
+        """Memory reserved for all indexes."""
         return sum(channel.bytes for channel in self.channels.values()) + (self.keys or (0, 0))[1]
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreEvent:
-    """How far a restore has come. records: applied so far; total: in all; seconds: since it began."""
+    """Progress of a restore.
+
+    Attributes:
+        records: Records applied so far.
+        total: Records to apply.
+        seconds: Time since the restore began.
+        done: Whether the restore is complete.
+    """
 
     records: int
     total: int
@@ -99,7 +123,14 @@ class RestoreEvent:
 
 @dataclass(frozen=True, slots=True)
 class ProblemEvent:
-    """What was survived. kind: a short name to count by (`transaction_lost`, `expired`, …). count: how many of them."""
+    """A problem occurred, and the work continued.
+
+    Attributes:
+        step: The step in which it occurred.
+        kind: A short name to count by (`transaction_lost`, `expired`, …).
+        text: The problem in words.
+        count: Number of occurrences.
+    """
 
     step: str
     kind: str
@@ -108,59 +139,72 @@ class ProblemEvent:
 
 
 class Observer(Protocol):
-    """Whoever watches."""
+    """Receives events. Methods are called in the thread that does the work and must not block.
 
-    def batch(self, fact: BatchEvent) -> None:
-        """A batch was done: committed, where there is something to commit."""
+    Derive from `NullObserver` to handle only some of the events.
+    """
+
+    def batch(self, event: BatchEvent) -> None:
+        """Called after a batch, once it is committed."""
         ...
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Pages were decided, in this order, each for the first time."""
+        """Called with the pages of a batch, in their order; repeated deliveries are left out."""
         ...
 
-    def removed(self, fact: RemovalEvent) -> None:
-        """A kept page left the index."""
+    def removed(self, event: RemovalEvent) -> None:
+        """Called after a kept page was removed from the index."""
         ...
 
-    def index(self, fact: IndexEvent) -> None:
-        """The indexes stand so."""
+    def index(self, event: IndexEvent) -> None:
+        """Called with index sizes."""
         ...
 
-    def restore(self, fact: RestoreEvent) -> None:
-        """A restore went on."""
+    def restore(self, event: RestoreEvent) -> None:
+        """Called with the progress of a restore."""
         ...
 
-    def problem(self, fact: ProblemEvent) -> None:
-        """A problem was survived."""
+    def problem(self, event: ProblemEvent) -> None:
+        """Called after a problem that did not stop the work."""
         ...
 
 
 class NullObserver:
-    """An observer that heeds nothing; whoever wants some of the facts overrides their methods."""
+    """An observer that does nothing. Override the methods of the events that you want.
 
-    def batch(self, fact: BatchEvent) -> None:
-        """Not heeded."""
+    Example:
+        ```python
+        class Counter(NullObserver):
+            duplicates = 0
+
+            def decided(self, pages):
+                self.duplicates += sum(page.verdict.kind is VerdictKind.DUPLICATE for page in pages)
+        ```
+    """
+
+    def batch(self, event: BatchEvent) -> None:
+        """Do nothing."""
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Not heeded."""
+        """Do nothing."""
 
-    def removed(self, fact: RemovalEvent) -> None:
-        """Not heeded."""
+    def removed(self, event: RemovalEvent) -> None:
+        """Do nothing."""
 
-    def index(self, fact: IndexEvent) -> None:
-        """Not heeded."""
+    def index(self, event: IndexEvent) -> None:
+        """Do nothing."""
 
-    def restore(self, fact: RestoreEvent) -> None:
-        """Not heeded."""
+    def restore(self, event: RestoreEvent) -> None:
+        """Do nothing."""
 
-    def problem(self, fact: ProblemEvent) -> None:
-        """Not heeded."""
+    def problem(self, event: ProblemEvent) -> None:
+        """Do nothing."""
 
 
 class Observers:
-    """Several observers as one; what one of them raises stops neither the others nor the stream.
+    """Several observers as one. An exception in one of them stops neither the others nor the work.
 
-    False where there are none: then nobody need put together what they would be told.
+    False if there are no observers, so that the caller can skip assembling events.
     """
 
     def __init__(self, observers: Iterable[Observer] = ()) -> None:
@@ -169,34 +213,34 @@ class Observers:
     def __bool__(self) -> bool:
         return bool(self._observers)
 
-    def batch(self, fact: BatchEvent) -> None:
-        """Tell all of them."""
-        self._tell(lambda observer: observer.batch(fact))
+    def batch(self, event: BatchEvent) -> None:
+        """Call `batch` of each observer."""
+        self._notify(lambda observer: observer.batch(event))
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Tell all of them, unless there is nothing to tell."""
+        """Call `decided` of each observer, unless `pages` is empty."""
         if pages:
-            self._tell(lambda observer: observer.decided(pages))
+            self._notify(lambda observer: observer.decided(pages))
 
-    def removed(self, fact: RemovalEvent) -> None:
-        """Tell all of them."""
-        self._tell(lambda observer: observer.removed(fact))
+    def removed(self, event: RemovalEvent) -> None:
+        """Call `removed` of each observer."""
+        self._notify(lambda observer: observer.removed(event))
 
-    def index(self, fact: IndexEvent) -> None:
-        """Tell all of them."""
-        self._tell(lambda observer: observer.index(fact))
+    def index(self, event: IndexEvent) -> None:
+        """Call `index` of each observer."""
+        self._notify(lambda observer: observer.index(event))
 
-    def restore(self, fact: RestoreEvent) -> None:
-        """Tell all of them."""
-        self._tell(lambda observer: observer.restore(fact))
+    def restore(self, event: RestoreEvent) -> None:
+        """Call `restore` of each observer."""
+        self._notify(lambda observer: observer.restore(event))
 
-    def problem(self, fact: ProblemEvent) -> None:
-        """Tell all of them."""
-        self._tell(lambda observer: observer.problem(fact))
+    def problem(self, event: ProblemEvent) -> None:
+        """Call `problem` of each observer."""
+        self._notify(lambda observer: observer.problem(event))
 
-    def _tell(self, tell: Callable[[Observer], None]) -> None:
+    def _notify(self, call: Callable[[Observer], None]) -> None:
         for observer in self._observers:
             try:
-                tell(observer)
+                call(observer)
             except Exception:
                 _LOG.exception("an observer failed; the stream goes on")

@@ -1,7 +1,7 @@
-"""Read the tables that a space is made of, and build its fingerprinter.
+"""Load the tables that make up a space, and build its fingerprinter.
 
-`SpaceOptions` is what people choose: a scheme, a segmenter, tables of their own. It is small and can be
-sent to worker processes; the tables are read where they are used, once per process.
+`SpaceOptions` is what a user chooses: a scheme, a segmenter, their own tables. It is small and can be sent to worker
+processes; the tables are read where they are used, once per process.
 """
 
 import threading
@@ -18,6 +18,7 @@ from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
 from dedup_service.core.features.weighting_schemes import scheme_named
 from dedup_service.core.fingerprinter import Fingerprinter
+from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.profiles import PROFILES, profile_in
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import PAIRS, Space, digest
@@ -31,20 +32,25 @@ from dedup_service.core.text.segmentation import (
     segmenter_version,
 )
 
-__all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf"]
+__all__ = ["SpaceOptions", "build_fingerprinter", "default_lexicon", "jieba_idf", "prepare", "profile_named"]
 
 _OF_THREAD = threading.local()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceOptions:
-    """How fingerprints are to be made.
+    """How fingerprints are made. Fingerprints of different options cannot be compared.
 
-    scheme: a name of `core.features.weighting_schemes`; factors: fields of it as `name=value`; without: factors to
-    switch off.
-    segmenter: rjieba or jieba, for Chinese. unspaced: icu or pairs, for Japanese, Thai and other scripts without
-    spaces; None is icu where icu4py is installed. bits: 64; 128 for single fingerprints, which no index takes.
-    idf: a table that `twinsieve idf build` wrote; None is jieba's. user_words: a dictionary in jieba's format.
+    Attributes:
+        scheme: Name of a weighting scheme (`twinsieve`, `tf`, …).
+        factors: Parameters of the scheme, as `name=value`.
+        without: Factors to switch off.
+        segmenter: Word segmenter for Chinese: `rjieba` or `jieba`.
+        unspaced: How Japanese, Thai and other scripts without spaces are cut: `icu`, or `pairs` of characters. None
+            is `icu` where icu4py is installed.
+        bits: Size of a fingerprint, 64 or 128. The index takes 64 only.
+        idf: Path of a table written by `twinsieve idf build`. None is the table of jieba.
+        user_words: Path of a dictionary in jieba's format.
     """
 
     scheme: str = "twinsieve"
@@ -57,16 +63,32 @@ class SpaceOptions:
     user_words: str | None = None
 
 
-def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
-    """Return this thread's fingerprinter of `options`; ConfigurationError names what cannot be read.
+def prepare(page: Page, space: SpaceOptions | None = None) -> PreparedPage:
+    """Fingerprint a page, for `NearDuplicateFilter.decide_many`. Can be called in any process and thread.
 
-    The tables are read once per process and shared; each thread remembers the words that it has met for itself.
+    Args:
+        page: The page.
+        space: How fingerprints are made; the same options as those of the filter.
+
+    Returns:
+        The page with its fingerprint and evidence; it can be pickled.
+
+    Raises:
+        ConfigurationError: A table cannot be read, or an option does not exist.
+    """
+    return build_fingerprinter(space).prepare(page)
+
+
+def build_fingerprinter(options: SpaceOptions | None = None) -> Fingerprinter:
+    """Return this thread's fingerprinter for `options`; ConfigurationError names what cannot be read.
+
+    The tables are read once per process and shared; each thread has its own cache of words.
     """
     options = options or SpaceOptions()
-    made: dict[SpaceOptions, Fingerprinter] = _OF_THREAD.__dict__.setdefault("made", {})
-    if options not in made:
-        made[options] = Fingerprinter(*_parts(options))
-    return made[options]
+    built: dict[SpaceOptions, Fingerprinter] = _OF_THREAD.__dict__.setdefault("built", {})
+    if options not in built:
+        built[options] = Fingerprinter(*_parts(options))
+    return built[options]
 
 
 @cache
@@ -74,7 +96,7 @@ def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
     idf = _text(Path(options.idf), "IDF table") if options.idf else jieba_idf()
     user_words = _text(Path(options.user_words), "user dictionary") if options.user_words else ""
     lexicon = default_lexicon()
-    icu = _cuts_by_icu(options.unspaced)
+    icu = _uses_icu(options.unspaced)
     space = Space(
         scheme=scheme_named(options.scheme, without=options.without, settings=options.factors),
         segmenter=segmenter_version(options.segmenter),
@@ -91,8 +113,8 @@ def _parts(options: SpaceOptions) -> tuple[Space, Segmenter, Lexicon, IdfTable]:
     return space, ScriptSegmenter(chinese, IcuSegmenter(spaced) if icu else spaced), lexicon, IdfTable(idf)
 
 
-def _cuts_by_icu(unspaced: str | None) -> bool:
-    """Whether ICU cuts words; ConfigurationError for a name that is none. That ICU is missing its segmenter says."""
+def _uses_icu(unspaced: str | None) -> bool:
+    """Whether ICU cuts words. ConfigurationError for an unknown name; a missing ICU is reported by its segmenter."""
     if unspaced not in {None, "icu", PAIRS}:
         raise ConfigurationError(f"scripts without spaces are cut by icu or as pairs, got {unspaced!r}")
     return unspaced == "icu" or (unspaced is None and find_spec("icu4py") is not None)
@@ -100,18 +122,18 @@ def _cuts_by_icu(unspaced: str | None) -> bool:
 
 @cache
 def default_lexicon() -> Lexicon:
-    """Return the stop words and marker words that come with the package."""
+    """Return the stop words and marker words of the package."""
     folder = files("dedup_service.runtime").joinpath("data")
     texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("stop_words.txt", "markers.txt")]
     return Lexicon.of(*(_entries(text.splitlines()) for text in texts))
 
 
 def profile_named(name: str) -> MatchRule:
-    """Return the profile of that name, or the one in the file of that name; ConfigurationError where it is neither."""
+    """Return the profile `name`, or the one in the file `name`; ConfigurationError if there is neither."""
     if name in PROFILES:
         return PROFILES[name]
     if not Path(name).exists():
-        raise ConfigurationError(f"there is no profile {name!r}: it is one of {', '.join(PROFILES)}, or a file")
+        raise ConfigurationError(f"there is no profile {name!r}: give one of {', '.join(PROFILES)}, or a file")
     return profile_in(_text(Path(name), "profile"))
 
 
@@ -130,6 +152,6 @@ def _entries(lines: Iterable[str]) -> list[str]:
 
 def _text(path: Path, what: str) -> str:
     try:
-        return path.read_bytes().decode().replace("\r\n", "\n")  # read_text takes ten times as long over 5 MB
+        return path.read_bytes().decode().replace("\r\n", "\n")  # read_text takes ten times as long for 5 MB
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"cannot read the {what} {path}: {error}") from error

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.events import (
     BatchEvent,
     IndexEvent,
@@ -27,17 +27,17 @@ class Seen(NullObserver):
         self.removals: list[RemovalEvent] = []
         self.indexes: list[IndexEvent] = []
 
-    def batch(self, fact: BatchEvent) -> None:
-        self.batches.append(fact)
+    def batch(self, event: BatchEvent) -> None:
+        self.batches.append(event)
 
     def decided(self, pages: list[PageDecided]) -> None:  # type: ignore[override]
         self.pages += pages
 
-    def removed(self, fact: RemovalEvent) -> None:
-        self.removals.append(fact)
+    def removed(self, event: RemovalEvent) -> None:
+        self.removals.append(event)
 
-    def index(self, fact: IndexEvent) -> None:
-        self.indexes.append(fact)
+    def index(self, event: IndexEvent) -> None:
+        self.indexes.append(event)
 
 
 class Broken(NullObserver):
@@ -75,7 +75,7 @@ def test_what_leaves_is_told(tmp_path: Path) -> None:
     with NearDuplicateFilter.open(tmp_path, observers=[seen]) as dedup:
         dedup.decide_many(PAGES)
         dedup.retract("https://a.example/1")
-        fact = dedup.index_event()
+        fact = view_of(dedup).index_event()
     assert seen.removals == [RemovalEvent("retraction", "https://a.example/1")]
     assert fact is not None
     assert fact.entries == 1
@@ -96,8 +96,8 @@ def test_the_index_is_not_waited_for(tmp_path: Path) -> None:
     answers = []
 
     class Asking(NullObserver):
-        def batch(self, fact: BatchEvent) -> None:
-            answers.append(dedup.index_event())
+        def batch(self, event: BatchEvent) -> None:
+            answers.append(view_of(dedup).index_event())
 
     with NearDuplicateFilter.open(tmp_path, observers=[Asking()]) as dedup:
         dedup.decide_many(PAGES)

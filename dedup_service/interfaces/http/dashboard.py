@@ -27,7 +27,7 @@ from dedup_service.interfaces.http.page_routes import page_routes
 from dedup_service.interfaces.http.probes import metrics_route
 from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.interfaces.http.stats_routes import stats_routes
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.newest import DuplicateRow
@@ -102,12 +102,13 @@ class EmbeddedDashboard:
         self, dedup: NearDuplicateFilter, pool: Callable[[], PoolState | None], *, option: str = "--dashboard"
     ) -> Iterator[HttpServer]:
         """Serve what `sieve` tells. pool: asked how the worker processes stand. option: named where a port is taken."""
+        view = view_of(dedup)
 
         def texts(row: DuplicateRow) -> tuple[str | None, str | None]:
             original = row.original_sequence
-            return dedup.text_at(row.sequence), None if original is None else dedup.text_at(original)
+            return view.text_at(row.sequence), None if original is None else view.text_at(original)
 
-        self.feed.pool, self.feed.space, self.feed.ask_index = pool, dedup.space_id, dedup.index_event
+        self.feed.pool, self.feed.space, self.feed.ask_index = pool, dedup.space_id, view.index_event
         watched = Watched(feed=self.feed, dedup=dedup)
         with (
             dashboard(watched, self._metrics.registry, self._address, self._token, option=option) as server,

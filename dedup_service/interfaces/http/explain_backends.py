@@ -5,7 +5,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from dedup_service.interfaces.http.explain_routes import ExplainBackend
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.explain import Explainer
 from dedup_service.runtime.explain.correcting import LiveCorrections
 from dedup_service.runtime.explain.journal_pages import live_pages
@@ -48,7 +48,7 @@ def backend_of(watched: Watched) -> ExplainBackend | None:
 
 def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
     pages = cache(partial(live_pages, dedup))
-    fingerprinter = partial(build_fingerprinter, dedup.options)
+    fingerprinter = partial(build_fingerprinter, view_of(dedup).options)
     return ExplainBackend(lambda: Explainer(pages(), fingerprinter), lambda: LiveCorrections(dedup, pages()))
 
 

@@ -1,8 +1,7 @@
-"""The audit trail of corrections: what a person said of two pages, who, when and why, and whether it still holds.
+"""The audit trail of corrections: what a person said of two pages, who, when and why, and whether it is in force.
 
-A correction is a record of the log, so it is applied wherever the log is read (`core.decision.overrides`); who and
-when stand
-beside it and change nothing. The last one on a pair holds, and a page is a duplicate of one other.
+A correction is a record of the log, so it is applied wherever the log is read (`core.decision.overrides`); its author
+and time change no verdict. The last correction on a pair is in force, and a page is a duplicate of one other page.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,8 +19,12 @@ __all__ = ["Correction", "read_detail", "with_force", "written_detail"]
 class Correction:
     """A correction in the log.
 
-    sequence: its place there; at: Unix seconds; by: who said it. None where that is not known. in_force: no later
-    one contradicts it.
+    Attributes:
+        sequence: Its place in the log; None if it is not known.
+        record: What was said of which pages.
+        at: When it was said, in Unix seconds; None if it is not known.
+        by: Who said it; None if it is not known.
+        in_force: Whether no later correction contradicts it.
     """
 
     sequence: int | None
@@ -45,13 +48,13 @@ _decoder = msgspec.json.Decoder(_Detail)
 
 
 def written_detail(record: CorrectionRecord, by: str | None, at: float | None) -> str:
-    """Return what a journal writes down of a correction."""
+    """Return a correction as JSON, as a journal stores it."""
     line = _Detail(record.url, record.original, record.duplicate, record.reason, by, at)
     return _encoder.encode(line).decode()
 
 
 def read_detail(sequence: int, detail: str) -> Correction:
-    """Return the correction that `written_detail` wrote at `sequence`; ValueError where it is none."""
+    """Return the correction that `written_detail` wrote at `sequence`; ValueError if `detail` is not a correction."""
     line = _decoder.decode(detail)
     record = CorrectionRecord(line.url, line.of, line.duplicate, line.reason)
     return Correction(sequence=sequence, record=record, at=line.at, by=line.by)
@@ -59,6 +62,6 @@ def read_detail(sequence: int, detail: str) -> Correction:
 
 def with_force(corrections: Iterable[Correction]) -> list[Correction]:
     """Return the corrections of a whole log, in its order, each with whether it is in force at the end."""
-    given: Sequence[Correction] = list(corrections)
-    holding = set(map(id, Overrides(correction.record for correction in given).records))
-    return [replace(correction, in_force=id(correction.record) in holding) for correction in given]
+    audit_trail: Sequence[Correction] = list(corrections)
+    in_force = set(map(id, Overrides(correction.record for correction in audit_trail).records))
+    return [replace(correction, in_force=id(correction.record) in in_force) for correction in audit_trail]

@@ -1,11 +1,14 @@
-"""The filter in one process, without a broker: pages in, verdicts out, state on disk.
+"""The near-duplicate filter in one process, without a broker: pages in, verdicts out, state on local disk.
 
-    with NearDuplicateFilter.open("state") as sieve:
-        verdict = sieve.check(page)
+    with NearDuplicateFilter.open("state") as dedup:
+        verdict = dedup.check_html(html, url)
 
-A verdict is handed out once it is durable. Killed at any instant, the filter opens again with every verdict
-it gave; a record given again byte for byte gets the verdict it had, so the same run again completes itself.
-Batches are what makes it fast: every call is one transaction. Calls from several threads take turns.
+`NearDuplicateFilter` is the public class; `FilterView` is what twinsieve's own interfaces ask of an open filter.
+
+Invariants: a verdict is returned only once it is durable. Killed at any instant, the filter opens again with every
+verdict that it returned. A delivery that is repeated byte for byte gets the verdict it had, so a run that is
+repeated completes itself. Every call is one transaction, which is why batches are fast. Calls from several threads
+take turns.
 """
 
 import threading
@@ -18,6 +21,7 @@ from typing import Self
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.rule import MatchRule
@@ -31,14 +35,26 @@ from dedup_service.runtime.embedded.state_info import StateInfo, read_info
 from dedup_service.runtime.events import IndexEvent, Observer
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
-__all__ = ["NearDuplicateFilter"]
+__all__ = ["FilterView", "NearDuplicateFilter", "view_of"]
 
 INDEXED_BITS = 64
-_DIGEST_BYTES = 16  # blake2b: pages come from strangers, who must not be able to make two records collide
+_DIGEST_BYTES = 16  # blake2b: strangers write the pages, and must not be able to make two deliveries collide
 
 
 class NearDuplicateFilter:
-    """The streaming near-duplicate filter; made by `open`."""
+    """A streaming near-duplicate filter with its state in a folder.
+
+    Open it with `open`. A filter can be used from several threads; calls take turns.
+
+    Example:
+        ```python
+        with NearDuplicateFilter.open("state") as dedup:
+            for url, html in fetched:
+                verdict = dedup.check_html(html, url)
+                if verdict.kind is VerdictKind.DUPLICATE:
+                    print(url, "repeats", verdict.duplicate_of_url)
+        ```
+    """
 
     def __init__(self, options: SpaceOptions | None, state: State, folder: Path | None, lock: StateLock | None) -> None:
         self._options = options
@@ -46,6 +62,7 @@ class NearDuplicateFilter:
         self._folder = folder
         self._lock = lock
         self._turn = threading.Lock()
+        self._view = FilterView(state, folder, options, self._turn)
 
     @classmethod
     def open(
@@ -59,49 +76,114 @@ class NearDuplicateFilter:
         snapshot_every: int = SNAPSHOT_EVERY,
         observers: Iterable[Observer] = (),
     ) -> Self:
-        """Open the state folder `path`, made where it is missing; None keeps the state in memory.
+        """Open a state folder, or create it.
 
-        space: None is the default space. rule: None keeps the state's own, or starts with the default;
-        another one is recorded and in force for the pages from here on. shards: parts of each index, the same
-        answers for any number. text_budget_bytes: compressed texts kept for explanations, oldest out first.
-        snapshot_every: records between two snapshots, at least. observers: are told what was done, once it is durable.
-        Raises StateInUseError while another process has the folder; ForeignStateError where it is of another
-        space or a newer version, or the Kafka service's; StateFullError where it cannot be written.
+        Args:
+            path: The state folder; created if it does not exist. None keeps the state in memory.
+            space: How fingerprints are made. None is the default space. A folder belongs to one space.
+            rule: The match rule. None keeps the rule of the state, or starts with the default one. Another rule is
+                recorded in the state and applies to the pages from here on.
+            shards: Number of parts of each index. Verdicts do not depend on it.
+            text_budget_bytes: Size of the compressed main texts that are kept for explanations. The oldest are
+                dropped first. A state in memory keeps none.
+            snapshot_every: Minimum number of records between two snapshots.
+            observers: Called with what was done, once it is durable.
+
+        Returns:
+            The open filter. Use it as a context manager, or call `close`.
+
+        Raises:
+            ConfigurationError: `path` is a file, or `space` cannot be built or indexed.
+            StateInUseError: Another process has the folder open.
+            ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
+            StateFullError: The folder cannot be written.
+            StateDamagedError: The journal cannot be read.
         """
-        made = build_fingerprinter(space).space
+        built = build_fingerprinter(space).space
         settings = StateSettings(shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every)
         if path is None:
-            return cls(space, _state(None, made, rule, settings, observers), None, None)
+            return cls(space, _state(None, built, rule, settings, observers), None, None)
         folder = made_folder(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
             refuse_other_kind(folder, FolderKind.EMBEDDED)
-            return cls(space, _state(folder, made, rule, settings, observers), folder, lock)
+            return cls(space, _state(folder, built, rule, settings, observers), folder, lock)
         except BaseException:
             lock.release()
             raise
 
     @property
     def space_id(self) -> str:
-        """Return the space that every fingerprint given must be of."""
+        """Name of the space in which every fingerprint of this filter is made."""
         return self._state.space_id
 
     @property
     def rule(self) -> MatchRule:
-        """Return the match rule in force."""
+        """The match rule in force."""
         return self._state.rule
 
+    def check_html(
+        self, html: str | bytes, url: str, *, content_type: str | None = None, delivery_id: bytes | None = None
+    ) -> Verdict:
+        """Extract a page from HTML and return the verdict on it.
+
+        Args:
+            html: The body, decompressed. Bytes are decoded as browsers do, with the declaration in the document and
+                `content_type`; a declaration that contradicts the bytes is not believed.
+            url: The absolute http or https address from which the page was fetched. It is also the page's id.
+            content_type: The Content-Type header (`text/html; charset=gbk`) or an encoding label (`gbk`). Ignored if
+                `html` is a str.
+            delivery_id: What identifies this delivery; see `check_many`.
+
+        Returns:
+            The verdict. A page without main text, or larger than 10 MiB, is `undecided`, and `reason` says why.
+
+        Raises:
+            RecordError: `url` is not an absolute http or https address.
+            StateFullError: The disk did not take the page; see `check_many`.
+            StateClosedError: The filter is closed.
+
+        Example:
+            ```python
+            verdict = dedup.check_html(response.content, response.url, content_type=response.headers["Content-Type"])
+            ```
+        """
+        page = to_page(extract(html, declared_encoding=content_type), url)
+        return self.check(page, delivery_id=delivery_id)
+
     def check(self, page: Page, *, delivery_id: bytes | None = None) -> Verdict:
-        """Return the verdict on one page; see `check_many`, which is faster for more than one."""
+        """Return the verdict on one page. `check_many` is faster for several pages.
+
+        Args:
+            page: The page, as made by `to_page` or by the caller.
+            delivery_id: What identifies this delivery; see `check_many`.
+
+        Returns:
+            The verdict, once it is durable.
+
+        Raises:
+            StateFullError: The disk did not take the page; see `check_many`.
+            StateClosedError: The filter is closed.
+        """
         return self.check_many([page], delivery_ids=None if delivery_id is None else [delivery_id])[0]
 
     def check_many(self, pages: Iterable[Page], *, delivery_ids: Iterable[bytes | None] | None = None) -> list[Verdict]:
-        """Return the verdicts on `pages` in their order, as one durable batch.
+        """Return the verdicts on several pages, as one durable batch.
 
-        records: what was delivered (a line of a file), one for each page; the same bytes again get the
-        verdict they had.
-        Raises StateFullError where the disk refuses the batch: nothing of it is stored, open the state again.
+        Args:
+            pages: The pages, in the order in which they are decided.
+            delivery_ids: What identifies each delivery (for example the line of a file), one for each page; None for
+                a page without. A delivery whose bytes were given before gets the verdict it had.
+
+        Returns:
+            One verdict for each page, in the order of `pages`.
+
+        Raises:
+            ConfigurationError: The numbers of pages and delivery ids differ.
+            StateFullError: The disk did not take the batch. Nothing of it is stored: free space, open the state
+                again and repeat the batch.
+            StateClosedError: The filter is closed, or stopped at an earlier error.
         """
         prepare = build_fingerprinter(self._options).prepare
         return self.decide_many([prepare(page) for page in pages], None if delivery_ids is None else list(delivery_ids))
@@ -109,25 +191,54 @@ class NearDuplicateFilter:
     def decide_many(
         self, prepared: Sequence[PreparedPage], delivery_ids: Sequence[bytes | None] | None = None
     ) -> list[Verdict]:
-        """Return the verdicts on pages whose fingerprints were made elsewhere, in this filter's space."""
+        """Return the verdicts on pages that were prepared elsewhere, as one durable batch.
+
+        Fingerprinting takes nearly all of the time. `prepare` does it in any process, and a `PreparedPage` can be
+        pickled.
+
+        Args:
+            prepared: Pages with fingerprints of this filter's space, in the order in which they are decided.
+            delivery_ids: As for `check_many`.
+
+        Returns:
+            One verdict for each page, in the order of `prepared`.
+
+        Raises:
+            ConfigurationError: The numbers of pages and delivery ids differ.
+            StateFullError: As for `check_many`.
+            StateClosedError: As for `check_many`.
+
+        Example:
+            ```python
+            with ProcessPoolExecutor() as pool:
+                verdicts = dedup.decide_many(list(pool.map(prepare, pages)))
+            ```
+        """
         if delivery_ids is not None and len(delivery_ids) != len(prepared):
             raise ConfigurationError(
-                f"{len(prepared)} pages came with {len(delivery_ids)} records: give one for each page, or none"
+                f"{len(prepared)} pages came with {len(delivery_ids)} delivery ids: give one for each page, or none"
             )
         digests = (
             [None] * len(prepared)
             if delivery_ids is None
-            else [None if record is None else _digest_of(record) for record in delivery_ids]
+            else [None if delivery_id is None else _digest_of(delivery_id) for delivery_id in delivery_ids]
         )
         with self._turn:
             return self._state.decide(list(zip(prepared, digests, strict=True)))
 
     def retract(self, page: Page | Verdict | str) -> Verdict:
-        """Take a kept page out, because its store failed or it must go; later copies are `unique` again.
+        """Remove a kept page, because it could not be stored or was taken down. Later copies are `unique` again.
 
-        page: as a Page (its canonical URL counts), as the verdict it had, or its canonical URL or id; an id
-        that is no URL is looked for in the whole log. Returns the verdict that had kept it.
-        Raises StateError where no such page is kept: never seen, not kept, or retracted before.
+        Args:
+            page: The page as a `Page` (its canonical URL counts), as the verdict it had, or as its canonical URL or
+                id. An id that is not the URL is searched for in the whole log.
+
+        Returns:
+            The verdict with which the page was kept.
+
+        Raises:
+            StateError: No such page is kept: it was never seen, was not kept, or was retracted before.
+            StateClosedError: The filter is closed.
         """
         reference = (
             page.sequence if isinstance(page, Verdict) else page.canonical_url if isinstance(page, Page) else page
@@ -135,68 +246,67 @@ class NearDuplicateFilter:
         with self._turn:
             return self._state.retract(reference)
 
-    def verdict_of(self, delivery_id: bytes) -> Verdict | None:
-        """Return the verdict that these bytes had, None where they were never given."""
-        with self._turn:
-            return self._state.verdict_of(_digest_of(delivery_id))
-
-    def text_of(self, verdict: Verdict) -> str | None:
-        """Return the main text of a page, None where the text budget has let it go."""
-        return self.text_at(verdict.sequence)
-
-    def text_at(self, sequence: int) -> str | None:
-        """Return the main text of the page at `sequence`, None where the text budget has let it go."""
-        with self._turn:
-            return self._state.text_at(sequence)
-
     def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
-        """Record what a person said of two pages, by canonical URL: in force from the next page on, durably.
+        """Record a person's judgement of two pages. It applies from the next page on, durably.
 
-        by: who said it; at: when, Unix seconds. A kept page that is called a duplicate leaves. Verdicts given so far
-        stay. Whether the pages are known is not asked.
+        A kept page that is called a duplicate is removed. Earlier verdicts do not change. The pages need not be
+        known.
+
+        Args:
+            record: The two pages, by canonical URL, and whether the first is a duplicate of the second.
+            by: Who made the judgement.
+            at: When, in Unix seconds.
+
+        Returns:
+            The correction with its sequence in the log.
+
+        Raises:
+            StateFullError: The disk did not take the record.
+            StateClosedError: The filter is closed.
         """
         with self._turn:
             return self._state.correct(record, by=by, at=at)
 
-    @contextmanager
-    def reading(self) -> Iterator[Database]:
-        """Yield the journal for reading: beside whoever decides, or, in memory, while nobody does."""
-        if self._folder is None:
-            with self._turn:
-                yield self._state.journal.database
-            return
-        database = Database(self._folder / JOURNAL_FILE, read_only=True)
-        try:
-            yield database
-        finally:
-            database.close()
+    def verdict_of(self, delivery_id: bytes) -> Verdict | None:
+        """Return the verdict that a delivery had.
 
-    def held(self) -> HeldEntries:
-        """Return the pages that others are compared with, within milliseconds however many they are."""
+        Args:
+            delivery_id: The bytes that were given with the page.
+
+        Returns:
+            The verdict, or None if these bytes were never given.
+
+        Raises:
+            StateClosedError: The filter is closed.
+        """
         with self._turn:
-            return self._state.held()
+            return self._state.verdict_of(_digest_of(delivery_id))
 
-    @property
-    def options(self) -> SpaceOptions | None:
-        """How fingerprints of this filter are made; None is the default."""
-        return self._options
+    def text_of(self, verdict: Verdict) -> str | None:
+        """Return the main text of a page.
 
-    def index_event(self) -> IndexEvent | None:
-        """Return how the indexes stand, None while they are at work: nobody waits for it."""
-        if not self._turn.acquire(blocking=False):
-            return None
-        try:
-            return self._state.index_event()
-        finally:
-            self._turn.release()
+        Args:
+            verdict: The verdict on the page.
+
+        Returns:
+            The text, or None if it is no longer kept (see `text_budget_bytes` of `open`).
+
+        Raises:
+            StateClosedError: The filter is closed.
+        """
+        return self._view.text_at(verdict.sequence)
 
     def info(self) -> StateInfo:
-        """Return what the state holds now."""
+        """Return what the state holds now.
+
+        Returns:
+            Counts of pages by verdict, kept pages, sizes on disk, and the rule in force.
+        """
         with self._turn:
             return read_info(self._state.journal.database, self._folder)
 
     def close(self) -> None:
-        """Take a snapshot and let go of the folder; a second call does nothing."""
+        """Take a snapshot and release the folder. A second call does nothing."""
         with self._turn:
             try:
                 self._state.close()
@@ -211,6 +321,56 @@ class NearDuplicateFilter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class FilterView:
+    """Read access to an open filter for twinsieve's own interfaces; internal, obtained with `view_of`.
+
+    options: how fingerprints of the filter are made; None is the default space. turn: the lock of the filter.
+    """
+
+    def __init__(self, state: State, folder: Path | None, options: SpaceOptions | None, turn: threading.Lock) -> None:
+        self._state = state
+        self._folder = folder
+        self._turn = turn
+        self.options = options
+
+    @contextmanager
+    def reading(self) -> Iterator[Database]:
+        """Yield the journal for reading: on a connection of its own, or, for a state in memory, under the lock."""
+        if self._folder is None:
+            with self._turn:
+                yield self._state.journal.database
+            return
+        database = Database(self._folder / JOURNAL_FILE, read_only=True)
+        try:
+            yield database
+        finally:
+            database.close()
+
+    def held(self) -> HeldEntries:
+        """Return the pages that others are compared with; takes milliseconds, however many they are."""
+        with self._turn:
+            return self._state.held()
+
+    def text_at(self, sequence: int) -> str | None:
+        """Return the main text of the page at `sequence`; None if it is no longer kept."""
+        with self._turn:
+            return self._state.text_at(sequence)
+
+    def index_event(self) -> IndexEvent | None:
+        """Return the index sizes; None while the filter is at work, so that nobody waits for them."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            return self._state.index_event()
+        finally:
+            self._turn.release()
+
+
+def view_of(dedup: NearDuplicateFilter) -> FilterView:
+    """Return the internal view of `dedup`."""
+    return dedup._view  # noqa: SLF001 - the one access that keeps the view out of the public class
 
 
 def _state(
@@ -228,5 +388,5 @@ def _state(
     return State(folder, space.space_id, space.to_dict(), rule, settings, observers)
 
 
-def _digest_of(record: bytes) -> bytes:
-    return blake2b(record, digest_size=_DIGEST_BYTES).digest()
+def _digest_of(delivery_id: bytes) -> bytes:
+    return blake2b(delivery_id, digest_size=_DIGEST_BYTES).digest()

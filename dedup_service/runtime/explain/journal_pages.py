@@ -19,7 +19,7 @@ from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Database
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.embedded.folder import FolderKind, refuse_other_kind
 from dedup_service.runtime.embedded.journal import Header, Journal, read_counters, read_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader, name_of, text_of
@@ -152,9 +152,10 @@ class JournalPages:
 
 def live_pages(dedup: NearDuplicateFilter) -> JournalPages:
     """Return the pages of a filter that runs; asking is never in its way."""
-    with dedup.reading() as database:
+    view = view_of(dedup)
+    with view.reading() as database:
         header = _header(database)
-    return JournalPages(dedup.reading, header, dedup.held)
+    return JournalPages(view.reading, header, view.held)
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def test_the_same_bytes_get_the_same_verdict(tmp_path: Path) -> None:
         first = dedup.check(page("http://a/1"), delivery_id=b"line 1")
         assert dedup.check(page("http://a/1"), delivery_id=b"line 1") == first
         assert (dedup.verdict_of(b"line 1"), dedup.verdict_of(b"line 2")) == (first, None)
-        with pytest.raises(ConfigurationError, match="2 pages came with 1 records"):
+        with pytest.raises(ConfigurationError, match="2 pages came with 1 delivery ids"):
             dedup.check_many([page("http://a/1"), page("http://a/2")], delivery_ids=[b"line 1"])
 
 

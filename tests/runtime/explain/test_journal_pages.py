@@ -9,7 +9,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import PROFILES
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.explain import Explainer, UnknownPageError
 from dedup_service.runtime.explain.journal_pages import JournalPages, live_pages, state_pages
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -120,9 +120,9 @@ def test_another_space_weighs_no_features(dedup: NearDuplicateFilter) -> None:
 def test_the_latest_visit_counts(dedup: NearDuplicateFilter) -> None:
     """However far back, a slice at a time; of an unchanged or updated page the earlier visit is beside it."""
     dedup.check_many([page(1, TEXT), page(3, article(78))])
-    header = dedup._state.journal.header
+    header, view = dedup._state.journal.header, view_of(dedup)
     for records in (1, 2, 3, 1000):
-        near = JournalPages(dedup.reading, header, dedup.held, slice_records=records)
+        near = JournalPages(view.reading, header, view.held, slice_records=records)
         found = [near.find(name) for name in ("https://a.example/2", "p1", "https://a.example/3", "nobody")]
         assert [None if at is None else at.sequence for at in found] == [2, 5, 6, None]
     again = explainer(live_pages(dedup)).explain("https://a.example/3")
