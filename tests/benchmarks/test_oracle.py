@@ -27,6 +27,7 @@ from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
+from tests.page_names import PageNamesInMemory
 
 SPACE = "space"
 RULES = (
@@ -86,22 +87,9 @@ records = st.one_of(
 )
 
 
-class NamesInMemory:
-    """Names of kept pages."""
-
-    def __init__(self) -> None:
-        self._names: dict[int, tuple[str, str]] = {}
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        return self._names[sequence]
-
-    def add(self, sequence: int, page_id: str, url: str) -> None:
-        self._names[sequence] = (page_id, url)
-
-
 def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
     """What the code under test says."""
-    replica, said = Replica(NamesInMemory()), {}
+    replica, said = Replica(PageNamesInMemory()), {}
     for sequence, record in log:
         outcome = replica.apply(sequence, record)
         if outcome is not None:

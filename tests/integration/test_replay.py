@@ -30,21 +30,12 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 from tests.integration.conftest import Broker
 from tests.interfaces.cli.running import article, page
+from tests.page_names import PageNamesInMemory
 
 pytestmark = pytest.mark.slow
 
 PAGES = 60
 SPACE = build_fingerprinter().space_id
-
-
-class Names(dict[int, tuple[str, str]]):
-    """Names of kept pages in memory."""
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        return self[sequence]
-
-    def add(self, sequence: int, page_id: str, url: str) -> None:
-        self[sequence] = page_id, url
 
 
 def published(broker: Broker, topics: Topics) -> list[PageMessage]:
@@ -85,7 +76,7 @@ def values_of(connection: Connection, topic: str) -> list[tuple[int, bytes]]:
 
 def expected(connection: Connection, topics: Topics, *, rule_k: int | None = None) -> list[bytes]:
     """The verdicts of a replica that reads the log, its rule replaced where that is asked for."""
-    replica, verdicts = Replica(Names()), []
+    replica, verdicts = Replica(PageNamesInMemory()), []
     for offset, value in values_of(connection, topics.fingerprints):
         record = decode(value)
         if rule_k is not None and isinstance(record, PolicyRecord):

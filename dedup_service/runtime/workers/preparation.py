@@ -1,17 +1,19 @@
-"""Records into prepared pages, here or in worker processes: the part of a run that costs time.
+"""Prepare records as pages, in this process or in workers: the part of a run that takes the time.
 
-Goal: JSON decoding, extraction, segmentation and fingerprints of a batch, wherever they happen.
-How: `Preparer.submit` takes a batch and returns at once; the answers are asked for later, in order. The processes are
-those of `runtime.workers.pool`: a page that ends its worker or takes too long is kept with that reason.
-Invariant: the answers are the same however many processes work, one for each record, in their order.
+Goal: decode JSON, extract, segment and fingerprint the records of a batch.
+How: `Preparer.submit` takes a batch and returns a future; `submit_ahead` keeps several batches in progress and yields
+the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker or takes too long
+is kept with that reason.
+Invariant: there is one answer for each record, in the order of the records, whatever the number of processes.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from dedup_service.core.errors import RecordError, TwinsieveError
 from dedup_service.core.extraction import Extraction, warm_up
@@ -22,11 +24,14 @@ from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.pool import Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job
 
-__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record"]
+__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record", "submit_ahead"]
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 CHUNK_RECORDS = 32
-"""Records a task: the hand-over waits for the interpreter lock of a busy owner, 5 ms at worst, and 10 to 300 ms of work
-is ahead of it."""
+"""Records of a task. Handing a task over may wait 5 ms for the interpreter lock of a busy owner; 32 records are 10 to
+300 ms of work."""
 
 UNJUDGED = "not judged: "
 
@@ -42,13 +47,13 @@ Answer = PreparedPage | BadRecord
 
 
 class Preparer:
-    """Prepare batches for the space of `choice` in this process (`processes` = 1) or in so many others.
+    """Prepare batches for the space of `choice`, in this process (`processes` = 1) or in so many workers.
 
-    timeout_s: processor time that a page may use in a worker; in this process nothing can stop it.
-    keep_text: False leaves the main text out of the answers, for callers that have no use for it.
-    chunk: records that a worker gets at once, at most.
-    inline: False has a single worker process work, too. depth: batches worth having in hand before the first
-    answer is asked for.
+    timeout_s: processor time that a page may use in a worker; in this process nothing limits it.
+    keep_text: False leaves the main text out of the answers, for callers that do not need it.
+    chunk: maximum number of records that a worker gets at once.
+    inline: False uses a worker process even if `processes` is 1.
+    depth: number of batches to keep in progress, for `submit_ahead`.
     """
 
     def __init__(
@@ -78,16 +83,16 @@ class Preparer:
         self.close()
 
     def close(self) -> None:
-        """End the workers after what they hold; batches that still wait end with WorkersError."""
+        """Stop the workers after the items they have; batches that still wait end with WorkersError."""
         if self._pool is not None:
             self._pool.close()
 
     def pool_state(self) -> PoolState | None:
-        """Return how the processes stand, None where this one does the work."""
+        """Return the state of the worker processes; None if this process does the work."""
         return None if self._pool is None else self._pool.state()
 
     def submit(self, records: Sequence[Record]) -> Future[list[Answer]]:
-        """Start on `records`; the future gives their answers in order, or the error that no record is to blame for."""
+        """Start on `records`; the future gives their answers in order, or an error that no record caused."""
         if self._pool is not None:
             return self._pool.submit(records)
         done: Future[list[Answer]] = Future()
@@ -96,8 +101,31 @@ class Preparer:
         return done
 
 
+def submit_ahead(
+    submit: Callable[[T], Future[R]],
+    items: Iterable[T],
+    depth: int,
+    *,
+    drain: Callable[[T], bool] = lambda _item: False,
+) -> Iterator[tuple[T, R]]:
+    """Yield (item, result) in the order of `items`, with up to `depth` items submitted ahead of the one that is yielded.
+
+    drain: called with the latest item; True yields the results of all submitted items before the next item is taken.
+    Raises the exception of the first future that has one.
+    """
+    pending: deque[tuple[T, Future[R]]] = deque()
+    for latest in items:
+        pending.append((latest, submit(latest)))
+        while pending and (len(pending) > depth or drain(latest)):
+            item, future = pending.popleft()
+            yield item, future.result()
+    while pending:
+        item, future = pending.popleft()
+        yield item, future.result()
+
+
 def prepare_record(choice: SpaceOptions, record: Record, *, keep_text: bool = True) -> Answer:
-    """Return the answer to `record`, with its main text or without; the fingerprinter is built once a process."""
+    """Return the answer to `record`, with or without its main text. The fingerprinter is built once per process."""
     fingerprinter = build_fingerprinter(choice)
     try:
         page = page_of(record)
@@ -107,12 +135,12 @@ def prepare_record(choice: SpaceOptions, record: Record, *, keep_text: bool = Tr
         return prepared if keep_text else replace(prepared, page=replace(page, text=""))
     except TwinsieveError:
         raise
-    except Exception as error:  # one strange page must neither stop a stream nor come back for ever
+    except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
         return _unjudged(record, f"{type(error).__name__}: {error}")
 
 
 def page_of(record: Record) -> Page | BadRecord:
-    """Return the page that `record` describes, its HTML extracted, or why it describes none."""
+    """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
     try:
         return record.page(_extract)
     except RecordError as error:
@@ -120,14 +148,14 @@ def page_of(record: Record) -> Page | BadRecord:
 
 
 def get_ready(choice: SpaceOptions | None) -> None:
-    """In a worker: load and compile what the first page would wait for. ConfigurationError where that is wrong."""
+    """Load and compile in a worker what the first page would wait for. ConfigurationError if a table is wrong."""
     warm_up()
     address = "https://a.example/"
     build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
 
 
 def _unjudged(record: Record, why: str) -> Answer:
-    """The page of a record that nobody could prepare: named, and kept."""
+    """The page of a record that could not be prepared: kept, with the reason."""
     reason = UNJUDGED + why
     try:
         page = record.page(lambda _html, _declared: Extraction(problem=reason))
@@ -138,10 +166,10 @@ def _unjudged(record: Record, why: str) -> Answer:
 
 
 @cache
-def _memory() -> ExtractionCache:
-    """One memory of extractions per process."""
+def _extractions() -> ExtractionCache:
+    """One cache of extractions per process."""
     return ExtractionCache()
 
 
 def _extract(html: bytes | str, declared_encoding: str | None) -> Extraction:
-    return _memory().extract(html, declared_encoding=declared_encoding)
+    return _extractions().extract(html, declared_encoding=declared_encoding)

@@ -22,6 +22,7 @@ from dedup_service.core.log_records import (
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action, VerdictKind
+from tests.page_names import PageNamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
 FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="a-log")
@@ -29,19 +30,6 @@ FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=Tr
 GUARDED = replace(rule_for("body"), guards=Guards(max_pages=2, max_hosts=1, max_titles=1))
 LENIENT = replace(GUARDED, guards=Guards(max_pages=6, max_hosts=0, max_titles=0))
 UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
-
-
-class Memory:
-    """Names of kept pages, in memory."""
-
-    def __init__(self) -> None:
-        self.names: dict[int, tuple[str, str]] = {}
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        return self.names[sequence]
-
-    def add(self, sequence: int, page_id: str, url: str) -> None:
-        self.names[sequence] = (page_id, url)
 
 
 def page(
@@ -58,7 +46,7 @@ def read(replica: Replica, records: Sequence[LogRecord], start: int = 0) -> list
 
 def kinds(records: Sequence[LogRecord]) -> list[VerdictKind | None]:
     """The verdicts of a fresh replica, None where a record has no outcome or was rejected."""
-    outcomes = read(Replica(Memory()), [FIRST, *records])[1:]
+    outcomes = read(Replica(PageNamesInMemory()), [FIRST, *records])[1:]
     return [None if outcome is None or outcome.verdict is None else outcome.verdict.kind for outcome in outcomes]
 
 
@@ -74,7 +62,7 @@ def test_guards_that_change_keep_what_was_seen() -> None:
     )
     log: list[LogRecord] = [guarded, *copies(4), lenient, *copies(1, 4), guarded, *copies(1, 5), unguarded]
     log += copies(2, 6)
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     read(replica, [FIRST, *log])
     assert replica.memory().watch is None
     said = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
@@ -84,7 +72,7 @@ def test_guards_that_change_keep_what_was_seen() -> None:
 
 def test_guards_are_counted() -> None:
     """By name, beside the verdicts."""
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID)), *copies(5)]
     read(replica, log)
     assert (replica.counts["undecided"], replica.counts["guard_titles"], replica.counts["guard_pages"]) == (2, 0, 2)
@@ -134,7 +122,7 @@ def test_a_replica_from_a_snapshot_goes_on_as_if_it_had_read_everything(
     """Cut anywhere, rows and memory carry all that later outcomes depend on."""
     log = [FIRST, *log]
     cut = data.draw(st.integers(0, len(log)))
-    names = Memory()
+    names = PageNamesInMemory()
     whole = Replica(names)
     expected = read(whole, log)
     first = Replica(names)
@@ -149,7 +137,7 @@ def test_a_replica_from_a_snapshot_goes_on_as_if_it_had_read_everything(
 def test_records_taken_in_together_have_the_outcomes_of_one_by_one(log: list[LogRecord]) -> None:
     """A batch is a way to save time, whatever is in it."""
     numbered = list(enumerate([FIRST, *log]))
-    one_by_one, batch = Replica(Memory()), Replica(Memory())
+    one_by_one, batch = Replica(PageNamesInMemory()), Replica(PageNamesInMemory())
     assert batch.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
     assert batch.memory() == one_by_one.memory()
     assert batch.rows().rows.tolist() == one_by_one.rows().rows.tolist()
@@ -158,7 +146,7 @@ def test_records_taken_in_together_have_the_outcomes_of_one_by_one(log: list[Log
 @given(records)
 def test_every_input_record_has_one_outcome(log: list[LogRecord]) -> None:
     """However often a topic, partition and offset is in the log, it is answered where it came first."""
-    outcomes = [outcome for outcome in read(Replica(Memory()), [FIRST, *log]) if outcome is not None]
+    outcomes = [outcome for outcome in read(Replica(PageNamesInMemory()), [FIRST, *log]) if outcome is not None]
     inputs = {record.source for record in log if isinstance(record, PageRecord | RejectedRecord)}
     assert sorted(outcome.source for outcome in outcomes) == sorted(inputs)
 
@@ -166,7 +154,7 @@ def test_every_input_record_has_one_outcome(log: list[LogRecord]) -> None:
 @given(records)
 def test_counts_add_up(log: list[LogRecord]) -> None:
     """Verdicts, rejections and repetitions together are the input records of the log."""
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     read(replica, [FIRST, *log])
     inputs = sum(isinstance(record, PageRecord | RejectedRecord) for record in log)
     assert sum(replica.counts[name] for name in (*VerdictKind, "rejected", "repeated")) == inputs
@@ -174,7 +162,7 @@ def test_counts_add_up(log: list[LogRecord]) -> None:
 
 def test_a_copy_is_a_duplicate_of_the_first() -> None:
     """The earlier one in the log is kept, and named with its id and URL."""
-    outcomes = read(Replica(Memory()), [FIRST, page(5, "http://one/", 1), page(3, "http://two/", 1)])
+    outcomes = read(Replica(PageNamesInMemory()), [FIRST, page(5, "http://one/", 1), page(3, "http://two/", 1)])
     assert outcomes[2] is not None
     assert outcomes[2].verdict is not None
     assert (outcomes[2].verdict.kind, outcomes[2].verdict.duplicate_of_url) == ("duplicate", "http://one/")
@@ -182,7 +170,7 @@ def test_a_copy_is_a_duplicate_of_the_first() -> None:
 
 def test_the_same_delivery_twice_is_counted_once() -> None:
     """A record appended a second time changes nothing, and is no `unchanged` visit."""
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     outcomes = read(replica, [FIRST, page(5, "http://one/", 1), page(5, "http://one/", 1)])
     assert outcomes[2] is None
     assert replica.counts["repeated"] == 1
@@ -250,7 +238,7 @@ def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
         CorrectionRecord(url, two, duplicate=True, reason=""),
         CorrectionRecord(url, two, duplicate=False, reason=""),
     ]
-    names = Memory()
+    names = PageNamesInMemory()
     whole = Replica(names)
     read(whole, log)
     again = Replica(names, rows=whole.rows(), memory=whole.memory())
@@ -261,7 +249,7 @@ def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
 def test_a_policy_holds_from_its_place_in_the_log() -> None:
     """Pages before it were decided by the one before; the entries stay."""
     strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID))
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     outcomes = read(
         replica,
         [FIRST, page(1, "http://one/", 1), page(2, "http://two/", 1, 1), strict, page(3, "http://three/", 1, 1)],
@@ -277,14 +265,14 @@ def test_a_policy_holds_from_its_place_in_the_log() -> None:
 def test_the_first_of_several_initial_policies_wins() -> None:
     """Services that started together on an empty log leave one policy in force, and one identity."""
     second = PolicyRecord(Policy(rule_for("words"), Action.DROP, SPACE_ID), initial=True, log="another")
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     read(replica, [FIRST, second])
     assert (replica.policy, replica.log) == (FIRST.policy, "a-log")
 
 
 def test_a_log_has_one_space() -> None:
     """A policy of another space is void, and counted: it must not stop whoever reads the log."""
-    replica = Replica(Memory())
+    replica = Replica(PageNamesInMemory())
     read(replica, [FIRST, PolicyRecord(Policy(rule_for(), Action.DROP, "other-space"))])
     assert (replica.policy, replica.counts["policy_void"]) == (FIRST.policy, 1)
 
@@ -292,4 +280,4 @@ def test_a_log_has_one_space() -> None:
 def test_a_page_before_any_policy_is_refused() -> None:
     """Such a topic is no log of ours."""
     with pytest.raises(StateError, match="before any policy"):
-        Replica(Memory()).apply(0, page(1, "http://one/", 1))
+        Replica(PageNamesInMemory()).apply(0, page(1, "http://one/", 1))

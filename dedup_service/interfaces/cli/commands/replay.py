@@ -1,11 +1,9 @@
 """`twinsieve replay`: the verdicts of a service's log once more, under another policy or in another space."""
 
-import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -67,8 +65,7 @@ def replay_command(**options: Any) -> int:
     """
     _check(options)
     with ExitStack() as stack:
-        names = stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-"))
-        replica, missing = _run(options, Path(names), stack)
+        replica, missing = _run(options, stack)
     if not options["quiet"]:
         counts = {"records": replica.sequence + 1, **replica.counts, "missing": missing.count}
         click.echo(msgspec.json.encode(counts).decode(), err=True)
@@ -104,20 +101,18 @@ def _names(option: Any) -> Iterator[str]:
     yield from (str(parameter.name) for parameter in option(nothing).__click_params__)
 
 
-def _run(options: dict[str, Any], folder: Path, stack: ExitStack) -> "tuple[Replica, Missing]":
+def _run(options: dict[str, Any], stack: ExitStack) -> "tuple[Replica, Missing]":
     """Replay, and return the replica at the end, and what was left out."""
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
     from dedup_service.runtime.kafka.control.operator_records import require_begun
     from dedup_service.runtime.kafka.control.replay import Missing, replayed_log
-    from dedup_service.runtime.kafka.state.page_names import PageNameStore
+    from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 
     connection, topics = connection_of(options), topics_of(options)
     wish, missing = _wish(options), Missing()
     log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
     require_begun(log, topics)
-    names = stack.enter_context(closing(PageNameStore(folder / "names.sqlite")))
-    names.begin("", -1, _no_name)
-    replica = Replica(names, shards=options["shards"])
+    replica = Replica(stack.enter_context(temporary_page_names()), shards=options["shards"])
     sink = _sink(options, replica, stack)
     read = stack.enter_context(records_progress("replaying"))
     batches: Iterator[Sequence[Replayed]] = replayed_log(log, wish, read)
@@ -169,8 +164,3 @@ def _sink(options: dict[str, Any], replica: Replica, stack: ExitStack) -> "Repla
     transactions = stack.enter_context(closing(TransactionalProducer(connection, f"{topics.prefix}replay")))
     transactions.open()
     return ReplayTopics(topics, transactions, replica)
-
-
-def _no_name(sequence: int) -> NoReturn:
-    """The names of kept pages are in a temporary file; where that fails there is no second place."""
-    raise OSError(f"the name of page {sequence} could not be kept in a temporary file: free space in TMPDIR")

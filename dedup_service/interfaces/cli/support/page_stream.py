@@ -7,10 +7,9 @@ The pages of an input, prepared in their order and without their text, with a ba
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from dedup_service.core.page import PreparedPage
@@ -20,7 +19,7 @@ from dedup_service.interfaces.cli.support.progress import progress
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import BatchEvent, Observers
 from dedup_service.runtime.readers import Record, open_source
-from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
+from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
 __all__ = ["Batch", "VerdictSink", "batches", "each_prepared", "run"]
 
@@ -37,19 +36,22 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
-    """A batch whose pages are being prepared. times: when that began and, once it has, ended."""
+class _TimedBatch:
+    """A batch. times: when its preparation began and, once it has, ended."""
 
     batch: Batch
-    answers: Future[list[Answer]]
-    times: list[float]
+    times: list[float] = field(default_factory=list)
 
-    @classmethod
-    def begun(cls, batch: Batch, preparer: Preparer) -> "_UnderWay":
-        times = [time.perf_counter()]
-        answers = preparer.submit(batch.records)
-        answers.add_done_callback(lambda _: times.append(time.perf_counter()))
-        return cls(batch, answers, times)
+    def submit(self, preparer: Preparer) -> Future[list[Answer]]:
+        self.times.append(time.perf_counter())
+        answers = preparer.submit(self.batch.records)
+        answers.add_done_callback(lambda _: self.times.append(time.perf_counter()))
+        return answers
+
+    @property
+    def prepare_s(self) -> float:
+        end = self.times[1] if len(self.times) > 1 else time.perf_counter()
+        return end - self.times[0]
 
 
 class VerdictSink(Protocol):
@@ -92,28 +94,35 @@ def run(
     observers: are told how long pages took to prepare, and of records that are none.
     """
     observers = observers or Observers()
-    under_way: deque[_UnderWay] = deque()
+    prepared = submit_ahead(
+        lambda timed: timed.submit(preparer),
+        _until_stopped(records, stopped),
+        preparer.depth,
+        drain=lambda timed: timed.batch.last_for_now or stopped(),
+    )
+    for timed, answers in prepared:
+        if timed.batch.records:
+            _finish(timed, answers, decider, sink, observers)
+
+
+def _until_stopped(records: Iterable[Record | None], stopped: Callable[[], bool]) -> Iterator[_TimedBatch]:
     for batch in batches(records):
-        if batch.records:
-            under_way.append(_UnderWay.begun(batch, preparer))
-        while under_way and (batch.last_for_now or stopped() or len(under_way) > preparer.depth):
-            _finish(under_way.popleft(), decider, sink, observers)
+        yield _TimedBatch(batch)
         if stopped():
             return
-    while under_way:
-        _finish(under_way.popleft(), decider, sink, observers)
 
 
-def _finish(done: _UnderWay, decider: NearDuplicateFilter, sink: VerdictSink, observers: Observers) -> None:
+def _finish(
+    timed: _TimedBatch, answers: list[Answer], decider: NearDuplicateFilter, sink: VerdictSink, observers: Observers
+) -> None:
     good, bad = [], []
-    records = done.batch.records
-    for record, answer in zip(records, done.answers.result(), strict=True):
+    records = timed.batch.records
+    for record, answer in zip(records, answers, strict=True):
         if isinstance(answer, BadRecord):
             bad.append((record, answer.problem))
         else:
             good.append((record, answer))
-    prepare_s = (done.times[1] if len(done.times) > 1 else time.perf_counter()) - done.times[0]
-    seconds = {"prepare": prepare_s}
+    seconds = {"prepare": timed.prepare_s}
     observers.batch(BatchEvent(step="fingerprint", records=len(records), seconds=seconds, rejected=len(bad)))
     verdicts = decider.decide_many([page for _, page in good], [record.identity for record, _ in good])
     if bad:
@@ -125,15 +134,15 @@ def _finish(done: _UnderWay, decider: NearDuplicateFilter, sink: VerdictSink, ob
 def each_prepared(name: str, preparer: Preparer, bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
     """Yield each record of the input `name` with its page; bad records are reported and left out."""
     with open_source(name) as source, progress(source.name, source.size_bytes) as advance:
-        under_way: deque[tuple[Batch, Future[list[Answer]]]] = deque()
-        for batch in batches(source.records):
-            under_way.append((batch, preparer.submit(batch.records)))
-            while under_way and (batch.last_for_now or len(under_way) > preparer.depth):
-                done, answers = under_way.popleft()
-                yield from _good(done, answers.result(), bad)
-                advance(len(done.records), sum(len(record.raw) for record in done.records))
-        for done, answers in under_way:
-            yield from _good(done, answers.result(), bad)
+        prepared = submit_ahead(
+            lambda batch: preparer.submit(batch.records),
+            batches(source.records),
+            preparer.depth,
+            drain=lambda batch: batch.last_for_now,
+        )
+        for batch, answers in prepared:
+            yield from _good(batch, answers, bad)
+            advance(len(batch.records), sum(len(record.raw) for record in batch.records))
 
 
 def _good(batch: Batch, answers: list[Answer], bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:

@@ -52,7 +52,7 @@ from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.steps.deciding import outputs_of
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
+from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
 __all__ = [
     "PageRefetcher",
@@ -210,14 +210,14 @@ def prepared_again(
     batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, preparer: Preparer, space_id: str, missing: Missing
 ) -> Iterator[list[Replayed]]:
     """Yield the batches with each page prepared anew, in `space_id`; those that are gone are counted in `missing`."""
-    under_way: deque[tuple[list[Replayed], Future[list[Answer]]]] = deque()
-    for part in _with_content(batches, pages, missing):
-        messages = [PageMessage(page.topic, page.partition, page.offset, page.value) for page in _pages(part)]
-        under_way.append((part, preparer.submit(messages)))
-        while len(under_way) > preparer.depth:
-            yield _answered(*under_way.popleft(), space_id)
-    while under_way:
-        yield _answered(*under_way.popleft(), space_id)
+
+    def submit(part: list[Replayed]) -> Future[list[Answer]]:
+        return preparer.submit(
+            [PageMessage(page.topic, page.partition, page.offset, page.value) for page in _pages(part)]
+        )
+
+    for part, answers in submit_ahead(submit, _with_content(batches, pages, missing), preparer.depth):
+        yield _answered(part, answers, space_id)
 
 
 class VerdictLines:
@@ -272,8 +272,8 @@ def _pages(part: Sequence[Replayed]) -> list[ConsumerRecord]:
     return [item.page for item in part if item.page is not None]
 
 
-def _answered(part: Sequence[Replayed], answers: "Future[list[Answer]]", space_id: str) -> list[Replayed]:
-    given = iter(answers.result())
+def _answered(part: Sequence[Replayed], answers: Sequence[Answer], space_id: str) -> list[Replayed]:
+    given = iter(answers)
     return [item if item.page is None else _anew(item, next(given), space_id) for item in part]
 
 

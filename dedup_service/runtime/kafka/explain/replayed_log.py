@@ -4,12 +4,9 @@ A replay gives the verdicts that were given, byte for byte, so the topic `verdic
 service. It costs the reading of the log, as `twinsieve replay` does, and the memory of the kept pages.
 """
 
-import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from pathlib import Path
-from typing import NoReturn
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.replica import Outcome, Replica
@@ -24,7 +21,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.control.operator_records import Read, correction_of, require_begun
 from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, known_page
 from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.state.page_names import PageNameStore
+from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["ReplayedLog"]
@@ -48,10 +45,7 @@ class ReplayedLog:
         self._rules: list[tuple[int, MatchRule]] = []
         self._corrections: list[Correction] = []
         with ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="twinsieve-"))
-            names = stack.enter_context(closing(PageNameStore(Path(folder) / "names.sqlite")))
-            names.begin("", -1, _no_name)
-            self._replica = Replica(names)
+            self._replica = Replica(stack.enter_context(temporary_page_names()))
             log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
             require_begun(log, topics)
             self._take_all(log, read)
@@ -127,8 +121,3 @@ class ReplayedLog:
             return
         known = replace(known_page(sequence, record), verdict=outcome.verdict, original=outcome.original)
         self._found.update(dict.fromkeys([*names, sequence], known))
-
-
-def _no_name(sequence: int) -> NoReturn:
-    """The names of kept pages are in a temporary file; where that fails there is no second place."""
-    raise OSError(f"the name of page {sequence} could not be kept in a temporary file: free space in TMPDIR")

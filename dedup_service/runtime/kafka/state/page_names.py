@@ -11,11 +11,13 @@ shorter. One thread at a time.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import NoReturn
 
-__all__ = ["PageNameReader", "PageNameStore"]
+__all__ = ["PageNameReader", "PageNameStore", "temporary_page_names"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -157,6 +159,22 @@ class PageNameStore:
                 error,
             )
         self._failing = True
+
+
+@contextmanager
+def temporary_page_names() -> Iterator[PageNameStore]:
+    """Yield an empty store in a temporary folder, for a replay that begins with the first record of a log."""
+    with (
+        tempfile.TemporaryDirectory(prefix="twinsieve-") as folder,
+        closing(PageNameStore(Path(folder) / "names.sqlite")) as names,
+    ):
+        names.begin("", -1, _no_name)
+        yield names
+
+
+def _no_name(sequence: int) -> NoReturn:
+    """There is no second place to read a name from."""
+    raise OSError(f"the name of page {sequence} could not be kept in a temporary file: free space in TMPDIR")
 
 
 def _is_of(connection: sqlite3.Connection, log: str) -> bool:

@@ -8,26 +8,12 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.verdict import Stats, read_stats, stats_value
-
-
-class Names:
-    """Names in memory."""
-
-    def __init__(self) -> None:
-        self.names: dict[int, tuple[str, str]] = {}
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        """What was added."""
-        return self.names[sequence]
-
-    def add(self, sequence: int, page_id: str, url: str) -> None:
-        """Remember."""
-        self.names[sequence] = (page_id, url)
+from tests.page_names import PageNamesInMemory
 
 
 def test_figures_are_read_as_they_were_written() -> None:
     """And a field that is added later is ignored."""
-    replica = Replica(Names())
+    replica = Replica(PageNamesInMemory())
     page = Page(url="u:1", canonical_url="u:1", id="u:1")
     replica.apply(0, PolicyRecord(Policy(rule_for(), Action.FLAG, "space-1"), initial=True, log="5f0e"))
     replica.apply(1, PageRecord(Source("pages", 0, 0), PreparedPage(page, Fingerprint(1, 2), 3), "space-1"))
