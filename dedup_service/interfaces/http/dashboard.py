@@ -112,6 +112,6 @@ class EmbeddedDashboard:
         watched = Watched(feed=self.feed, dedup=dedup)
         with (
             dashboard(watched, self._metrics.registry, self._address, self._token, option=option) as server,
-            Rechecker(self._sampler, texts, self.feed.told_checked),
+            Rechecker(self._sampler, texts, self.feed.rechecked),
         ):
             yield server

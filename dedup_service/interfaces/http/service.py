@@ -103,4 +103,4 @@ class ServedService:
             return pages.text_at(row.sequence), None if original is None else pages.text_at(original)
 
         stack.callback(pages.close)
-        stack.enter_context(Rechecker(self._sampler, texts, self._feed.told_checked))
+        stack.enter_context(Rechecker(self._sampler, texts, self._feed.rechecked))

@@ -1,7 +1,8 @@
-"""What the facts add up to, in bounded memory, for whoever asks: no HTTP, no files, no broker.
+"""Live statistics of a filter, in bounded memory; no HTTP, no files, no broker.
 
-`Feed` is the observer; `figures` says what it has as values for JSON, `events` keeps what is told live. `rates`,
-`frequent`, `spread` and `newest` are its memory; `checking` compares a share of the duplicates again.
+`LiveStats` is the observer. `figures` gives its values for JSON, `event_log` keeps the messages of event streams.
+`time_series`, `top_k`, `latency_histogram` and `newest` are its data structures; `recheck` compares a sample of the
+duplicates again.
 """
 
 from dedup_service.runtime.live_stats.live_stats import LiveStats

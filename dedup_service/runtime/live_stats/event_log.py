@@ -1,7 +1,7 @@
-"""What is told live: numbered messages in a bounded ring, ready to be sent.
+"""The latest messages of an event stream: numbered, encoded, in a bounded ring.
 
-A message is put into bytes once, however many read it. Its id is RUN-NUMBER: another run of the program has another
-RUN, so that an id from before a restart is known for what it is.
+A message is encoded once, for any number of readers. Its id is RUN-NUMBER. Each run of the program has another RUN, so
+an id from before a restart is recognised.
 Source: WHATWG, "HTML Living Standard", 9.2 Server-sent events.
 """
 
@@ -17,14 +17,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Event(NamedTuple):
-    """number: from 1 in its run. frame: the message as it goes over the wire."""
+    """A message. number: counts from 1 in a run. frame: the message as it is sent."""
 
     number: int
     frame: bytes
 
 
 class EventLog:
-    """The last `capacity` messages of this run; used from any thread."""
+    """The last `capacity` messages of this run. Thread-safe."""
 
     def __init__(self, run: str, capacity: int = 600) -> None:
         self.run = run
@@ -34,17 +34,17 @@ class EventLog:
 
     @property
     def last_id(self) -> str:
-        """The id of the newest message; RUN-0 before the first."""
+        """Id of the newest message; RUN-0 before the first one."""
         return f"{self.run}-{self._number}"
 
     @property
     def number(self) -> int:
-        """The number of the newest message, 0 before the first."""
+        """Number of the newest message; 0 before the first one."""
         return self._number
 
     def add(self, name: str, data: Any) -> Event:
-        """Number a message, remember it and return it. name: one of ours, without line breaks; data: fit for JSON."""
-        body = _encode(data)  # JSON has no bare line break, so it is one line of `data`
+        """Number a message, keep it and return it. name: without line breaks; data: encodable as JSON."""
+        body = _encode(data)  # encoded JSON has no line break, so it is one line of `data`
         with self._lock:
             self._number += 1
             event = Event(self._number, self._frame(self._number, name, body))
@@ -52,11 +52,11 @@ class EventLog:
         return event
 
     def reset(self) -> bytes:
-        """Return the message that tells a reader to begin anew; with the newest id, so that it can go on from there."""
+        """Return the message that tells a reader to reload. Its id is the newest, so the reader can continue."""
         return self._frame(self._number, "reset", b"{}")
 
     def since(self, last_id: str) -> list[Event] | None:
-        """Return the messages after the one with this id; None where that is unknown, or what came next is gone."""
+        """Return the messages after this id; None if the id is unknown, or if messages after it were dropped."""
         run, _, text = last_id.rpartition("-")
         if run != self.run or not (text.isascii() and text.isdecimal() and len(text) < 20):
             return None

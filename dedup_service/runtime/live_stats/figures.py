@@ -1,4 +1,4 @@
-"""All that a feed has, as values for JSON: the answers of `/api/stats`. docs/feed.md tells of every field."""
+"""Live statistics as values for JSON: the answers of `/api/stats`. docs/feed.md describes every field."""
 
 from dataclasses import asdict
 from importlib.metadata import version
@@ -20,60 +20,62 @@ BLOCK_KEYS = 1 << 16
 PROGRAM = version("twinsieve")
 
 
-def stats(feed: LiveStats, *, history: bool = True) -> dict[str, Any]:
-    """Return everything; without the two rings where `history` is false."""
-    feed.refresh_index()
-    found: dict[str, Any] = {"version": VERSION, "summary": summary(feed)}
-    with feed.lock:
+def stats(live_stats: LiveStats, *, history: bool = True) -> dict[str, Any]:
+    """Return all figures; without the two time series if `history` is false."""
+    live_stats.refresh_index()
+    figures: dict[str, Any] = {"version": VERSION, "summary": summary(live_stats)}
+    with live_stats.lock:
         if history:
-            now = feed.clock()
-            found["history"] = {"hour": _history(feed.hour, now), "day": _history(feed.day, now)}
-        found["distances"] = {
-            **{channel: list(bits) for channel, bits in feed.distances.items()},
-            "without": dict(feed.no_distance),
+            now = live_stats.clock()
+            figures["history"] = {"hour": _history(live_stats.hour, now), "day": _history(live_stats.day, now)}
+        figures["distances"] = {
+            **{channel: list(bits) for channel, bits in live_stats.distances.items()},
+            "without": dict(live_stats.no_distance),
         }
-        found["scores"] = {"step": SCORE_STEP, "counts": list(feed.scores), "without": feed.no_score}
-        found["hosts"] = _hosts(feed.hosts)
-        found["groups"] = _groups(feed)
-        found["latency"] = _latency(feed)
-        found["index"] = _index(feed)
-        found["false_drops"] = _false_drops(feed)
-    return found
+        figures["scores"] = {"step": SCORE_STEP, "counts": list(live_stats.scores), "without": live_stats.no_score}
+        figures["hosts"] = _hosts(live_stats.hosts)
+        figures["groups"] = _groups(live_stats)
+        figures["latency"] = _latency(live_stats)
+        figures["index"] = _index(live_stats)
+        figures["false_drops"] = _false_drops(live_stats)
+    return figures
 
 
-def summary(feed: LiveStats) -> dict[str, Any]:
-    """Return what every tick tells: the state in few figures."""
-    now = feed.clock()
-    pool = feed.pool()
-    connected, dropped = feed.watchers()
-    with feed.lock:
+def summary(live_stats: LiveStats) -> dict[str, Any]:
+    """Return the summary that every tick sends."""
+    now = live_stats.clock()
+    pool = live_stats.pool()
+    connected, dropped = live_stats.watchers()
+    with live_stats.lock:
         return {
             "at": round(now, 3),
-            "started_at": round(feed.started_at, 3),
-            "mode": feed.mode,
-            "scope": feed.scope,
-            "space": feed.space,
+            "started_at": round(live_stats.started_at, 3),
+            "mode": live_stats.mode,
+            "scope": live_stats.scope,
+            "space": live_stats.space,
             "program": PROGRAM,
-            "pages": sum(feed.verdicts.values()),
-            "verdicts": {kind.value: count for kind, count in feed.verdicts.items()},
-            "guarded": {guard.value: count for guard, count in feed.guarded.items()},
-            "rejected": max(feed.rejected.values(), default=0),
-            "repeated": feed.repeated,
-            "problems": dict(feed.problems),
-            "rates": _rates(feed, now),
+            "pages": sum(live_stats.verdicts.values()),
+            "verdicts": {kind.value: count for kind, count in live_stats.verdicts.items()},
+            "guarded": {guard.value: count for guard, count in live_stats.guarded.items()},
+            "rejected": max(live_stats.rejected.values(), default=0),
+            "repeated": live_stats.repeated,
+            "problems": dict(live_stats.problems),
+            "rates": _rates(live_stats, now),
             "lag": {
-                step: {"records": sum(lag.values()), "partitions": dict(lag)} for step, lag in feed.lag.items() if lag
+                step: {"records": sum(lag.values()), "partitions": dict(lag)}
+                for step, lag in live_stats.lag.items()
+                if lag
             },
-            "entries": feed.entries,
+            "entries": live_stats.entries,
             "pool": None if pool is None else asdict(pool),
-            "watchers": {"connected": connected, "dropped": dropped, "last_event": feed.events.last_id},
+            "watchers": {"connected": connected, "dropped": dropped, "last_event": live_stats.events.last_id},
         }
 
 
-def _rates(feed: LiveStats, now: float) -> dict[str, Any]:
-    feed.hour.move(now)
-    window = max(1, min(WINDOW_S, feed.hour.newest_s - int(feed.started_at)))
-    pages, duplicates, errors = (sum(kind) for kind in zip(*feed.hour.last(window), strict=True))
+def _rates(live_stats: LiveStats, now: float) -> dict[str, Any]:
+    live_stats.hour.advance(now)
+    window = max(1, min(WINDOW_S, live_stats.hour.newest_s - int(live_stats.started_at)))
+    pages, duplicates, errors = (sum(kind) for kind in zip(*live_stats.hour.last(window), strict=True))
     return {
         "window_s": window,
         "pages": round(pages / window, 2),
@@ -83,60 +85,66 @@ def _rates(feed: LiveStats, now: float) -> dict[str, Any]:
     }
 
 
-def _history(ring: TimeSeries, now: float) -> dict[str, Any]:
-    ring.move(now)
-    pages, duplicates, errors = ring.all()
-    return {"step_s": ring.step_s, "start": ring.start_s, "pages": pages, "duplicates": duplicates, "errors": errors}
+def _history(series: TimeSeries, now: float) -> dict[str, Any]:
+    series.advance(now)
+    pages, duplicates, errors = series.all()
+    return {
+        "step_s": series.step_s,
+        "start": series.start_s,
+        "pages": pages,
+        "duplicates": duplicates,
+        "errors": errors,
+    }
 
 
 def _hosts(hosts: TopK[tuple[str, str]]) -> dict[str, Any]:
     pairs = [
-        {"source": source, "copy": copy, "pages": top.count, "at_most_over": top.at_most_over}
+        {"source": source, "copy": copy, "pages": top.count, "at_most_over": top.max_error}
         for top in hosts.top(LISTED)
-        for source, copy in [top.thing]
+        for source, copy in [top.item]
     ]
     return {"pairs": pairs, "over": hosts.over}
 
 
-def _groups(feed: LiveStats) -> dict[str, Any]:
+def _groups(live_stats: LiveStats) -> dict[str, Any]:
     largest = [
         {
-            "url": shown(top.thing),
-            "title": shown(feed.title_of(top.thing)),
+            "url": shown(top.item),
+            "title": shown(live_stats.title_of(top.item)),
             "pages": top.count,
-            "at_most_over": top.at_most_over,
+            "at_most_over": top.max_error,
         }
-        for top in feed.groups.top(LISTED)
+        for top in live_stats.groups.top(LISTED)
     ]
-    return {"largest": largest, "over": feed.groups.over}
+    return {"largest": largest, "over": live_stats.groups.over}
 
 
-def _latency(feed: LiveStats) -> list[dict[str, Any]]:
-    now = feed.clock()
+def _latency(live_stats: LiveStats) -> list[dict[str, Any]]:
+    now = live_stats.clock()
     rows = []
-    for (step, part), spread in sorted(feed.latency.items()):
-        spread.turn(now)
-        p50, p99 = spread.quantile(0.5), spread.quantile(0.99)
+    for (step, part), histogram in sorted(live_stats.latency.items()):
+        histogram.rotate(now)
+        p50, p99 = histogram.quantile(0.5), histogram.quantile(0.99)
         rows.append(
             {
                 "step": step,
                 "part": part,
-                "batches": spread.count,
-                "seconds": round(spread.seconds, 6),
+                "batches": histogram.count,
+                "seconds": round(histogram.seconds, 6),
                 "p50_s": None if p50 is None else round(p50, 6),
                 "p99_s": None if p99 is None else round(p99, 6),
-                "page_s": round(spread.seconds / feed.records[step], 8) if feed.records[step] else None,
+                "page_s": round(histogram.seconds / live_stats.records[step], 8) if live_stats.records[step] else None,
             }
         )
     return rows
 
 
-def _index(feed: LiveStats) -> dict[str, Any] | None:
-    fact = feed.indexes
-    if fact is None:
+def _index(live_stats: LiveStats) -> dict[str, Any] | None:
+    sizes = live_stats.indexes
+    if sizes is None:
         return None
     channels = {}
-    for name, channel in fact.channels.items():
+    for name, channel in sizes.channels.items():
         average = max(1.0, channel.fingerprints / BLOCK_KEYS)
         channels[name] = {
             "fingerprints": channel.fingerprints,
@@ -146,33 +154,33 @@ def _index(feed: LiveStats) -> dict[str, Any] | None:
             "split_buckets": channel.split_buckets,
             "bytes": channel.bytes,
         }
-    keys = None if fact.keys is None else {"entries": fact.keys[0], "bytes": fact.keys[1]}
-    removals = {**feed.removals, "updated": feed.updated}
+    keys = None if sizes.keys is None else {"entries": sizes.keys[0], "bytes": sizes.keys[1]}
+    removals = {**live_stats.removals, "updated": live_stats.updated}
     return {
-        "entries": fact.entries,
-        "bytes": fact.size_bytes,
+        "entries": sizes.entries,
+        "bytes": sizes.size_bytes,
         "channels": channels,
         "keys": keys,
         "removals": removals,
     }
 
 
-def _false_drops(feed: LiveStats) -> dict[str, Any]:
-    share = Share(feed.wrong, feed.checked)
+def _false_drops(live_stats: LiveStats) -> dict[str, Any]:
+    share = Share(live_stats.wrong, live_stats.checked)
     low, high = share.interval
-    known = feed.checked > 0
+    known = live_stats.checked > 0
     wrong = [
-        {**checked.row.shown(), "jaccard": round(checked.jaccard, 4), "containment": round(checked.containment, 4)}
-        for checked in reversed(feed.newest_wrong)
+        {**result.row.shown(), "jaccard": round(result.jaccard, 4), "containment": round(result.containment, 4)}
+        for result in reversed(live_stats.newest_wrong)
     ]
     return {
-        "sampled": feed.drawn,
-        "checked": feed.checked,
-        "wrong": feed.wrong,
+        "sampled": live_stats.drawn,
+        "checked": live_stats.checked,
+        "wrong": live_stats.wrong,
         "share": round(share.value, 4) if known else None,
         "low": round(low, 4) if known else None,
         "high": round(high, 4) if known else None,
-        "unchecked": feed.unchecked,
-        "sample": 0.0 if feed.sampler is None else feed.sampler.share,
+        "unchecked": live_stats.unchecked,
+        "sample": 0.0 if live_stats.sampler is None else live_stats.sampler.share,
         "newest_wrong": wrong,
     }

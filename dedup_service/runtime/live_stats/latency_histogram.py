@@ -1,6 +1,7 @@
-"""How seconds are spread: counts in slots whose bounds grow by a tenth, so that a quantile is at most 5% off.
+"""A latency histogram whose bucket bounds grow by a tenth, so that a quantile is at most 5% off.
 
-Two spans of time are kept, the one in progress and the one before, so that quantiles are those of the last minutes.
+Counts are kept for two spans of time, the current one and the previous one, so that quantiles are those of the last
+minutes.
 """
 
 import math
@@ -10,45 +11,45 @@ __all__ = ["LatencyHistogram"]
 MIN_S, MAX_S = 1e-5, 1e3
 GROWTH = 1.1
 _LOG = math.log(GROWTH)
-SLOTS = math.ceil(math.log(MAX_S / MIN_S) / _LOG) + 1
+BUCKETS = math.ceil(math.log(MAX_S / MIN_S) / _LOG) + 1
 
 
 class LatencyHistogram:
-    """Seconds of one part of the work. span_s: quantiles are of the last one to two spans."""
+    """Latencies of one part of the work. span_s: quantiles cover the last one to two spans. now_s: Unix seconds."""
 
     def __init__(self, span_s: float, now_s: float) -> None:
         self._span_s = span_s
         self._began_s = now_s
-        self._now = [0] * SLOTS
-        self._before = [0] * SLOTS
+        self._current = [0] * BUCKETS
+        self._previous = [0] * BUCKETS
         self.count = 0
         self.seconds = 0.0
 
     def add(self, seconds: float, now_s: float) -> None:
-        """Count one; below 10 µs and above 1,000 s it counts as that."""
-        self.turn(now_s)
-        place = int(math.log(seconds / MIN_S) / _LOG) if seconds > MIN_S else 0
-        self._now[min(place, SLOTS - 1)] += 1
+        """Add a latency, clamped to 10 µs and 1,000 s."""
+        self.rotate(now_s)
+        bucket = int(math.log(seconds / MIN_S) / _LOG) if seconds > MIN_S else 0
+        self._current[min(bucket, BUCKETS - 1)] += 1
         self.count += 1
         self.seconds += seconds
 
-    def turn(self, now_s: float) -> None:
-        """Begin a new span where the one in progress is over."""
+    def rotate(self, now_s: float) -> None:
+        """Begin a new span if the current one is over."""
         passed = (now_s - self._began_s) / self._span_s
         if passed >= 1:
-            self._before = self._now if passed < 2 else [0] * SLOTS
-            self._now = [0] * SLOTS
+            self._previous = self._current if passed < 2 else [0] * BUCKETS
+            self._current = [0] * BUCKETS
             self._began_s = now_s
 
     def quantile(self, share: float) -> float | None:
-        """Return the seconds that `share` of the latest do not exceed; None where there are none."""
-        slots = [now + before for now, before in zip(self._now, self._before, strict=True)]
-        total = sum(slots)
+        """Return the latency in seconds that a share (0 to 1) of the latest does not exceed; None without data."""
+        buckets = [current + previous for current, previous in zip(self._current, self._previous, strict=True)]
+        total = sum(buckets)
         if not total:
             return None
         rank, seen = max(1, math.ceil(share * total)), 0
-        for place, count in enumerate(slots):
+        for bucket, count in enumerate(buckets):
             seen += count
             if seen >= rank:
-                return MIN_S * math.exp(_LOG * (place + 0.5))
-        raise AssertionError("the ranks end with the last slot")
+                return MIN_S * math.exp(_LOG * (bucket + 0.5))
+        raise AssertionError("the last rank is in the last bucket")

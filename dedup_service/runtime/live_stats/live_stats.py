@@ -1,10 +1,10 @@
-"""The observer behind every view of the filter: it adds facts up, and says what is new once a second.
+"""The observer behind every view of the filter: it aggregates events, and gives what is new once a second.
 
-How: facts are counted as they come, in the thread that tells them, under a lock that nobody holds for longer than it
-takes to copy some counters. What is asked for (`figures`) and what is told live (`tick`) is put together in the thread
-that asks.
-Invariant: memory is bounded, whatever comes: rings, the most frequent hosts and groups, the newest rows, the latest
-messages. Strings of pages are cut when they enter and cleaned when they leave (`cleaning`).
+How: events are counted in the thread that emits them, under a lock that is held only for as long as it takes to copy
+some counters. Answers (`figures`) and messages (`tick`) are assembled in the thread that asks for them.
+Invariant: memory is bounded, whatever comes: time series, the most frequent hosts and groups, the newest rows, the
+latest messages. Strings from pages are truncated when they are stored and cleaned when they are displayed
+(`display_safe`).
 """
 
 import secrets
@@ -31,20 +31,23 @@ BITS = 65
 SCORE_STEP = 0.05
 SCORES = 20
 ROWS, PAIRS, GROUPS = 1000, 1000, 1000
-"""Rows of the newest; host pairs and groups counted at a time: 300 bytes each, about."""
+"""Newest rows kept; host pairs and groups counted at a time. About 300 bytes each."""
 
 SPAN_S = 300.0
 LIVE_ROWS, LIVE_NOTES = 20, 10
-"""Of a tick, at most: what a person can follow, and what 200 watchers can be sent."""
+"""Maximum rows and notes of a tick: what a person can follow, and what can be sent to 200 watchers."""
 
 DUPLICATE, UNDECIDED = VerdictKind.DUPLICATE, VerdictKind.UNDECIDED
 
 
 class LiveStats(NullObserver):
-    """mode: filter, crawl or serve. scope: `process`, or `log` where every page of a log is heard of.
+    """Live statistics of one process. Thread-safe.
 
-    space: the `space_id`, where it is known by now. sampler: draws duplicates to be compared again, None draws none.
-    clock: Unix seconds.
+    mode: filter, crawl or serve. scope: `process`, or `log` if every page of a log is observed. space: the `space_id`,
+    if it is known already. sampler: draws duplicates to compare again; None draws none. clock: Unix seconds.
+
+    Set by the owner, read on demand: `pool`, the state of the worker processes; `ask_index`, the current index sizes;
+    `watchers`, connected and dropped readers of the event stream.
     """
 
     def __init__(
@@ -89,10 +92,10 @@ class LiveStats(NullObserver):
         self._titles: dict[str, str] = {}
         self._notes: deque[tuple[str, Any]] = deque(maxlen=200)
         self._changed = False
-        self._told_s, self._told_row = self.hour.newest_s, 0
+        self._sent_s, self._sent_row = self.hour.newest_s, 0
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Count pages by verdict, and look at those that repeat another."""
+        """Count pages by verdict, and add those that name another page to the newest rows."""
         now, duplicates = self.clock(), 0
         with self.lock:
             verdicts = self.verdicts
@@ -103,108 +106,107 @@ class LiveStats(NullObserver):
                     row = self.newest.add(page, now)
                     if kind is DUPLICATE:
                         duplicates += 1
-                        self._repeats(row, now)
+                        self._count_duplicate(row, now)
                 elif kind is UNDECIDED and (guard := page.verdict.guard) is not None:
                     self.guarded[guard] += 1
             self._count(now, len(pages), duplicates, 0)
 
-    def batch(self, fact: BatchEvent) -> None:
-        """Count a batch of a step: its time, what it could not use, what it left behind."""
+    def batch(self, event: BatchEvent) -> None:
+        """Count a batch of a step: its time, rejected and repeated records, lag."""
         now = self.clock()
         with self.lock:
             rejected = max(self.rejected.values(), default=0)
-            self.records[fact.step] += fact.records
-            self.rejected[fact.step] += fact.rejected  # both steps of the service meet the same records
-            self.repeated += fact.repeated
-            for part, seconds in fact.seconds.items():
-                spread = self.latency.get((fact.step, part))
-                if spread is None:
-                    spread = self.latency[fact.step, part] = LatencyHistogram(SPAN_S, now)
-                spread.add(seconds, now)
-            self.lag[fact.step] = fact.lag
-            if fact.entries is not None:
-                self.entries = fact.entries
+            self.records[event.step] += event.records
+            self.rejected[event.step] += event.rejected  # both steps of the service see the same records
+            self.repeated += event.repeated
+            for part, seconds in event.seconds.items():
+                histogram = self.latency.get((event.step, part))
+                if histogram is None:
+                    histogram = self.latency[event.step, part] = LatencyHistogram(SPAN_S, now)
+                histogram.add(seconds, now)
+            self.lag[event.step] = event.lag
+            if event.entries is not None:
+                self.entries = event.entries
             self._count(now, 0, 0, max(self.rejected.values()) - rejected)
 
-    def removed(self, fact: RemovalEvent) -> None:
-        """Count a kept page that left."""
+    def removed(self, event: RemovalEvent) -> None:
+        """Count a kept page that was removed."""
         with self.lock:
-            self.removals[fact.kind] += 1
-        self.publish("removal", {"kind": fact.kind, "url": shown(cut(fact.url, MAX_URL))})
+            self.removals[event.kind] += 1
+        self.publish("removal", {"kind": event.kind, "url": shown(cut(event.url, MAX_URL))})
 
-    def index(self, fact: IndexEvent) -> None:
-        """Remember how the indexes stand."""
+    def index(self, event: IndexEvent) -> None:
+        """Keep the index sizes."""
         with self.lock:
-            self.indexes, self.entries = fact, fact.entries
+            self.indexes, self.entries = event, event.entries
 
     def refresh_index(self) -> None:
-        """Ask how the indexes stand, where somebody can say so without being in the way."""
-        fact = self.ask_index()
-        if fact is not None:
-            self.index(fact)
+        """Get current index sizes, if they are available without waiting."""
+        event = self.ask_index()
+        if event is not None:
+            self.index(event)
 
-    def problem(self, fact: ProblemEvent) -> None:
-        """Count what was survived."""
+    def problem(self, event: ProblemEvent) -> None:
+        """Count a problem, and publish it."""
         with self.lock:
-            self.problems[fact.kind] += fact.count
-            self._count(self.clock(), 0, 0, fact.count)
-        text = shown(cut(fact.text, MAX_URL))
-        self.publish("problem", {"step": fact.step, "kind": fact.kind, "text": text, "count": fact.count})
+            self.problems[event.kind] += event.count
+            self._count(self.clock(), 0, 0, event.count)
+        text = shown(cut(event.text, MAX_URL))
+        self.publish("problem", {"step": event.step, "kind": event.kind, "text": text, "count": event.count})
 
-    def told_checked(self, checked: RecheckResult | None) -> None:
-        """Count a duplicate that was compared again; None: a text was gone."""
+    def rechecked(self, result: RecheckResult | None) -> None:
+        """Count a duplicate that was compared again; None if a text was no longer kept."""
         with self.lock:
             self._changed = True
-            if checked is None:
+            if result is None:
                 self.unchecked += 1
                 return
             self.checked += 1
-            if not checked.borne_out:
+            if not result.confirmed:
                 self.wrong += 1
-                self.newest_wrong.append(checked)
+                self.newest_wrong.append(result)
 
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
-        """Tell whoever watches, with the next tick: `data` with the time as `at`, fit for JSON and to be shown."""
+        """Send a message with the next tick: `data` and the time as `at`. data: encodable as JSON, safe to display."""
         self._notes.append((name, {"at": round(self.clock(), 3), **data}))
         self._changed = True
 
     @property
     def updated(self) -> int:
-        """Kept pages whose place an update took."""
+        """Number of kept pages that an update replaced."""
         return self.verdicts[VerdictKind.UPDATED]
 
     def title_of(self, url: str) -> str:
-        """Return the title of the newest copy of the page at `url` (cut), "" where none is remembered."""
+        """Return the title (truncated) of the newest copy of the page at `url`; "" if none is kept."""
         return self._titles.get(url, "")
 
     def tick(self, summary: Callable[["LiveStats"], dict[str, Any]]) -> list[Event]:
-        """Return what is new since the last tick, as messages; nothing where nothing happened."""
+        """Return what is new since the last tick, as messages; [] if nothing happened."""
         with self.lock:
-            self.hour.move(self.clock())
+            self.hour.advance(self.clock())
             if not self._changed:
                 return []
             self._changed = False
             seconds = self._seconds()
-            rows = list(self.newest.since(self._told_row))
-            self._told_row = self.newest.number
+            rows = list(self.newest.since(self._sent_row))
+            self._sent_row = self.newest.number
         notes = [self._notes.popleft() for _ in range(len(self._notes))]
-        told = [self.events.add("tick", {"summary": summary(self), "seconds": seconds})]
+        messages = [self.events.add("tick", {"summary": summary(self), "seconds": seconds})]
         if rows:
             shown_rows = [row.shown() for row in rows[:LIVE_ROWS]]
-            told.append(self.events.add("duplicates", {"rows": shown_rows, "missed": len(rows) - len(shown_rows)}))
-        return told + [self.events.add(name, data) for name, data in notes[:LIVE_NOTES]]
+            messages.append(self.events.add("duplicates", {"rows": shown_rows, "missed": len(rows) - len(shown_rows)}))
+        return messages + [self.events.add(name, data) for name, data in notes[:LIVE_NOTES]]
 
     def _seconds(self) -> list[list[int]]:
-        """Return the whole seconds since the last tick, a minute of them at most; the one in progress comes next."""
+        """Return the counts of the complete seconds since the last tick, at most 60."""
         newest = self.hour.newest_s
-        passed = min(newest - self._told_s, 60)
-        whole = self.hour.last(passed)
-        self._told_s = newest
+        passed = min(newest - self._sent_s, 60)
+        complete = self.hour.last(passed)
+        self._sent_s = newest
         self._changed = any(self.hour.in_progress())
-        return [[newest - len(whole) + at, *counts] for at, counts in enumerate(whole)]
+        return [[second, *counts] for second, counts in enumerate(complete, newest - len(complete))]
 
-    def _repeats(self, row: DuplicateRow, now: float) -> None:
-        """Look at a duplicate."""
+    def _count_duplicate(self, row: DuplicateRow, now: float) -> None:
         for channel, bits in (("words", row.distance.words), ("body", row.distance.body)):
             if bits is None:
                 self.no_distance[channel] += 1
@@ -223,7 +225,7 @@ class LiveStats(NullObserver):
     def _remember_title(self, row: DuplicateRow) -> None:
         self._titles[row.original_url] = row.title
         if len(self._titles) > 2 * GROUPS:
-            counted = {top.thing for top in self.groups.top(GROUPS)}
+            counted = {top.item for top in self.groups.top(GROUPS)}
             self._titles = {url: title for url, title in self._titles.items() if url in counted}
 
     def _count(self, now: float, pages: int, duplicates: int, errors: int) -> None:

@@ -1,7 +1,7 @@
 """The newest pages whose verdict names another page.
 
-They are kept as they came, cut short, and made fit to be shown when somebody asks: cutting bounds the memory, and what
-nobody looks at is not worth more work.
+Their strings are truncated when they are added, which bounds the memory, and made safe to display when they are asked
+for, since most rows are never displayed.
 """
 
 from collections import deque
@@ -20,9 +20,9 @@ NAMING = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UP
 
 
 class DuplicateRow(NamedTuple):
-    """A page as it was judged. number: from 1, of all rows ever; at: Unix seconds. Strings are cut, and not yet clean.
+    """A decided page. number: counts from 1 over all rows; at: Unix seconds. Strings are truncated, not yet cleaned.
 
-    host, of_host: of the two URLs, clean.
+    host, original_host: hosts of the two URLs, cleaned.
     """
 
     number: int
@@ -42,7 +42,7 @@ class DuplicateRow(NamedTuple):
     score: float | None
 
     def shown(self) -> dict[str, Any]:
-        """Return it as JSON has it, fit to be shown."""
+        """Return the row as values for JSON, safe to display."""
         return {
             "number": self.number,
             "at": round(self.at, 3),
@@ -70,7 +70,7 @@ class Newest:
         self.number = 0
 
     def add(self, page: PageDecided, now_s: float) -> DuplicateRow:
-        """Add a page whose verdict names another, and return its row."""
+        """Add a page whose verdict names another page, and return its row."""
         verdict = page.verdict
         url, original_url = cut(verdict.url, MAX_URL), cut(verdict.duplicate_of_url or "", MAX_URL)
         self.number += 1
@@ -107,7 +107,7 @@ class Newest:
 
 
 def _host(url: str) -> str:
-    """Return the host of a URL, fit to be shown; few hosts make most pages, so those of late are remembered."""
+    """Return the host of a URL, safe to display. Few hosts have most of the pages, so recent ones are cached."""
     end = url.find("/", url.find("://") + 3)
     return _host_in(url if end < 0 else url[:end])
 

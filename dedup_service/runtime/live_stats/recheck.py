@@ -1,11 +1,12 @@
-"""Does the filter err? A share of the duplicates, compared again by all of their texts.
+"""Compare a sample of the duplicates again, by their full texts.
 
-How: a duplicate is drawn by a hash of its sequence, so another run over the same log draws the same ones, one a second
-at most; a thread fetches both texts and compares all their shingles, where the verdict had sketches of them (or
-fingerprints alone). The verdict is borne out where the texts share enough, either of all that they have or of the
-shorter one; otherwise it counts as a false drop. Two articles that differ in a name and a number share nearly all, so
-this finds what came of estimates and radii, not what a person would call another article: corrections tell of those.
-Invariant: whatever happens here, the stream neither waits nor fails; a text that is gone counts as unchecked.
+How: a duplicate is drawn by a hash of its sequence, at most one a second, so another run over the same log draws the
+same ones. A thread fetches both texts and compares all their shingles, where the verdict had sketches of them, or
+fingerprints only. The verdict is confirmed if the texts share enough shingles, either of both texts or of the shorter
+one; otherwise it counts as a false drop. Two articles that differ in a name and a number share nearly all shingles, so
+this finds errors of estimates and radii, not pairs that a person would call different: corrections report those.
+Invariant: the stream never waits for a recheck and never fails because of one. If a text is no longer kept, the page
+counts as unchecked.
 """
 
 import logging
@@ -27,36 +28,38 @@ __all__ = ["RecheckResult", "Rechecker", "Sampler", "Texts", "compare"]
 _LOG = logging.getLogger(__name__)
 
 JACCARD, CONTAINMENT = 0.4, 0.7
-"""Shares of shingles, of both texts and of the smaller set, either of which bears a verdict out. Chosen on one half of
-a stream of 16,936 news pages; on the other it calls 1 of 3,004 right duplicates wrong, and 12 of 18 wrong ones (of the
-profiles balanced and simhash together)."""
+"""Minimum share of shingles, of both texts and of the smaller set; either confirms a verdict. Chosen on one half of a
+stream of 16,936 news pages; on the other half it calls 1 of 3,004 right duplicates wrong, and 12 of 18 wrong ones (of
+the profiles balanced and simhash together)."""
 
 SAMPLE = 0.25
 BETWEEN_S = 1.0
-"""Of the duplicates, and seconds between two at least: of a fast stream it is far fewer. A pair takes about 1 ms."""
+"""Share of the duplicates that is drawn, and minimum seconds between two draws, which limits a fast stream to a far
+smaller share. Comparing a pair takes about 1 ms."""
 
 WAITING = 16
+"""Duplicates drawn and not yet compared; further ones are not drawn."""
 
 Texts = Callable[[DuplicateRow], tuple[str | None, str | None]]
-"""Row → full texts of the page and of the one it repeats; None for one that is gone. May wait, and may raise."""
+"""Row → full texts of the page and of its original; None for a text that is no longer kept. May block, may raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecheckResult:
-    """A duplicate whose texts were compared. jaccard, containment: exact, 0 to 1."""
+    """A duplicate whose full texts were compared. jaccard, containment: exact, 0 to 1."""
 
     row: DuplicateRow
     jaccard: float
     containment: float
 
     @property
-    def borne_out(self) -> bool:
-        """Whether the texts share what a duplicate shares."""
+    def confirmed(self) -> bool:
+        """Whether the texts share as many shingles as duplicates do."""
         return self.jaccard >= JACCARD or self.containment >= CONTAINMENT
 
 
 def compare(text: str, other: str) -> tuple[float, float]:
-    """Return the exact Jaccard similarity of the shingles of two texts, and their containment in the larger set.
+    """Return the exact Jaccard similarity of the shingles of two texts, and the containment of the smaller set.
 
     >>> compare("one two three", "one two three")
     (1.0, 1.0)
@@ -69,7 +72,7 @@ def compare(text: str, other: str) -> tuple[float, float]:
 
 
 class Sampler:
-    """Draws duplicates. share: of them, 0 to 1. between_s: two of them, at least. seed: of the draw."""
+    """Draws duplicates. share: of all duplicates, 0 to 1. between_s: minimum seconds between two. seed: of the hash."""
 
     def __init__(self, share: float = SAMPLE, between_s: float = BETWEEN_S, seed: int = 7) -> None:
         self.share = share
@@ -79,7 +82,7 @@ class Sampler:
         self.drawn: queue.Queue[DuplicateRow] = queue.Queue(WAITING)
 
     def offer(self, row: DuplicateRow, now_s: float) -> bool:
-        """Draw `row`, or not; return whether it was. Never waits."""
+        """Return whether `row` was drawn, and queue it if so. Never blocks."""
         if now_s < self._next_s or row.original_sequence is None or not self._hit(row.sequence):
             return False
         self._next_s = now_s + self._between_s
@@ -94,14 +97,17 @@ class Sampler:
 
 
 class Rechecker:
-    """The thread that compares what `sampler` draws, while entered. tell: gets each result, None for a text gone."""
+    """A thread that compares what `sampler` draws, while entered.
 
-    def __init__(self, sampler: Sampler, texts: Texts, tell: Callable[[RecheckResult | None], None]) -> None:
+    record: called with each result, None if a text is no longer kept.
+    """
+
+    def __init__(self, sampler: Sampler, texts: Texts, record: Callable[[RecheckResult | None], None]) -> None:
         self._sampler = sampler
         self._texts = texts
-        self._tell = tell
+        self._record = record
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="twinsieve-checker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="twinsieve-recheck", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -120,11 +126,11 @@ class Rechecker:
             except queue.Empty:
                 continue
             try:
-                self._tell(self._checked(row))
+                self._record(self._recheck(row))
             except Exception:
                 _LOG.exception("a duplicate could not be compared again")
-                self._tell(None)
+                self._record(None)
 
-    def _checked(self, row: DuplicateRow) -> RecheckResult | None:
+    def _recheck(self, row: DuplicateRow) -> RecheckResult | None:
         text, other = self._texts(row)
         return None if text is None or other is None else RecheckResult(row, *compare(text, other))

@@ -1,8 +1,8 @@
-"""The most frequent of many things, in bounded memory.
+"""The most frequent items of a stream, in bounded memory.
 
-Space-saving: so many things are counted at a time; one that is not takes the place of one with the least count, and
-its count, plus one. So a count is at most that much too high, never too low, and what is not counted came at most as
-often as the least that is.
+The Space-Saving algorithm: a fixed number of items is counted; an item that is not among them replaces one with the
+minimum count and takes over that count plus one. So a count is never too low and at most by the minimum at that time
+too high, and an item that is not counted occurred at most as often as the current minimum.
 Source: Metwally, Agrawal, El Abbadi, "Efficient computation of frequent and top-k elements in data streams", ICDT 2005.
 """
 
@@ -18,20 +18,20 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Top(Generic[T]):
-    """A thing and how often it came: between count − at_most_over and count."""
+    """An item and its frequency, which is between count − max_error and count."""
 
-    thing: T
+    item: T
     count: int
-    at_most_over: int
+    max_error: int
 
 
 class TopK(Generic[T]):
-    """Counts at most `capacity` things. Adding takes the same time however many they are."""
+    """Counts at most `capacity` items. Adding one takes constant time."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._counts: dict[T, int] = {}
-        self._things: dict[int, OrderedDict[T, int]] = {}  # count → thing → how much of it may be another's
+        self._items: dict[int, OrderedDict[T, int]] = {}  # count → item → maximum error of the count
         self._minimum = 0
 
     def __len__(self) -> int:
@@ -39,46 +39,46 @@ class TopK(Generic[T]):
 
     @property
     def over(self) -> int:
-        """How often, at most, a thing came that is not counted."""
+        """Maximum frequency of an item that is not counted."""
         return self._minimum if len(self._counts) == self._capacity else 0
 
-    def add(self, thing: T) -> None:
-        """Count `thing` once."""
-        count = self._counts.get(thing)
+    def add(self, item: T) -> None:
+        """Count `item` once."""
+        count = self._counts.get(item)
         if count is not None:
-            self._put(thing, count + 1, self._take(thing, count))
+            self._put(item, count + 1, self._take(item, count))
         elif len(self._counts) < self._capacity:
-            self._put(thing, 1, 0)
+            self._put(item, 1, 0)
             self._minimum = 1
         else:
             minimum = self._minimum
-            loser = next(iter(self._things[minimum]))
-            self._take(loser, minimum)
-            del self._counts[loser]
-            self._put(thing, minimum + 1, minimum)
-        while self._minimum not in self._things:
+            replaced = next(iter(self._items[minimum]))
+            self._take(replaced, minimum)
+            del self._counts[replaced]
+            self._put(item, minimum + 1, minimum)
+        while self._minimum not in self._items:
             self._minimum += 1
 
-    def top(self, maximum: int) -> list[Top[T]]:
-        """Return the most frequent, most frequent first."""
-        found: list[Top[T]] = []
-        for count in sorted(self._things, reverse=True):
-            found += [Top(thing, count, over) for thing, over in self._things[count].items()]
-            if len(found) >= maximum:
+    def top(self, limit: int) -> list[Top[T]]:
+        """Return at most `limit` items, most frequent first."""
+        top: list[Top[T]] = []
+        for count in sorted(self._items, reverse=True):
+            top += [Top(item, count, max_error) for item, max_error in self._items[count].items()]
+            if len(top) >= limit:
                 break
-        return found[:maximum]
+        return top[:limit]
 
-    def _put(self, thing: T, count: int, over: int) -> None:
-        self._counts[thing] = count
-        things = self._things.get(count)
-        if things is None:  # ordered, since the first of a plain dict is found past all that were taken out before
-            things = self._things[count] = OrderedDict()
-        things[thing] = over
+    def _put(self, item: T, count: int, max_error: int) -> None:
+        self._counts[item] = count
+        items = self._items.get(count)
+        if items is None:  # ordered: finding the first key of a plain dict skips every deleted one
+            items = self._items[count] = OrderedDict()
+        items[item] = max_error
 
-    def _take(self, thing: T, count: int) -> int:
-        """Take a thing out of its count, and return by how much that may be too high."""
-        things = self._things[count]
-        over = things.pop(thing)
-        if not things:
-            del self._things[count]
-        return over
+    def _take(self, item: T, count: int) -> int:
+        """Remove an item from its count, and return the maximum error of that count."""
+        items = self._items[count]
+        max_error = items.pop(item)
+        if not items:
+            del self._items[count]
+        return max_error

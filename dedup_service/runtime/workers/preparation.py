@@ -108,7 +108,7 @@ def submit_ahead(
     *,
     drain: Callable[[T], bool] = lambda _item: False,
 ) -> Iterator[tuple[T, R]]:
-    """Yield (item, result) in the order of `items`, with up to `depth` items submitted ahead of the one that is yielded.
+    """Yield (item, result) in the order of `items`, with up to `depth` further items submitted ahead.
 
     drain: called with the latest item; True yields the results of all submitted items before the next item is taken.
     Raises the exception of the first future that has one.

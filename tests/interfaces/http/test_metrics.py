@@ -111,7 +111,7 @@ def watched(told: Told) -> tuple[LiveStats, CollectorRegistry]:
     """A feed that has something of everything, and the metrics with it."""
     feed = LiveStats("serve", scope="log", sampler=Sampler(1.0))
     feed.decided([copy_of(1), undecided(2, guard_reason(Guard.SURGE, "too many suspicious copies"))])
-    feed.told_checked(RecheckResult(feed.newest.rows()[0], 0.1, 0.1))
+    feed.rechecked(RecheckResult(feed.newest.rows()[0], 0.1, 0.1))
     feed.removed(RemovalEvent("retraction", "https://a.example/1"))
     sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)
     feed.index(IndexEvent(entries=9, channels={"words": sizes}, keys=(9, 500)))

@@ -1,17 +1,17 @@
-"""Pages as a feed is told of them."""
+"""Decided pages, as an observer gets them."""
 
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.events import PageDecided
 from dedup_service.runtime.live_stats import LiveStats
 
-__all__ = ["Clock", "copy_of", "feed_at", "undecided", "unique"]
+__all__ = ["Clock", "copy_of", "live_stats_at", "undecided", "unique"]
 
 
 NEAR = Distance(words=2, body=1)
 
 
 class Clock:
-    """Unix seconds that the test sets."""
+    """A clock in Unix seconds that the test sets."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.now = now
@@ -20,19 +20,19 @@ class Clock:
         return self.now
 
 
-def feed_at(clock: Clock, **options: object) -> LiveStats:
-    """A feed with the test's time."""
+def live_stats_at(clock: Clock, **options: object) -> LiveStats:
+    """Live statistics with the clock of the test."""
     return LiveStats("filter", clock=clock, **options)  # type: ignore[arg-type]
 
 
 def unique(sequence: int) -> PageDecided:
-    """A page that repeats none."""
+    """A unique page."""
     url = f"https://a.example/{sequence}"
     return PageDecided(Verdict(sequence=sequence, id=url, url=url, kind=VerdictKind.UNIQUE, space="s"), "title")
 
 
 def undecided(sequence: int, reason: str) -> PageDecided:
-    """A page that is passed on for this reason."""
+    """An undecided page with this reason."""
     url = f"https://a.example/{sequence}"
     verdict = Verdict(sequence=sequence, id=url, url=url, kind=VerdictKind.UNDECIDED, space="s", reason=reason)
     return PageDecided(verdict, "title")
@@ -48,7 +48,7 @@ def copy_of(
     distance: Distance = NEAR,
     score: float | None = 0.9,
 ) -> PageDecided:
-    """A page that repeats another."""
+    """A page whose verdict names another page."""
     verdict = Verdict(
         sequence=sequence,
         id=url,

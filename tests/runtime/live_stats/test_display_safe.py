@@ -1,4 +1,4 @@
-"""Strings of strangers, made fit to be shown."""
+"""Strings from pages, made safe to display."""
 
 import unicodedata
 
@@ -12,8 +12,8 @@ ANY = st.text(st.characters(exclude_categories=[]))
 
 
 @given(ANY)
-def test_nothing_that_acts_is_left(text: str) -> None:
-    """No control, no formatting character, no lone surrogate, one kind of space; and doing it again changes nothing."""
+def test_no_control_or_formatting_character_is_left(text: str) -> None:
+    """Nor a lone surrogate or a second kind of space; cleaning twice changes nothing."""
     clean = shown(text)
     assert not {unicodedata.category(character) for character in clean} & {"Cc", "Cs", "Zl", "Zp"}
     assert not {unicodedata.bidirectional(character) for character in clean} & {
@@ -34,21 +34,21 @@ def test_nothing_that_acts_is_left(text: str) -> None:
         ("a\u200bb\ufeffc\U000e0041", "abc"),
     ],
 )
-def test_what_becomes_of_it(text: str, clean: str) -> None:
-    """Markup stays text; what acts on other text goes."""
+def test_examples(text: str, clean: str) -> None:
+    """Markup is kept as text; characters that change other text are removed."""
     assert shown(text) == clean
 
 
 @given(ANY, st.integers(1, 50))
-def test_cut_is_short_enough(text: str, maximum: int) -> None:
-    """Whole where it fits."""
-    assert len(cut(text, maximum)) <= maximum
-    assert len(text) > maximum or cut(text, maximum) == text
+def test_truncated_text_fits_the_limit(text: str, limit: int) -> None:
+    """A text that fits is unchanged."""
+    assert len(cut(text, limit)) <= limit
+    assert len(text) > limit or cut(text, limit) == text
 
 
 @given(ANY)
 def test_any_text_has_a_host_or_none(text: str) -> None:
-    """Nothing raises, and a host has no place for anything else."""
+    """Nothing raises, and a host contains no other part of a URL."""
     assert not set(host_of(text)) & set("/?#@")
 
 

@@ -1,4 +1,4 @@
-"""A share of the duplicates, compared again."""
+"""A sample of the duplicates is compared again."""
 
 import threading
 
@@ -20,28 +20,28 @@ def row(sequence: int) -> DuplicateRow:
 
 
 def shingles(text: str) -> set[str]:
-    """Five letters and digits each, by brute force."""
+    """Return the shingles of five letters and digits, by brute force."""
     bare = "".join(character for character in text if character.isalnum())
     return {bare[at : at + 5] for at in range(len(bare) - 4)}
 
 
 @given(WORDS, WORDS)
 def test_the_comparison_is_exact(one: list[str], two: list[str]) -> None:
-    """As sets of strings have it."""
+    """It equals the comparison of sets of strings."""
     a, b = shingles("".join(one)), shingles("".join(two))
     if a and b:
         wanted = (len(a & b) / len(a | b), len(a & b) / min(len(a), len(b)))
         assert compare(" ".join(one), " ".join(two)) == pytest.approx(wanted)
 
 
-def test_texts_too_short_for_shingles() -> None:
-    """The same, or not."""
+def test_texts_too_short_for_shingles_are_compared_whole() -> None:
+    """1 if they are the same, else 0."""
     assert compare("ab", "AB") == (1.0, 1.0)
     assert compare("ab", "ac") == (0.0, 0.0)
 
 
-def test_the_same_log_has_the_same_draw() -> None:
-    """By sequence and seed, and about as many as asked for."""
+def test_the_same_log_gives_the_same_sample() -> None:
+    """The draw depends on sequence and seed; its size is about the share."""
     drawn = []
     for _ in range(2):
         sampler = Sampler(0.25, between_s=0.0)
@@ -55,29 +55,29 @@ def test_the_same_log_has_the_same_draw() -> None:
     assert 400 < len(drawn[0]) < 600
 
 
-def test_one_in_a_while_and_never_waiting() -> None:
-    """Time between two, and a queue that takes no more than it has room for."""
+def test_draws_are_limited_in_time_and_by_the_queue() -> None:
+    """Two draws have a minimum distance, and a full queue takes no more; neither blocks."""
     sampler = Sampler(1.0, between_s=1.0)
     assert [sampler.offer(row(at), at / 2) for at in range(4)] == [True, False, True, False]
     sampler = Sampler(1.0, between_s=0.0)
     assert [sampler.offer(row(at), float(at)) for at in range(20)].count(True) == 16
 
 
-def test_the_checker_tells_what_it_found_and_survives_what_it_meets() -> None:
-    """Borne out, not borne out, gone, and a store that fails."""
+def test_the_thread_records_each_result_and_survives_errors() -> None:
+    """Confirmed, not confirmed, a text that is no longer kept, and a store that raises."""
     text, other = "The harbour council voted on Tuesday. " * 5, "A village library lent its telescope. " * 5
     answers = {1: (text, text), 2: (text, other), 3: (None, text)}
-    told: list[RecheckResult | None] = []
+    results: list[RecheckResult | None] = []
     done = threading.Event()
 
-    def tell(checked: RecheckResult | None) -> None:
-        told.append(checked)
-        if len(told) == 4:
+    def record(result: RecheckResult | None) -> None:
+        results.append(result)
+        if len(results) == 4:
             done.set()
 
     sampler = Sampler(1.0, between_s=0.0)
     for sequence in (1, 2, 3, 4):
         assert sampler.offer(row(sequence), 0.0)
-    with Rechecker(sampler, lambda at: answers[at.sequence], tell):
+    with Rechecker(sampler, lambda drawn: answers[drawn.sequence], record):
         assert done.wait(30)
-    assert [None if found is None else found.borne_out for found in told] == [True, False, None, None]
+    assert [None if result is None else result.confirmed for result in results] == [True, False, None, None]

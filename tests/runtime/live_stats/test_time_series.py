@@ -1,4 +1,4 @@
-"""The ring of counts, against a list of all that happened."""
+"""The ring of counts, compared with a list of all events."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +9,8 @@ STEPS = st.lists(st.tuples(st.floats(-3, 40), st.integers(0, 9), st.integers(0, 
 
 
 @given(STEPS, st.integers(1, 5), st.integers(2, 12))
-def test_a_ring_has_what_a_list_has(steps: list[tuple[float, int, int]], step_s: int, slots: int) -> None:
-    """Every slot is the sum of what was counted while it was the newest; the clock may go back and leap."""
+def test_a_ring_equals_a_list(steps: list[tuple[float, int, int]], step_s: int, slots: int) -> None:
+    """Every slot is the sum of the counts added while it was the newest; the clock may go back and leap."""
     now = 1000.0
     ring = TimeSeries(step_s, slots, 2, now)
     newest = int(now // step_s)
@@ -29,8 +29,8 @@ def test_a_ring_has_what_a_list_has(steps: list[tuple[float, int, int]], step_s:
     assert (ring.start_s, ring.newest_s) == ((newest - slots + 1) * step_s, newest * step_s)
 
 
-def test_the_last_slots_leave_out_the_one_in_progress() -> None:
-    """A rate is of whole seconds."""
+def test_the_last_slots_exclude_the_one_in_progress() -> None:
+    """A rate needs complete seconds."""
     ring = TimeSeries(1, 10, 1, 100.0)
     for at, count in ((100.5, 7), (101.5, 5), (103.5, 1)):
         ring.add(at, (count,))
