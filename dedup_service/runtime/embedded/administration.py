@@ -1,6 +1,6 @@
-"""An embedded state opened as it is, to add a person's record to it: whatever its space, it is not asked for.
+"""Open an embedded state in its own space, to add a record of an operator to it.
 
-Nothing is fingerprinted here, so neither tables nor dictionaries are read.
+Nothing is fingerprinted here, so no tables or dictionaries are read.
 """
 
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ __all__ = ["embedded_state", "rule_of_state"]
 
 @contextmanager
 def embedded_state(folder: str | Path, rule: MatchRule | None = None) -> Iterator[State]:
-    """Open the state in `folder` for as long as the block lasts; `rule`, where given, is in force from here on.
+    """Yield the open state in `folder`. rule: recorded and in force from here on; None keeps the rule of the state.
 
-    StateError where the folder holds none, ForeignStateError where it is the Kafka service's, StateInUseError while
-    another process has it.
+    StateError if the folder has no state, ForeignStateError if it belongs to the Kafka service, StateInUseError while
+    another process has it open.
     """
     refuse_other_kind(Path(folder), FolderKind.EMBEDDED)
     info = state_info(folder)
@@ -37,7 +37,7 @@ def embedded_state(folder: str | Path, rule: MatchRule | None = None) -> Iterato
 
 
 def rule_of_state(folder: str | Path) -> tuple[MatchRule, str]:
-    """Return the rule in force in the state `folder` and its space; takes no lock."""
+    """Return the rule in force in the state `folder`, and its space id. Takes no lock."""
     refuse_other_kind(Path(folder), FolderKind.EMBEDDED)
     info = state_info(folder)
     return MatchRule.from_dict(info.rule), info.space_id

@@ -1,11 +1,10 @@
-"""What can be wrong with a state folder, one class for each thing that a caller would do about it.
+"""Open the SQLite file of a journal, and raise all of its errors as `StateError`s.
 
-SQLite reports by number; `translated` turns its errors into ours at the one edge where they occur.
+There is one error class for each reaction of a caller: open it with something else, restore it, open it again, wait,
+free space. SQLite reports error codes; `translated` maps them at the one place where they occur.
 
-One SQLite file: how it is opened, and that every error of it comes out as a `StateError`.
-
-WAL, so that readers never wait; synchronous=FULL, so that a commit that returned is on the disk.
-The connection may be used from any thread, one at a time: its owner holds the lock.
+WAL mode, so that readers never wait. synchronous=FULL, so that a commit that returned is on the disk. A connection may
+be used from any thread, one at a time: its owner holds the lock.
 """
 
 import sqlite3
@@ -32,32 +31,32 @@ _PRIMARY_CODE = 0xFF  # SQLite's extended codes carry the primary one in their l
 
 
 class ForeignStateError(StateError):
-    """The state is of another space or a newer version. Open it with those, or start a new folder."""
+    """The state is of another space, a newer version or the Kafka service. Open it with that, or give another folder."""
 
 
 class StateDamagedError(StateError):
-    """The journal cannot be read as one. Restore the folder from a copy, or start a new one."""
+    """The journal cannot be read. Restore the folder from a copy, or start a new one."""
 
 
 class StateClosedError(StateError):
-    """The filter was closed, or stopped at an earlier error. Open the state again."""
+    """The filter is closed, or stopped at an earlier error. Open the state again."""
 
 
 class StateInUseError(StateError):
-    """Another process works on the state. Wait for it, or stop it; then the same call succeeds."""
+    """Another process has the state open. Wait for it or stop it; then the same call succeeds."""
 
     retryable: ClassVar[bool] = True
 
 
 class StateFullError(StateError):
-    """The disk, full or not writable, did not take a batch. Free space, open again, give the batch again."""
+    """The disk is full or not writable. Nothing of the batch is stored: free space, open again, repeat the batch."""
 
     retryable: ClassVar[bool] = True
 
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
-    """Raise SQLite's errors on the journal at `path` as `StateError`s that say what to do."""
+    """Raise errors of SQLite on the journal at `path` as `StateError`s that say what to do."""
     try:
         yield
     except sqlite3.Error as error:
@@ -73,16 +72,16 @@ def translated(path: str) -> Iterator[None]:
         ) from error
 
 
-# Digests fall on pages of their index at random, so a batch rewrites about a page for each record. At 1.5 million
-# records 118 µs a record became 77 with 128 MiB between checkpoints and 256 MiB of cache (one run, a busy machine);
-# these are a half and a quarter of that, for the sake of disk and memory, and were not measured by themselves.
+# Digests are random, so a batch rewrites about one page of their index for each record. At 1.5 million records,
+# 128 MiB between checkpoints and 256 MiB of cache reduced 118 µs a record to 77 (one run, a busy machine). These
+# values are a half and a quarter of that, to save disk and memory, and were not measured separately.
 _CHECKPOINT_PAGES = 16 * 1024
 _CACHE_KIB = 64 * 1024
-_BUSY_TIMEOUT_MS = 5000  # a reader that copies the file may hold a commit up for a moment
+_BUSY_TIMEOUT_MS = 5000  # a program that copies the file may delay a commit
 
 
 class Database:
-    """An open file. path: None is one in memory, gone at `close`. read_only: beside a writer, if any."""
+    """An open database. path: None is a database in memory. read_only: may be opened beside a writer."""
 
     def __init__(self, path: Path | None, *, read_only: bool = False) -> None:
         self.path = ":memory:" if path is None else str(path)
@@ -99,20 +98,20 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Return all that happens inside becomes durable when it ends, or nothing of it."""
+        """Begin a transaction: what happens inside becomes durable at the end, completely or not at all."""
         with translated(self.path):
             self.connection.execute("BEGIN IMMEDIATE")
             try:
                 yield self.connection
                 self.connection.execute("COMMIT")
             except BaseException:
-                if self.connection.in_transaction:  # SQLite itself has rolled back after a full disk
+                if self.connection.in_transaction:  # after a full disk SQLite has rolled back already
                     self.connection.execute("ROLLBACK")
                 raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Return all reads inside see the file as it was at the first of them."""
+        """Begin a read transaction: all reads inside see the file as it was at the first of them."""
         with translated(self.path):
             self.connection.execute("BEGIN")
             try:
@@ -132,21 +131,21 @@ class Database:
             return row
 
     def chunks(self, query: str, *values: Any, size: int = 1 << 16) -> Iterator[list[tuple[Any, ...]]]:
-        """Return the rows of `query`, `size` at a time."""
+        """Yield the rows of `query`, `size` at a time."""
         with translated(self.path):
             cursor = self.connection.execute(query, values)
             while rows := cursor.fetchmany(size):
                 yield rows
 
     def close(self) -> None:
-        """Release the file; a transaction that is open is undone."""
+        """Close the file; an open transaction is rolled back."""
         with translated(self.path):
             self.connection.close()
 
     def _set_up(self, read_only: bool) -> None:
         execute = self.connection.execute
         execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
-        execute("SELECT count(*) FROM sqlite_master")  # fails here, in our own words, where the file is no database
+        execute("SELECT count(*) FROM sqlite_master")  # fails here, translated, if the file is not a database
         if not read_only:
             execute("PRAGMA journal_mode = WAL")
             execute("PRAGMA synchronous = FULL")

@@ -1,33 +1,30 @@
-"""The tables of a journal, and whose journal it is.
+"""The log on disk: every page with its verdict, retractions, corrections and policies, in one order.
 
-`log` is the total order: one row a record, its sequence the row id, never changed once written.
-  page        the delivery's digest, names, verdict, fingerprints and hashes (unsigned 64-bit values stored
-              as signed); `entry` holds the flags of the entry that it added (see `entry_rows`), NULL where it
-              added none; `repeats` the sequence of the page that the verdict names as `duplicate_of`;
-              `removes` the sequence of the entry that an update replaced; `detail` what a page that matched
-              added to what the guards have seen (bytes, see `core.decision.duplicate_clusters`), NULL for any other.
-  retraction  `removes` the sequence of the kept page that left, `detail` why.
-  correction  `detail` what a person said of two pages as JSON (`corrections`), `removes` the sequence of the kept page
-              that left for it, NULL where none did.
-  policy      `detail` the match rule as JSON, in force from here on. The first one has sequence 0.
-A text that equals its neighbour is stored once: `id` is NULL where it is the URL, `canonical_url` likewise.
-`text` holds main texts, one zstd frame each, and is no part of the log: it may lose rows (see `texts`).
-`counter` holds running sums, written with the batch that changes them, so that nobody has to scan the log.
-`meta` says whose journal it is: format version, identity of this journal, space and space_id.
+`Journal` appends. It returns once the batch is on the disk, completely or not at all; a batch is one transaction,
+because the fsync is the expensive part. `journal_reader` has the queries.
 
-Invariant: whatever decides a later verdict is in `log`. Everything else can be lost or made again.
+`log` is the total order: one row for each record, its sequence is the row id. Rows are never changed.
+  page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
+              `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
+              of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
+              replaced; `detail`: what a match added to the guard state (bytes, see
+              `core.decision.duplicate_clusters`), NULL for a page without a match.
+  retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
+  correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
+              NULL if there was none.
+  policy      `detail`: the match rule as JSON, in force from here on. The first one has sequence 0.
+A string that equals its neighbour is stored once: `id` is NULL if it is the URL, and so is `canonical_url`.
 
-Running sums over the log, stored with the batch that changes them.
+`text` holds main texts, one zstd frame each. It is not part of the log and may lose rows (see `texts`).
 
-`unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages, `guard_hosts` and the like those of them that a
-guard left undecided; `entries` the live entries (a restore
-is checked against it); `text_bytes` is what `texts` holds.
+`counter` holds running sums, updated in the transaction that changes them, so that the log need not be scanned:
+`unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages; `guard_hosts` and its like those that a guard
+left undecided; `entries` the live entries, against which a restore is checked; `text_bytes` is the size of `text`.
 
-The log on disk: every page with its verdict, retractions and changes of policy, in one order.
+`meta` identifies the journal: format version, identity of this journal, space and space_id.
 
-`append` returns once the batch is on the disk, all of it or none; one transaction a batch, because the
-fsync is what costs. The tables are in `schema`, the questions to them in `log_reader`.
-Invariant: sequences are consecutive from 1, whatever the kind of record; a digest occurs once.
+Invariants: everything that later verdicts depend on is in `log`; the other tables can be lost or rebuilt. Sequences are
+consecutive from 1 over all kinds of records. A digest occurs once.
 """
 
 import json
@@ -39,6 +36,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import Guard
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
 from dedup_service.runtime.embedded.journal_reader import INSERT_PAGE, DecidedPage, JournalReader, page_row
@@ -54,6 +52,7 @@ __all__ = [
     "open_header",
     "read_counters",
     "read_header",
+    "require_header",
 ]
 
 FORMAT_VERSION = 1
@@ -77,7 +76,7 @@ CREATE INDEX log_rare ON log (kind) WHERE kind <> 'page';
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Whose journal it is: `identity` is drawn once, so that a snapshot of another journal is told apart."""
+    """What identifies a journal. identity: drawn once, so that a snapshot of another journal is recognised."""
 
     format_version: int
     identity: str
@@ -88,9 +87,9 @@ class Header:
 def open_header(
     connection: sqlite3.Connection, path: str, space_id: str, space: Mapping[str, Any], policy: str
 ) -> Header:
-    """Return the header of the journal of `space_id`; where the file is empty, make it, with `policy`.
+    """Return the header of the journal of `space_id`; create the journal, with `policy`, if the file is empty.
 
-    ForeignStateError where it is of another space or a newer format. In the transaction that is open.
+    ForeignStateError if it belongs to another space or a newer format. Runs in the open transaction.
     """
     header = read_header(connection, path)
     if header is None:
@@ -99,13 +98,13 @@ def open_header(
         raise ForeignStateError(
             f"{path} was made in space {header.space_id}, the pages would come in space {space_id}. "
             f"{_differences(header.space, space)}Fingerprints of two spaces cannot be compared: open it with the "
-            "space it was made in, or start a new state folder"
+            "space that it was made in, or start a new state folder"
         )
     return header
 
 
 def read_header(connection: sqlite3.Connection, path: str) -> Header | None:
-    """Return the header, None where the journal is still empty; ForeignStateError for a newer format."""
+    """Return the header; None if the journal is still empty. ForeignStateError for a newer format."""
     if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
         return None
     meta = dict(connection.execute("SELECT name, value FROM meta"))
@@ -123,8 +122,16 @@ def read_header(connection: sqlite3.Connection, path: str) -> Header | None:
         ) from error
 
 
+def require_header(connection: sqlite3.Connection, path: str) -> Header:
+    """Return the header; StateError if the journal is still empty, ForeignStateError for a newer format."""
+    header = read_header(connection, path)
+    if header is None:
+        raise StateError(f"{path} is empty: its creation was interrupted; delete it, or open the state for writing")
+    return header
+
+
 def _differences(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """Name the fields in which two spaces differ, with both values, or say nothing."""
+    """Return a sentence with the fields in which two spaces differ, and both values; "" if they do not."""
     given = json.loads(json.dumps(given))
     fields = [name for name in sorted({*stored, *given}) if stored.get(name) != given.get(name)]
     parts = [f"{name} (stored {stored.get(name)!r}, given {given.get(name)!r})" for name in fields]
@@ -146,12 +153,12 @@ def _create(connection: sqlite3.Connection, header: Header, policy: str) -> Head
 
 
 def guard_counter(guard: Guard) -> str:
-    """Return the counter of the pages that `guard` left undecided."""
+    """Return the name of the counter of pages that `guard` left undecided."""
     return f"guard_{guard}"
 
 
 def read_counters(connection: sqlite3.Connection) -> dict[str, int]:
-    """Return all counters by name; one that never changed is missing."""
+    """Return all counters by name, without those that never changed."""
     return dict(connection.execute("SELECT name, value FROM counter"))
 
 
@@ -182,9 +189,8 @@ _INSERT_POLICY = "INSERT INTO log (sequence, kind, detail) VALUES (?, 'policy', 
 class Journal:
     """An open journal, for writing.
 
-    path: the file, or None for one in memory that is gone at `close`.
-    space_id, space: whose journal it must be, or becomes; ForeignStateError where it is another's.
-    policy: in force from the start of a new journal. text_budget_bytes: see `texts`.
+    path: the file; None for a journal in memory. space_id, space: of the journal; ForeignStateError if it belongs to
+    another space. policy: of a new journal. text_budget_bytes: see `texts`.
     """
 
     def __init__(
@@ -209,19 +215,19 @@ class Journal:
             raise
 
     def append(self, batch: Sequence[DecidedPage]) -> None:
-        """Make `batch` durable; StateFullError, and nothing of it stored, where the disk refuses."""
+        """Make `batch` durable; StateFullError, and nothing of it is stored, if the disk does not take it."""
         changes = changes_of(batch)
         with self.database.transaction() as connection:
             connection.executemany(INSERT_PAGE, map(page_row, batch))
             changes["text_bytes"] = self.texts.add(
-                (at.decision.verdict.sequence, at.prepared.page.text) for at in batch
+                (decided.decision.verdict.sequence, decided.prepared.page.text) for decided in batch
             )
             change_counters(connection, changes)
         self.sequence += len(batch)
         self.entries += changes["entries"]
 
     def retract(self, target: int, reason: str) -> int:
-        """Record that the page at `target` left, forget its text, and return the record's sequence."""
+        """Record that the page at `target` was removed, drop its text, and return the sequence of the record."""
         with self.database.transaction() as connection:
             connection.execute(_INSERT_RETRACTION, (self.sequence + 1, target, reason))
             change_counters(connection, Counter(entries=-1, text_bytes=self.texts.drop(target)))
@@ -230,7 +236,7 @@ class Journal:
         return self.sequence
 
     def correct(self, detail: str, target: int | None) -> int:
-        """Record what a person said of two pages, and that the page at `target` left for it, if any did."""
+        """Record a correction and the removal of the page at `target`, if any; return the sequence of the record."""
         with self.database.transaction() as connection:
             connection.execute(_INSERT_CORRECTION, (self.sequence + 1, target, detail))
             change_counters(connection, Counter(entries=0 if target is None else -1))
@@ -245,5 +251,5 @@ class Journal:
         self.sequence += 1
 
     def close(self) -> None:
-        """Release the file; SQLite folds what the write-ahead file still holds into it."""
+        """Close the file; SQLite merges the write-ahead file into it."""
         self.database.close()

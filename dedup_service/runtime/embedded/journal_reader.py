@@ -1,9 +1,10 @@
-"""A page's record as a row of the log, and back.
+"""Rows of the log: how a page is written as one, and queries that read them.
 
-Invariant: the verdict read back equals the one that was handed out, field by field, whatever is in its
-strings: a lone surrogate, which SQLite's UTF-8 cannot hold, is stored as bytes.
+`page_row` and `verdict_of` convert a page to a row and back; `JournalReader` has the queries, none of which changes
+anything.
 
-Questions to the log of a journal. None of them changes anything.
+Invariant: the verdict that is read equals the one that was returned to the caller, field by field, whatever its strings
+contain. A string with a lone surrogate, which SQLite's UTF-8 cannot hold, is stored as bytes.
 """
 
 import json
@@ -43,18 +44,18 @@ VERDICT_COLUMNS = (
     "page.distance_words, page.distance_body, page.score, page.reason"
 )
 VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
-"""What VERDICT_COLUMNS are columns of: a page, and the page that it repeats."""
+"""The tables of VERDICT_COLUMNS: a page, and the page that it repeats."""
 
 Text = str | bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedPage:
-    """A page with its decision and the digest of its delivery (None where the caller gave none)."""
+    """A page with its decision and the digest of its delivery id (None if the caller gave none)."""
 
     prepared: PreparedPage
     decision: Decision
-    record: bytes | None
+    delivery: bytes | None
 
 
 def page_row(decided: DecidedPage) -> tuple[Any, ...]:
@@ -64,7 +65,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     fingerprint, url = decided.prepared.fingerprint, page.url
     return (
         verdict.sequence,
-        decided.record,
+        decided.delivery,
         None if page.id == url else _stored(page.id),
         _stored(url),
         None if page.canonical_url == url else _stored(page.canonical_url),
@@ -90,15 +91,15 @@ def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
     """Return the verdict in a row of VERDICT_COLUMNS."""
     sequence, page_id, url, kind, original, original_url, words, body, score, reason = row
     own_id, own_url = name_of(page_id, url)
-    of_id, of_page_url = (None, None) if original_url is None else name_of(original, original_url)
+    original_id, original_page_url = (None, None) if original_url is None else name_of(original, original_url)
     return Verdict(
         sequence=sequence,
         id=own_id,
         url=own_url,
         kind=VerdictKind(kind),
         space=space_id,
-        duplicate_of=of_id,
-        duplicate_of_url=of_page_url,
+        duplicate_of=original_id,
+        duplicate_of_url=original_page_url,
         distance=Distance(words=words, body=body),
         score=score,
         reason=reason,
@@ -106,7 +107,7 @@ def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
 
 
 def name_of(page_id: Text, url: Text) -> tuple[str, str]:
-    """Return (id, url) as the caller gave them, from how they are stored."""
+    """Return (id, url) as the caller gave them, from their stored form."""
     known_url = text_of(url)
     return (known_url if page_id is None else text_of(page_id)), known_url
 
@@ -122,7 +123,7 @@ def _stored(text: str | None) -> Text:
 
 
 def text_of(text: Text) -> str:
-    """Return a text from how it is stored, "" for none."""
+    """Return a string from its stored form; "" for NULL."""
     return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text or ""
 
 
@@ -139,20 +140,20 @@ _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
 _FOLLOWED = "SELECT kind, removes, detail FROM log WHERE sequence > ? AND kind <> 'policy' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"
-_OF_RECORDS = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
-_LOOKUP = 256  # digests a query: 2 µs each, where one query a digest takes 13
+_OF_DELIVERIES = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
+_LOOKUP = 256  # digests in one query: 2 µs each; one query for each digest takes 13 µs
 _VERDICTS = f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE "  # noqa: S608 - our own column names
 
 
 class JournalReader:
-    """Reads the log in `database`, whose pages live in the space `space_id`."""
+    """Queries on the log in `database`, whose pages belong to the space `space_id`."""
 
     def __init__(self, database: Database, space_id: str) -> None:
         self._database = database
         self._space_id = space_id
 
     def last_sequence(self) -> int:
-        """Return the sequence of the latest record; 0 where only the first policy is there."""
+        """Return the sequence of the last record; 0 if there is only the first policy."""
         last = self._database.first("SELECT max(sequence) FROM log")
         return 0 if last is None else int(last[0])
 
@@ -163,7 +164,7 @@ class JournalReader:
         return policy
 
     def guarded_since(self) -> int | None:
-        """Return the sequence of the policy from which on every rule has guards; None where the last one has none."""
+        """Return the sequence of the policy since which every rule has guards; None if the last one has none."""
         since: int | None = None
         for sequence, detail in self._database.rows(_POLICIES):
             if "guards" not in json.loads(detail)["rule"]:
@@ -178,20 +179,20 @@ class JournalReader:
             yield from rows
 
     def corrections(self) -> list[Correction]:
-        """Return all corrections, in their order."""
+        """Return all corrections, in the order of the log."""
         return with_force(read_detail(*row) for row in self._database.rows(_CORRECTIONS))
 
-    def verdicts_of_records(self, records: Sequence[bytes]) -> dict[bytes, Verdict]:
-        """Return the verdicts that the deliveries with these digests had; digests never seen are left out."""
-        found: dict[bytes, Verdict] = {}
-        for start in range(0, len(records), _LOOKUP):
-            some = records[start : start + _LOOKUP]
-            query = _OF_RECORDS.format(", ".join("?" * len(some)))
-            found.update((row[0], verdict_of(row[1:], self._space_id)) for row in self._database.rows(query, *some))
-        return found
+    def verdicts_of_deliveries(self, digests: Sequence[bytes]) -> dict[bytes, Verdict]:
+        """Return verdicts by digest of the delivery id; digests that were never seen are left out."""
+        verdicts: dict[bytes, Verdict] = {}
+        for start in range(0, len(digests), _LOOKUP):
+            some = digests[start : start + _LOOKUP]
+            rows = self._database.rows(_OF_DELIVERIES.format(", ".join("?" * len(some))), *some)
+            verdicts.update((row[0], verdict_of(row[1:], self._space_id)) for row in rows)
+        return verdicts
 
     def verdict_at(self, sequence: int) -> Verdict | None:
-        """Return the verdict of the page at `sequence`; None where there is no page."""
+        """Return the verdict of the page at `sequence`; None if there is no page."""
         row = self._database.first(_VERDICTS + "page.sequence = ? AND page.kind = 'page'", sequence)
         return None if row is None else verdict_of(row, self._space_id)
 
@@ -204,23 +205,23 @@ class JournalReader:
         return [verdict_of(row, self._space_id) for row in self._database.rows(query, reference)]
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Return (id, url) of the page at `sequence`; KeyError where there is none."""
+        """Return (id, url) of the page at `sequence`; KeyError if there is none."""
         row = self._database.first("SELECT id, url FROM log WHERE sequence = ?", sequence)
         if row is None:
             raise KeyError(sequence)
         return name_of(*row)
 
     def retraction_of(self, target: int) -> int | None:
-        """Return the sequence of the retraction that took the page at `target` out, or None."""
+        """Return the sequence of the retraction that removed the page at `target`, or None."""
         row = self._database.first(_RETRACTION, target)
         return None if row is None else int(row[0])
 
     def entries_after(self, sequence: int) -> tuple[EntryRows, list[int]]:
-        """Return the entries that records after `sequence` added, and which sequences they removed."""
+        """Return the entries that records after `sequence` added, and the sequences that they removed."""
         added = EntryRows.of_log(self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence))
         return added, [row[0] for row in self._database.rows(_REMOVED, sequence)]
 
     def tail(self, sequence: int) -> str:
-        """Return a digest of the record at `sequence`: another one in a log that went another way."""
+        """Return a digest of the record at `sequence`, which tells a log from a copy that continued differently."""
         row = self._database.first("SELECT * FROM log WHERE sequence = ?", sequence)
         return xxhash.xxh3_64_hexdigest(repr(row).encode("utf-8", "surrogatepass"))

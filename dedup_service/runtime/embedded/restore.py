@@ -1,11 +1,11 @@
-"""From a state folder to the live entries: the snapshot, where a good one is there, and the rest of the log.
+"""Restore the live entries from a state folder: from a usable snapshot and the log after it, or from the whole log.
 
-What else the state remembers stands in the snapshot's `extra`, as bytes that are its own affair.
+Other state is stored in the `extra` of the snapshot, as bytes that only its owner reads.
 
-A snapshot is taken when the log has grown by `every` records since the last, and by a quarter of the
-entries, so that writing them all again costs a constant share of the work however large the state is.
-Invariant: the entries are those of a fold over the whole log. A snapshot that does not fit is left out
-with a warning; entries that do not add up to the journal's own count are never used.
+A snapshot is taken when the log has grown by `every` records since the last one, and by a quarter of the entries, so
+that rewriting all entries costs a constant share of the work, however large the state is.
+Invariant: the entries equal a fold over the whole log. A snapshot that does not fit is ignored with a warning; entries
+whose number differs from the journal's own count are never used.
 """
 
 import logging
@@ -33,7 +33,7 @@ _GROWTH = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Restored:
-    """rows: the entries at the end of the log. sequence, extra: of the snapshot that was used; 0, b"" without one."""
+    """rows: entries at the end of the log. sequence, extra: of the snapshot that was used; 0, b"" without one."""
 
     rows: EntryRows
     sequence: int = 0
@@ -41,7 +41,7 @@ class Restored:
 
 
 class Snapshots:
-    """The snapshot file of `journal`. path: None keeps none. every: records between snapshots, at least."""
+    """The snapshot file of `journal`. path: None keeps no snapshot. every: minimum records between snapshots."""
 
     def __init__(self, path: Path | None, journal: Journal, every: int) -> None:
         self._path = path
@@ -50,14 +50,16 @@ class Snapshots:
         self._taken_at = 0
 
     def restore(self) -> Restored:
-        """Return the state at the end of the log; StateDamagedError where the log contradicts itself."""
+        """Return the state at the end of the log; StateDamagedError if the log contradicts itself."""
         snapshot = self._usable()
         if snapshot is not None:
             rows = self._followed_by_log(snapshot.rows, snapshot.label.sequence)
             if len(rows) == self._journal.entries:
                 self._taken_at = snapshot.label.sequence
                 return Restored(rows, snapshot.label.sequence, snapshot.extra)
-            self._ignore(f"with the log after it there are {len(rows)} entries, by the journal {self._journal.entries}")
+            self._ignore(
+                f"with the log after it there are {len(rows)} entries, the journal counts {self._journal.entries}"
+            )
         rows = self._followed_by_log(EntryRows.none(), 0)
         if len(rows) != self._journal.entries:
             raise StateDamagedError(
@@ -67,14 +69,14 @@ class Snapshots:
         return Restored(rows)
 
     def take_if_due(self, extra: Callable[[], bytes]) -> None:
-        """Take a snapshot where the log has grown enough since the last one."""
+        """Take a snapshot if the log has grown enough since the last one."""
         if self._journal.sequence - self._taken_at >= max(self._every, self._journal.entries // _GROWTH):
             self.take(extra)
 
     def take(self, extra: Callable[[], bytes]) -> None:
-        """Write the entries at the end of the log, unless nothing came since; a full disk is a warning.
+        """Write a snapshot of the end of the log, unless there is one already. A full disk is logged as a warning.
 
-        extra: gives what else is to be remembered, as it is at the end of the log.
+        extra: returns the other state, as of the end of the log.
         """
         if self._path is None or self._journal.sequence == self._taken_at:
             return
@@ -125,7 +127,7 @@ class Snapshots:
     def _misfit(self, label: SnapshotLabel) -> str | None:
         journal = self._journal
         if (label.journal, label.space_id) != (journal.header.identity, journal.header.space_id):
-            return f"it is of journal {label.journal}, this is {journal.header.identity}"
+            return f"it belongs to journal {label.journal}, this is {journal.header.identity}"
         if label.sequence > journal.sequence:
             return f"it is at sequence {label.sequence}, the log ends at {journal.sequence}"
         if label.tail != journal.log.tail(label.sequence):

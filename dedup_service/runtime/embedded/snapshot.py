@@ -1,21 +1,18 @@
-"""The live entries at one sequence, in one file that is either whole or not there.
+"""The live entries at one sequence, and the guard state, in one file that is either complete or not there.
+
+The embedded state, whose log is its journal, and the Kafka service both write such files.
 
 Layout: 8 bytes of magic, uint32 size of the header, the header as JSON, rows, evidence, extra, then xxh3_128 of
-all before it. Written to a temporary file, fsynced, renamed over the old one, and the folder fsynced: a crash
-leaves the old snapshot or the new one. `tail` digests the log's record at `sequence`: a snapshot of this log
-as it went on elsewhere (a copy brought back) does not fit any more. `extra` is what else its writer has to
-remember, in bytes of its own; version 1 had none.
+everything before it. The file is written under a temporary name, fsynced and renamed over the old one, and the folder
+is fsynced: a crash leaves the old snapshot or the new one. `tail` is a digest of the log's record at `sequence`, so
+that a snapshot of a copy of this log that continued differently does not fit. `extra` is other state of the writer, in
+its own format; version 1 had none.
 
-Both kinds of state write it: the embedded one, whose log is its journal, and the Kafka service.
+The embedded state stores its guard state as `extra`: MessagePack of the fields, with a version in front. After the
+snapshot it is continued from the journal, which has what each match added (`detail`), so no pages are compared again:
+one or two microseconds for each row. A guard state that cannot be read is rebuilt from the log.
 
-Invariant: a snapshot is a shortcut. One that cannot be read, or does not fit, is None with the reason, and
-the log alone rebuilds the same entries.
-
-What the guards have seen, from a journal: the snapshot's part of it, and the pages after that.
-
-The journal wrote down what each page that matched added (`detail`), so nothing is compared again: a fold over the
-rows since guards are in force, a microsecond or two each. The snapshot's part is MessagePack of the memory's fields,
-a version in front; one that cannot be read is made again from the log.
+Invariant: a snapshot is a shortcut. If it cannot be read or does not fit, the log alone rebuilds the same entries.
 """
 
 import json
@@ -53,12 +50,12 @@ _LARGEST_HEADER_BYTES = 1 << 16
 
 
 class UnreadableSnapshotError(Exception):
-    """The file is no whole snapshot of a known version; the log has all it held."""
+    """The file is not a complete snapshot of a known version. Rebuild the entries from the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLabel:
-    """What a snapshot is of. journal: identity of the log; sequence: the last folded in; tail: its digest."""
+    """What a snapshot contains. journal: identity of the log; sequence: last record applied; tail: its digest."""
 
     version: int
     journal: str
@@ -72,7 +69,7 @@ class SnapshotLabel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A label, the entries it is on, and what else was to be remembered."""
+    """A label, the entries that it describes, and other state of the writer."""
 
     label: SnapshotLabel
     rows: EntryRows
@@ -80,9 +77,10 @@ class Snapshot:
 
 
 def write_snapshot(path: Path, label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes = b"") -> None:
-    """Put a snapshot at `path` in one step; OSError leaves the old one in place.
+    """Write a snapshot to `path` atomically; OSError leaves the old one in place.
 
-    pieces: the entries that `label` is on, in order. They are walked twice, so that no more than one is in memory.
+    pieces: the entries that `label` describes, in order. They are iterated twice, so that one piece at a time is in
+    memory.
     """
     temporary = path.with_suffix(".tmp")
     digest = xxhash.xxh3_128()
@@ -112,7 +110,7 @@ def _parts(label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes) -> I
 
 
 def read_snapshot(path: Path) -> Snapshot:
-    """Return the snapshot at `path`; UnreadableSnapshotError where it is cut short, altered or too new."""
+    """Return the snapshot at `path`; UnreadableSnapshotError if it is truncated, altered or too new."""
     try:
         content = np.fromfile(path, np.uint8)
     except OSError as error:
@@ -130,7 +128,7 @@ def read_snapshot(path: Path) -> Snapshot:
 
 
 def read_label(path: Path) -> SnapshotLabel | None:
-    """Return what the snapshot at `path` says it is of, the rest unchecked; None where there is none."""
+    """Return the label of the snapshot at `path`, without checking the rest; None if there is no readable one."""
     try:
         with path.open("rb") as file:
             return _label(file.read(_LARGEST_HEADER_BYTES + 12))[0]
@@ -139,10 +137,10 @@ def read_label(path: Path) -> SnapshotLabel | None:
 
 
 def _label(head: bytes) -> tuple[SnapshotLabel, int]:
-    """Return the label at the start of a file, and where the rows begin."""
+    """Return the label at the start of a file, and the offset of the rows."""
     end = 12 + int.from_bytes(head[8:12], "little")
     if head[:8] != _MAGIC or end > _LARGEST_HEADER_BYTES:
-        raise UnreadableSnapshotError("it does not begin like a snapshot")
+        raise UnreadableSnapshotError("it does not begin as a snapshot does")
     try:
         values = json.loads(head[12:end])
         if values["version"] > SNAPSHOT_VERSION:
@@ -155,7 +153,7 @@ def _label(head: bytes) -> tuple[SnapshotLabel, int]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was renamed in `folder` durable."""
+    """Make renames in `folder` durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -163,44 +161,44 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-_VERSION = 1
+_GUARD_STATE_VERSION = 1
 
 
-class _Whole(msgspec.Struct):
+class _VersionedGuardState(msgspec.Struct):
     version: int
-    watch: GuardState
+    watch: GuardState  # the name in the file
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Whole)
+_decoder = msgspec.msgpack.Decoder(_VersionedGuardState)
 
 
-def encode_guard_state(watch: GuardTracker | None) -> bytes:
-    """Return the bytes of a watch for a snapshot; b"" for none."""
-    return b"" if watch is None else _encoder.encode(_Whole(_VERSION, watch.memory()))
+def encode_guard_state(tracker: GuardTracker | None) -> bytes:
+    """Return the state of `tracker` as bytes for a snapshot; b"" for None."""
+    return b"" if tracker is None else _encoder.encode(_VersionedGuardState(_GUARD_STATE_VERSION, tracker.memory()))
 
 
 def guard_state_of_log(log: JournalReader, sequence: int, extra: bytes) -> GuardTracker | None:
-    """Return what the guards have seen at the end of `log`; None where no rule with guards is in force.
+    """Return the guard state at the end of `log`; None if the rule in force has no guards.
 
-    extra: what a snapshot at `sequence` has of it, b"" without one.
+    extra: the guard state in a snapshot at `sequence`; b"" without a snapshot.
     """
     since = log.guarded_since()
     if since is None:
         return None
-    memory = _decoded(extra) if sequence >= since else None
-    watch = GuardTracker(memory)
-    for kind, removes, detail in log.followed_after(since if memory is None else sequence):
+    state = _decoded(extra) if sequence >= since else None
+    tracker = GuardTracker(state)
+    for kind, removes, detail in log.followed_after(since if state is None else sequence):
         if kind == "page":
-            watch.follow(None if detail is None else Copy.unpack(detail))
+            tracker.follow(None if detail is None else Copy.unpack(detail))
         if removes is not None:
-            watch.left(removes)
-    return watch
+            tracker.left(removes)
+    return tracker
 
 
 def _decoded(extra: bytes) -> GuardState | None:
     try:
-        whole = _decoder.decode(extra)
+        decoded = _decoder.decode(extra)
     except msgspec.MsgspecError:
         return None
-    return whole.watch if whole.version == _VERSION else None
+    return decoded.watch if decoded.version == _GUARD_STATE_VERSION else None

@@ -1,9 +1,8 @@
-"""Journal and decider as one: a batch is decided in memory, then made durable, then handed out.
+"""Journal and decider together: a batch is decided in memory, made durable, and then returned.
 
-The decider is a deterministic function of the log, so a restore gives the state that the last durable batch
-left. Where a batch cannot be made durable, memory is ahead of the disk: the state stops, gives no more
-verdicts, and is right again once opened anew. Observers are told of a batch once it is durable. Not thread-safe; its
-owner holds a lock.
+The decider is a deterministic function of the log, so a restore gives the state after the last durable batch. If a
+batch cannot be made durable, memory is ahead of the disk: the state stops, returns no more verdicts, and has to be
+opened again. Observers are called once a batch is durable. Not thread-safe: the owner holds a lock.
 """
 
 import time
@@ -39,23 +38,24 @@ JOURNAL_FILE = FolderKind.EMBEDDED.mark
 SNAPSHOT_FILE = "snapshot"
 
 TEXT_BUDGET_BYTES = 256 << 20
-"""About 130,000 news pages of 3.7 KB, compressed to 55%."""
+"""Room for about 130,000 news pages of 3.7 KB, compressed to 55%."""
 
 SNAPSHOT_EVERY = 100_000
-"""Records; reading that many entries from the log takes 0.3 to 0.6 s (docs/adr/0004)."""
+"""Records. Reading as many entries from the log takes 0.3 to 0.6 s (docs/adr/0004)."""
 
 INDEX_S = 5.0
-"""Between two facts about the indexes; making one takes about 1 ms."""
+"""Seconds between two index events; making one takes about 1 ms."""
 
 Delivery = tuple[PreparedPage, bytes | None]
+"""A page and the digest of its delivery id."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """How a state is kept; none of it changes a verdict.
+    """How a state is kept; no setting changes a verdict.
 
-    shards: parts of each index. text_budget_bytes: compressed texts kept, oldest out first.
-    snapshot_every: records between snapshots, at least.
+    shards: parts of each index. text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
+    snapshot_every: minimum records between snapshots.
     """
 
     shards: int = 1
@@ -64,9 +64,9 @@ class StateSettings:
 
 
 class State:
-    """The state in `folder`, or in memory where that is None.
+    """The state in `folder`; None for a state in memory.
 
-    rule: None keeps the one in force. observers: are told what was done.
+    rule: recorded and in force from here on; None keeps the rule of the state. observers: called with what was done.
     """
 
     def __init__(
@@ -110,14 +110,15 @@ class State:
     def decide(self, deliveries: Sequence[Delivery]) -> list[Verdict]:
         """Return the verdicts on a batch, in its order, once all of them are durable.
 
-        deliveries: pages with the digest of the delivery, or None; a digest seen before gets its verdict.
-        Raises StateFullError, and stops, where the disk refuses the batch: nothing of it is stored then.
+        deliveries: a digest that was seen before gets the verdict that it had.
+        Raises StateFullError, and stops, if the disk does not take the batch: then nothing of it is stored.
         """
         times = [time.perf_counter()]
         with self._all_or_stop():
-            given = self.journal.log.verdicts_of_records([record for _, record in deliveries if record is not None])
+            digests = [digest for _, digest in deliveries if digest is not None]
+            known = self.journal.log.verdicts_of_deliveries(digests)
             batch: list[DecidedPage] = []
-            verdicts = [self._verdict(prepared, record, given, batch) for prepared, record in deliveries]
+            verdicts = [self._verdict(prepared, digest, known, batch) for prepared, digest in deliveries]
             times.append(time.perf_counter())
             if batch:
                 self.journal.append(batch)
@@ -125,13 +126,13 @@ class State:
             self._fresh.clear()
         self._snapshots.take_if_due(self._extra)
         if self._observers and deliveries:
-            self._tell(batch, len(deliveries), times)
+            self._notify(batch, len(deliveries), times)
         return verdicts
 
     def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
-        """Take out the kept page with this sequence, canonical URL or id, and return the verdict it had.
+        """Remove the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
-        An id that is not the URL is looked for in the whole log. StateError where no such page is kept.
+        An id that is not the URL is searched for in the whole log. StateError if no such page is kept.
         """
         self._check_usable()
         sequence = self._entry_of(reference)
@@ -145,9 +146,9 @@ class State:
         return verdict
 
     def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
-        """Record what a person said of two pages, in force from here on; a kept page called a duplicate leaves.
+        """Record a correction, in force from here on; a kept page that is called a duplicate is removed.
 
-        by, at: who said it, and when, Unix seconds. Whether the pages are known is not asked.
+        by, at: who made it, and when, in Unix seconds. The pages need not be known.
         """
         target = self._decider.sequence_of(record.url) if record.duplicate else None
         with self._all_or_stop():
@@ -160,32 +161,32 @@ class State:
         return Correction(sequence=sequence, record=record, at=at, by=by)
 
     def held(self) -> HeldEntries:
-        """Return the live entries in pieces, within milliseconds however many they are."""
+        """Return the live entries; takes milliseconds, however many they are."""
         self._check_usable()
         return self._decider.held()
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Return (id, url) of a page: what the decider asks, also of pages of the batch at hand."""
+        """Return (id, url) of a page, for the decider; also of a page of the current batch."""
         fresh = self._fresh.get(sequence)
         return self.journal.log.name(sequence) if fresh is None else (fresh.page.id, fresh.page.url)
 
-    def verdict_of(self, record: bytes) -> Verdict | None:
+    def verdict_of(self, digest: bytes) -> Verdict | None:
         """Return the verdict that the delivery with this digest had, or None."""
         self._check_usable()
-        return self.journal.log.verdicts_of_records([record]).get(record)
+        return self.journal.log.verdicts_of_deliveries([digest]).get(digest)
 
     def text_at(self, sequence: int) -> str | None:
-        """Return the main text of the page at `sequence`, None where it is gone."""
+        """Return the main text of the page at `sequence`; None if it is not kept."""
         self._check_usable()
         return self.journal.texts.get(sequence)
 
     def index_event(self) -> IndexEvent:
-        """Return how the indexes stand."""
+        """Return the index sizes."""
         sizes = self._candidates.sizes()
         return IndexEvent(entries=self.journal.entries, channels=sizes.channels, keys=sizes.keys)
 
     def close(self) -> None:
-        """Take a snapshot, unless stopped at an error, and release the journal. May be called twice."""
+        """Take a snapshot, unless stopped at an error, and close the journal. A second call does nothing."""
         if self._stopped == "closed":
             return
         try:
@@ -198,25 +199,25 @@ class State:
     def _verdict(
         self,
         prepared: PreparedPage,
-        record: bytes | None,
-        given: dict[bytes, Verdict],
+        digest: bytes | None,
+        known: dict[bytes, Verdict],
         batch: list[DecidedPage],
     ) -> Verdict:
-        if record is not None and record in given:
-            return given[record]
+        if digest is not None and digest in known:
+            return known[digest]
         sequence = self.journal.sequence + len(batch) + 1
         self._fresh[sequence] = prepared
         decision = self._decider.decide(sequence, prepared)
-        batch.append(DecidedPage(prepared, decision, record))
-        if record is not None:
-            given[record] = decision.verdict
+        batch.append(DecidedPage(prepared, decision, digest))
+        if digest is not None:
+            known[digest] = decision.verdict
         return decision.verdict
 
-    def _tell(self, batch: Sequence[DecidedPage], records: int, times: Sequence[float]) -> None:
-        """Tell observers of a batch that is durable. times: when it began, was decided and was stored."""
+    def _notify(self, batch: Sequence[DecidedPage], records: int, times: Sequence[float]) -> None:
+        """Notify observers of a durable batch. times: when it began, was decided and was stored."""
         started, decided, stored = times
         self._observers.decided(
-            [PageDecided(at.decision.verdict, at.prepared.page.title, at.decision.original) for at in batch]
+            [PageDecided(page.decision.verdict, page.prepared.page.title, page.decision.original) for page in batch]
         )
         self._observers.batch(
             BatchEvent(
@@ -266,12 +267,12 @@ class State:
     def _check_usable(self) -> None:
         if self._stopped is not None:
             raise StateClosedError(
-                f"the filter on {self.journal.database.path} stopped ({self._stopped}): open it again"
+                f"the filter on {self.journal.database.path} is stopped ({self._stopped}): open it again"
             )
 
     @contextmanager
     def _all_or_stop(self) -> Iterator[None]:
-        """Return what happens inside is durable when it ends; where it fails the state is used no more."""
+        """Run a block whose changes are durable at its end; if it fails, the state stops."""
         self._check_usable()
         try:
             yield

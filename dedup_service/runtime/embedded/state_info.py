@@ -1,4 +1,4 @@
-"""What a state folder holds, read beside whoever is writing in it."""
+"""Describe a state folder; another process may write to it at the same time."""
 
 import os
 import time
@@ -11,26 +11,36 @@ from typing import Any
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import Guard, VerdictKind
 from dedup_service.runtime.embedded.database import Database
-from dedup_service.runtime.embedded.journal import guard_counter, read_counters, read_header
+from dedup_service.runtime.embedded.journal import guard_counter, read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.snapshot import read_label
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE
 
-__all__ = ["StateInfo", "read_info", "state_info"]
+__all__ = ["StateInfo", "open_read_only", "read_info", "state_info"]
 
 _NOWHERE = Path(os.devnull)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateInfo:
-    """A state at one instant.
+    """What a state holds at one moment.
 
-    space_id, space, format_version: as written in its header. rule: the match rule in force, as plain values.
-    sequence: of the last record. pages: by verdict, all five. guards: undecided pages by guard, all guards.
-    entries: kept pages, compared with later ones.
-    retractions, policies: records of these kinds; the first policy counts.
-    text_bytes: compressed texts. snapshot_sequence, snapshot_age_s: None where there is no snapshot.
-    journal_bytes, snapshot_bytes: on disk, the write-ahead file included.
+    Attributes:
+        space_id: Name of its space.
+        space: The properties of the space, as plain values.
+        format_version: Version of the journal format.
+        rule: The match rule in force, as plain values.
+        sequence: Sequence of the last record.
+        pages: Number of pages by verdict, for all five verdicts.
+        guards: Number of undecided pages by guard, for all guards.
+        entries: Kept pages, with which later pages are compared.
+        retractions: Number of retractions.
+        policies: Number of policy records, including the first one.
+        text_bytes: Size of the compressed texts.
+        snapshot_sequence: Last record in the snapshot; None without a snapshot.
+        snapshot_age_s: Age of the snapshot in seconds; None without a snapshot.
+        journal_bytes: Size of the journal on disk, including the write-ahead file.
+        snapshot_bytes: Size of the snapshot on disk.
     """
 
     space_id: str
@@ -51,23 +61,26 @@ class StateInfo:
 
 
 def state_info(folder: str | Path) -> StateInfo:
-    """Return what is in the state `folder`; StateError where it holds none. Takes no lock."""
-    journal = Path(folder) / JOURNAL_FILE
-    if not journal.exists():
-        raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")
-    database = Database(journal, read_only=True)
+    """Return what the state `folder` holds; StateError if it has no state. Takes no lock."""
+    database = open_read_only(folder)
     try:
         return read_info(database, Path(folder))
     finally:
         database.close()
 
 
+def open_read_only(folder: str | Path) -> Database:
+    """Open the journal in the state `folder` for reading; StateError if the folder has none. Takes no lock."""
+    journal = Path(folder) / JOURNAL_FILE
+    if not journal.exists():
+        raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")
+    return Database(journal, read_only=True)
+
+
 def read_info(database: Database, folder: Path | None) -> StateInfo:
-    """Return the same from an open database; folder: None for a state in memory."""
+    """Return the same from an open database. folder: None for a state in memory."""
     with database.reading() as connection:
-        header = read_header(connection, database.path)
-        if header is None:
-            raise StateError(f"{database.path} is empty: its first opening was cut off; delete it, or open it to write")
+        header = require_header(connection, database.path)
         counters = read_counters(connection)
         log = JournalReader(database, header.space_id)
         sequence, rule = log.last_sequence(), log.policy()["rule"]

@@ -1,7 +1,7 @@
-"""The main texts of the latest pages, compressed, within a budget; the oldest go first.
+"""The main texts of the latest pages, compressed, within a budget; the oldest are dropped first.
 
-Explanations and later checks look at them; no verdict does, so a text may be missing at any time.
-One zstd frame a text: each can be read, and dropped, by itself. The budget counts the bytes of the frames.
+Explanations and rechecks use them; no verdict does, so a text may be missing at any time. Each text is one zstd frame
+and can be read and dropped separately. The budget counts the bytes of the frames.
 """
 
 import sqlite3
@@ -15,7 +15,7 @@ _LEVEL = 1  # 12 to 30 µs a page; 3 takes up to a third longer and stores 2% le
 
 
 class TextStore:
-    """The `text` table of a journal. budget_bytes: 0 stores nothing; size_bytes: what is in it now."""
+    """The `text` table of a journal. budget_bytes: 0 stores nothing; size_bytes: current size."""
 
     def __init__(self, connection: sqlite3.Connection, budget_bytes: int, size_bytes: int) -> None:
         self._connection = connection
@@ -25,9 +25,9 @@ class TextStore:
         self.size_bytes = size_bytes
 
     def add(self, texts: Iterable[tuple[int, str]]) -> int:
-        """Store (sequence, text) rows in the open transaction, drop the oldest above the budget.
+        """Store (sequence, text) rows in the open transaction, and drop the oldest texts above the budget.
 
-        A text that is empty, or alone larger than the budget, is not stored. Returns the change in bytes.
+        A text that is empty, or larger than the budget by itself, is not stored. Returns the change in bytes.
         """
         before = self.size_bytes
         compress = self._compressor.compress
@@ -40,12 +40,12 @@ class TextStore:
         return self.size_bytes - before
 
     def get(self, sequence: int) -> str | None:
-        """Return the text of the page at `sequence`, None where it is gone or never was."""
+        """Return the text of the page at `sequence`; None if it is not kept."""
         row = self._connection.execute("SELECT frame FROM text WHERE sequence = ?", (sequence,)).fetchone()
         return None if row is None else self._decompressor.decompress(row[0]).decode("utf-8", "surrogatepass")
 
     def drop(self, sequence: int) -> int:
-        """Forget one text, in the open transaction, and return the change in bytes."""
+        """Drop one text in the open transaction, and return the change in bytes."""
         rows = self._connection.execute("DELETE FROM text WHERE sequence = ? RETURNING length(frame)", (sequence,))
         change: int = -sum(size for (size,) in rows.fetchall())
         self.size_bytes += change

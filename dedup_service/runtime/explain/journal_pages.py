@@ -1,7 +1,8 @@
-"""An embedded journal as a source of explanations: of a filter that runs, or of a state folder.
+"""An embedded journal as the source of explanations: of an open filter, or of a state folder.
 
-A URL is looked for from the end of the log, a slice at a time: the journal has no index of URLs, since no verdict needs
-one. Of a filter in memory each slice waits for its turn, so that nobody waits for the search.
+A URL is searched for from the end of the log, one slice at a time: the journal has no index of URLs, since no verdict
+needs one. For a filter in memory each slice takes the filter's lock separately, so that the filter does not wait for
+the whole search.
 """
 
 import json
@@ -21,20 +22,21 @@ from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.embedded.folder import FolderKind, refuse_other_kind
-from dedup_service.runtime.embedded.journal import Header, Journal, read_counters, read_header
+from dedup_service.runtime.embedded.journal import Header, Journal, read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader, name_of, text_of
 from dedup_service.runtime.embedded.restore import Snapshots
-from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE
+from dedup_service.runtime.embedded.state import SNAPSHOT_FILE
+from dedup_service.runtime.embedded.state_info import open_read_only
 from dedup_service.runtime.embedded.texts import TextStore
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 
 __all__ = ["JournalPages", "live_pages", "state_pages"]
 
 SLICE = 20_000
-"""Records that one query reads: some 20 ms."""
+"""Records that one query reads, in about 20 ms."""
 
-LETTERS = 64
-"""Least letters to judge, in a state that does not say."""
+MIN_LETTERS = 64
+"""Minimum number of letters to judge a page, in a state whose space does not say."""
 
 _PAGE = (
     "SELECT id, url, canonical_url, title, words, body, body_hash, evidence, repeats "
@@ -53,7 +55,7 @@ Reading = Callable[[], AbstractContextManager[Database]]
 class JournalPages:
     """Pages of the journal that `reading` opens.
 
-    header: whose it is. held: asks who is kept now. slice_records: how many one query looks at.
+    header: of the journal. held: returns the kept pages. slice_records: records that one query searches.
     """
 
     def __init__(
@@ -67,11 +69,11 @@ class JournalPages:
         self._reading = reading
         self._slice = slice_records
         self._held = held
-        self._min_letters = int(header.space.get("least_letters", LETTERS))
+        self._min_letters = int(header.space.get("least_letters", MIN_LETTERS))
         self.space_id = header.space_id
 
     def find(self, reference: str | int) -> KnownPage | None:
-        """Return the page at a sequence, or the latest visit of a URL, or of an id; None where there is none."""
+        """Return the page at a sequence, or the latest visit of a URL or id; None if there is none."""
         sequence = reference if isinstance(reference, int) else self._latest(reference)
         if sequence is None or not 0 < sequence < 1 << 63:
             return None
@@ -94,30 +96,30 @@ class JournalPages:
         )
 
     def judged(self, page: KnownPage) -> KnownPage:
-        """Return `page`, which has its verdict."""
+        """Return `page`: it has its verdict already."""
         return page
 
     def text(self, page: KnownPage) -> str | None:
-        """Return the main text of a page; None where the text budget has let it go."""
+        """Return the main text of a page; None if it is no longer kept."""
         with self._reading() as database:
             return TextStore(database.connection, 0, 0).get(page.sequence)
 
     def held(self) -> HeldEntries:
-        """Return the pages that others are compared with now."""
+        """Return the pages that others are compared with."""
         return self._held()
 
     def rule(self, page: KnownPage) -> RuleInForce:
-        """Return the rule that was in force at the page."""
+        """Return the rule that was in force when `page` was decided."""
         with self._reading() as database:
             policies = database.rows(_POLICIES)
-        at = [policy for policy in policies if policy[0] < page.sequence]
-        if not at:
+        earlier = [policy for policy in policies if policy[0] < page.sequence]
+        if not earlier:
             raise StateError(f"the log has a page at {page.sequence} before any policy: restore it from a copy")
-        since, detail = at[-1]
+        since, detail = earlier[-1]
         return RuleInForce(_rule_in(detail), since, changed=_rule_in(policies[-1][1]) != _rule_in(detail))
 
     def corrections(self) -> list[Correction]:
-        """Return all corrections, in their order."""
+        """Return all corrections, in the order of the log."""
         with self._reading() as database:
             return JournalReader(database, self.space_id).corrections()
 
@@ -137,7 +139,7 @@ class JournalPages:
     def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...], verdict: Verdict | None) -> Entry:
         words, body, body_hash, evidence = row[4:8]
         packed = evidence or b""
-        # A page with letters enough may still have too little variety: then its verdict says that it was not judged.
+        # A page with enough letters may still have too little variety; its verdict says that it was not judged.
         unjudged = verdict is not None and verdict.kind is VerdictKind.UNDECIDED and verdict.guard is None
         return Entry(
             sequence,
@@ -151,24 +153,22 @@ class JournalPages:
 
 
 def live_pages(dedup: NearDuplicateFilter) -> JournalPages:
-    """Return the pages of a filter that runs; asking is never in its way."""
+    """Return the pages of an open filter; reading them does not block it."""
     view = view_of(dedup)
     with view.reading() as database:
-        header = _header(database)
+        header = require_header(database.connection, database.path)
     return JournalPages(view.reading, header, view.held)
 
 
 @contextmanager
 def state_pages(folder: str | Path) -> Iterator[JournalPages]:
-    """Yield the pages of the state `folder`, as they are now, also while another process writes there.
+    """Yield the pages of the state `folder` at this moment; another process may be writing to it.
 
-    StateError where it holds none, ForeignStateError where it is of a newer version or the Kafka service's.
+    StateError if the folder has no state, ForeignStateError if it is of a newer version or of the Kafka service.
     """
     path = Path(folder)
     refuse_other_kind(path, FolderKind.EMBEDDED)
-    if not (path / JOURNAL_FILE).exists():
-        raise StateError(f"{folder} holds no twinsieve state: there is no {JOURNAL_FILE} in it; check the path")
-    database = Database(path / JOURNAL_FILE, read_only=True)
+    database = open_read_only(path)
     try:
 
         @contextmanager
@@ -176,14 +176,14 @@ def state_pages(folder: str | Path) -> Iterator[JournalPages]:
             yield database
 
         with database.reading():
-            header = _header(database)
+            header = require_header(database.connection, database.path)
             yield JournalPages(reading, header, lambda: _held(path, database, header))
     finally:
         database.close()
 
 
-class _Beside:
-    """What a restore asks of a journal, where somebody else may be writing it."""
+class _JournalSnapshot:
+    """What a restore needs of a journal that another process may be writing."""
 
     def __init__(self, database: Database, header: Header) -> None:
         self.header = header
@@ -193,16 +193,9 @@ class _Beside:
 
 
 def _held(folder: Path, database: Database, header: Header) -> HeldEntries:
-    beside = cast("Journal", _Beside(database, header))  # of a journal nothing else is asked
-    rows = Snapshots(folder / SNAPSHOT_FILE, beside, 0).restore().rows
+    journal = cast("Journal", _JournalSnapshot(database, header))  # a restore needs nothing else of a journal
+    rows = Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore().rows
     return EntryArrays(rows).held()
-
-
-def _header(database: Database) -> Header:
-    header = read_header(database.connection, database.path)
-    if header is None:
-        raise StateError(f"{database.path} is empty: its first opening was cut off; delete it, or open it to write")
-    return header
 
 
 def _rule_in(detail: str) -> MatchRule:

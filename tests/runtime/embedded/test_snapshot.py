@@ -108,7 +108,7 @@ def test_a_snapshot_of_another_journal_is_ignored(tmp_path: Path, caplog: pytest
     with caplog.at_level(logging.WARNING):
         kinds = kinds_of_copies(tmp_path / "one", 5)
     assert kinds == [VerdictKind.DUPLICATE] * 3 + [VerdictKind.UNIQUE] * 2
-    assert "it is of journal" in caplog.text
+    assert "it belongs to journal" in caplog.text
 
 
 def test_a_snapshot_ahead_of_its_log_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
