@@ -1,1 +1,1 @@
-"""Floor 1: disk, processes and clocks around the pure core."""
+"""Everything with I/O around the pure core: disks, processes, brokers, clocks."""

@@ -1,8 +1,8 @@
-"""What people said of pairs, one line of JSON an answer, in a file that only ever holds whole lines.
+"""Labels that people gave to pairs: a file with one line of JSON for each.
 
-An answer is on the disk before the next question is asked. The last one can be taken back, which cuts the file.
-A line that a crash left half-written is cut off when the file is opened; any other line that is none is refused.
-Invariant: one process at a time writes the file (`flock`).
+A label is on the disk before the next question is asked. The last label can be taken back, which truncates the file. A
+line that a crash left incomplete is removed when the file is opened; any other line that is not a label is refused.
+Invariant: one process at a time writes the file (`flock`), and the file holds complete lines only.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ __all__ = ["Label", "LabelFile"]
 
 
 class Label(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Two ids and `dup`, `not` or anything between. at: when it was said, ISO 8601. kind: how the pair was chosen."""
+    """Two ids with `dup`, `not` or another label. kind: how the pair was chosen; at: time of the answer, ISO 8601."""
 
     a: str
     b: str
@@ -33,16 +33,18 @@ _decoder = msgspec.json.Decoder(Label)
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _StoredLabel:
+    """A label and the offset of its line in the file."""
+
     label: Label
     start: int
 
 
 class LabelFile:
-    """The answers in the file at `path`, which is made where there is none.
+    """The labels in the file at `path`, which is created if it is missing.
 
-    ConfigurationError for a file that cannot be read or written, or holds something else; StateError while another
-    process writes it.
+    ConfigurationError if the file cannot be read or written, or holds something else; StateError while another process
+    writes it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,10 +55,10 @@ class LabelFile:
             raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror}") from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._places = self._read()
+            self._stored = self._read()
         except BlockingIOError as error:
             os.close(self._descriptor)
-            raise StateError(f"{path} is being written by another process: name another file, or wait") from error
+            raise StateError(f"{path} is being written by another process: give another file, or wait") from error
         except BaseException:
             os.close(self._descriptor)
             raise
@@ -71,11 +73,11 @@ class LabelFile:
 
     @property
     def labels(self) -> list[Label]:
-        """All answers in the file, in their order."""
-        return [place.label for place in self._places]
+        """All labels in the file, in their order."""
+        return [stored.label for stored in self._stored]
 
     def append(self, label: Label) -> None:
-        """Store an answer; on the disk when this returns."""
+        """Append a label; it is on the disk when this returns."""
         start = os.lseek(self._descriptor, 0, os.SEEK_END)
         data = memoryview(msgspec.json.encode(label) + b"\n")
         try:
@@ -85,27 +87,27 @@ class LabelFile:
         except OSError:
             os.ftruncate(self._descriptor, start)
             raise
-        self._places.append(_Place(label, start))
+        self._stored.append(_StoredLabel(label, start))
 
     def take_back(self) -> Label:
-        """Take the last answer out of the file and return it; IndexError where there is none."""
-        place = self._places.pop()
-        os.ftruncate(self._descriptor, place.start)
+        """Remove the last label from the file and return it; IndexError if there is none."""
+        last = self._stored.pop()
+        os.ftruncate(self._descriptor, last.start)
         os.fsync(self._descriptor)
-        return place.label
+        return last.label
 
-    def _read(self) -> list[_Place]:
-        places, start = [], 0
+    def _read(self) -> list[_StoredLabel]:
+        labels, start = [], 0
         for number, line in enumerate(self._path.read_bytes().splitlines(keepends=True), 1):
             try:
                 if line.strip():
-                    places.append(_Place(_decoder.decode(line), start))
+                    labels.append(_StoredLabel(_decoder.decode(line), start))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 if line.endswith(b"\n"):
                     raise ConfigurationError(f"{self._path}, line {number}: not a label in JSON: {error}") from error
                 os.ftruncate(self._descriptor, start)
-                return places
+                return labels
             start += len(line)
         if start and not line.endswith(b"\n"):
             os.pwrite(self._descriptor, b"\n", start)
-        return places
+        return labels

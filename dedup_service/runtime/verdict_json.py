@@ -1,4 +1,4 @@
-"""A verdict as one line of JSON: the form in which files, pipes and reports get it."""
+"""A verdict as one line of JSON, as written to files, pipes and reports."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def verdict_dict(verdict: Verdict) -> dict[str, Any]:
-    """Return the keys of a verdict line, in their order."""
+    """Return a verdict as plain values, in the order of the keys of its line."""
     return {
         "id": verdict.id,
         "url": verdict.url,
@@ -28,5 +28,5 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
 
 
 def verdict_line(verdict: Verdict) -> bytes:
-    """Return `verdict` as a line of UTF-8, newline included."""
+    """Return `verdict` as a line of UTF-8 with a newline."""
     return _encoder.encode(verdict_dict(verdict)) + b"\n"

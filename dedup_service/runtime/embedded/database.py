@@ -31,7 +31,7 @@ _PRIMARY_CODE = 0xFF  # SQLite's extended codes carry the primary one in their l
 
 
 class ForeignStateError(StateError):
-    """The state is of another space, a newer version or the Kafka service. Open it with that, or give another folder."""
+    """The state is of another space, a newer version or the Kafka service. Open it with that, or elsewhere."""
 
 
 class StateDamagedError(StateError):

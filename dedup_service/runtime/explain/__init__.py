@@ -1,4 +1,4 @@
-"""Why: finding what is known of a page and putting the explanation together; `core.explain` says what it means."""
+"""Explanations: find what is known of a page and assemble why it has its verdict; `core.explain` has the analysis."""
 
 from dedup_service.runtime.explain.explainer import Explainer, Explanation, PairExplained
 from dedup_service.runtime.explain.page_source import KnownPage, PageSource, UnknownPageError, references_of

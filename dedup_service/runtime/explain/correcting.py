@@ -1,4 +1,4 @@
-"""Taking in what a person says of two pages: only of pages that the log has, by their canonical URLs there."""
+"""Accept corrections: only of pages that are in the log, recorded by their canonical URLs there."""
 
 import time
 from collections.abc import Callable
@@ -20,9 +20,9 @@ REASON = "corrected by hand"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorrectionRequest:
-    """What a person says: the page at `url` is a duplicate of the one at `of`, or is none of it. by: who says it.
+    """A person's judgement: the page at `url` is a duplicate of the page at `original`, or is not. by: the person.
 
-    url, of: addresses, or sequences, which name the page that stands there in the log.
+    url, original: addresses, or sequences in the log.
     """
 
     url: str | int
@@ -33,12 +33,12 @@ class CorrectionRequest:
 
 
 class Corrections(Protocol):
-    """A log that takes corrections."""
+    """A log that accepts corrections."""
 
-    def add(self, said: CorrectionRequest) -> Correction:
+    def add(self, request: CorrectionRequest) -> Correction:
         """Record a correction, in force from then on.
 
-        UnknownPageError where a page is not in the log; RecordError where both are one, or the reason is too long.
+        UnknownPageError if a page is not in the log; RecordError if both are the same page, or the reason is too long.
         """
         ...
 
@@ -48,36 +48,38 @@ class Corrections(Protocol):
 
 
 class LiveCorrections:
-    """Corrections of a filter that runs. clock: Unix seconds."""
+    """Corrections of an open filter. clock: returns Unix seconds."""
 
     def __init__(self, dedup: NearDuplicateFilter, pages: JournalPages, clock: Callable[[], float] = time.time) -> None:
         self._dedup = dedup
         self._pages = pages
         self._clock = clock
 
-    def add(self, said: CorrectionRequest) -> Correction:
+    def add(self, request: CorrectionRequest) -> Correction:
         """Record a correction in the filter's journal, in force from the next page on."""
-        return self._dedup.correct(record_of(said, self._pages), by=said.by, at=self._clock())
+        return self._dedup.correct(record_of(request, self._pages), by=request.by, at=self._clock())
 
     def all(self) -> list[Correction]:
         """Return the audit trail, in the order of the log."""
         return self._pages.corrections()
 
 
-def record_of(said: CorrectionRequest, pages: PageSource) -> CorrectionRecord:
-    """Return what stands in the log, both pages by the canonical URLs of their latest visits; raises as `add`."""
-    if len(said.reason) > MAX_REASON:
-        raise RecordError(f"the reason has {len(said.reason)} characters, at most {MAX_REASON} are kept")
-    url, original = (_canonical(address, pages) for address in (said.url, said.original))
+def record_of(request: CorrectionRequest, pages: PageSource) -> CorrectionRecord:
+    """Return the record for the log: both pages by the canonical URL of their latest visit. Raises like `add`."""
+    if len(request.reason) > MAX_REASON:
+        raise RecordError(f"the reason has {len(request.reason)} characters, at most {MAX_REASON} are allowed")
+    url, original = (_canonical(address, pages) for address in (request.url, request.original))
     if url == original:
-        raise RecordError(f"both addresses are of one page, {url[:500]}: its visits are no duplicates of each other")
-    return CorrectionRecord(url, original, said.duplicate, said.reason or REASON)
+        raise RecordError(
+            f"both addresses are of one page, {url[:500]}: visits of a page are not duplicates of each other"
+        )
+    return CorrectionRecord(url, original, request.duplicate, request.reason or REASON)
 
 
 def _canonical(address: str | int, pages: PageSource) -> str:
     page = pages.find(address)
     if page is None:
         raise UnknownPageError(
-            f"no page at {str(address)[:500]} is in the log: a correction names two pages that it has"
+            f"no page at {str(address)[:500]} is in the log: a correction needs two pages of the log"
         )
     return page.canonical_url

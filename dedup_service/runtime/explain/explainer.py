@@ -1,4 +1,4 @@
-"""Put an explanation together: the page, the one that its verdict names, its neighbours, and what people said."""
+"""Assemble an explanation: the page, the page that its verdict names, its neighbours, and corrections."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ BY_PERSON = "a person called it a duplicate"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairExplained:
-    """The page and another. text: of the other. features: None where a text is gone, or of a neighbour."""
+    """The page and another one. text: of the other page. features: None for a neighbour, or if a text is not kept."""
 
     other: KnownPage
     kept: bool
@@ -52,8 +52,8 @@ class Explanation:
 
 
 @dataclass(slots=True)
-class _Asked:
-    """What one explanation is made of."""
+class _Context:
+    """What one explanation is made from."""
 
     page: KnownPage
     held: HeldEntries
@@ -64,7 +64,11 @@ class _Asked:
 
 
 class Explainer:
-    """Asks `source`. fingerprinter: makes one, which weighs features. given: finds a page that was given again."""
+    """Explains pages of `source`.
+
+    fingerprinter: returns a fingerprinter, to weigh features. given: returns a page that the caller supplies again, or
+    None.
+    """
 
     def __init__(
         self,
@@ -79,13 +83,13 @@ class Explainer:
     def explain(
         self, reference: str | int, *, compare_with: str | int | None = None, neighbours: int | None = None
     ) -> Explanation:
-        """Return why the page at a URL, or a sequence, has its verdict; UnknownPageError where it is not known.
+        """Return why the page at a URL or sequence has its verdict; UnknownPageError if it is not in the log.
 
-        original: another page to compare with, in place of the one that the verdict names. neighbours: how many nearest
-        pages; None gives NEIGHBOURS of a page that was not called a duplicate.
+        compare_with: a page to compare with, instead of the one that the verdict names. neighbours: number of nearest
+        pages; None is NEIGHBOURS, or 0 for a duplicate.
         """
-        asked = self._asked(self._source.judged(self._known(reference)))
-        page = asked.page
+        context = self._context_of(self._source.judged(self._known(reference)))
+        page = context.page
         other = (
             self._known(compare_with)
             if compare_with is not None
@@ -94,64 +98,64 @@ class Explainer:
             else self._source.find(page.original)
         )
         if compare_with is None and other is None and page.original is not None:
-            asked.notes.append("the page that the verdict names is in the log no longer")
-        text = self._text(page, asked)
-        match = None if other is None else self._match(page, text, other, asked)
+            context.notes.append("the page that the verdict names is no longer in the log")
+        text = self._text(page, context)
+        match = None if other is None else self._match(page, text, other, context)
         count = neighbours if neighbours is not None else NEIGHBOURS * (not _is_duplicate(page.verdict))
         apart = {page.sequence, *(() if match is None else (match.other.sequence,))}
         return Explanation(
             page=page,
-            kept=asked.held.has(page.sequence),
+            kept=context.held.has(page.sequence),
             text=text,
-            decided_by=_decided_by(page.verdict, asked.in_force),
+            decided_by=_decided_by(page.verdict, context.in_force),
             match=match,
-            neighbours=tuple(self._neighbours(asked, count, apart)),
+            neighbours=tuple(self._neighbours(context, count, apart)),
             space_id=self._source.space_id,
-            in_force=asked.in_force,
-            corrections=tuple(_naming(asked.corrections, page)),
-            notes=tuple(asked.notes),
+            in_force=context.in_force,
+            corrections=tuple(_naming(context.corrections, page)),
+            notes=tuple(context.notes),
         )
 
     def _known(self, reference: str | int) -> KnownPage:
         page = self._source.find(reference)
         if page is None:
             what = f"page {reference}" if isinstance(reference, int) else f"a page at {reference[:500]}"
-            raise UnknownPageError(f"{what} is not in the log: look at the address, and whether this is its log")
+            raise UnknownPageError(f"{what} is not in the log: check the address, and that this is its log")
         return page
 
-    def _asked(self, page: KnownPage) -> _Asked:
+    def _context_of(self, page: KnownPage) -> _Context:
         corrections = self._source.corrections()
         overrides = Overrides(correction.record for correction in corrections)
-        asked = _Asked(page, self._source.held(), self._source.rule(page), overrides, corrections)
+        context = _Context(page, self._source.held(), self._source.rule(page), overrides, corrections)
         if page.verdict is None:
-            asked.notes.append("its verdict is kept no longer: what follows is what the rule in force says")
-        if asked.in_force.since is None:
-            asked.notes.append("the rule was changed on the way; this is the one in force now")
-        if asked.in_force.changed:
-            asked.notes.append("another rule is in force now; this is the one that decided the page")
-        return asked
+            context.notes.append("its verdict is no longer kept: this is what the rule in force says")
+        if context.in_force.since is None:
+            context.notes.append("the rule was changed meanwhile; this is the rule in force now")
+        if context.in_force.changed:
+            context.notes.append("another rule is in force now; this is the rule that decided the page")
+        return context
 
-    def _text(self, page: KnownPage, asked: _Asked) -> str | None:
+    def _text(self, page: KnownPage, context: _Context) -> str | None:
         given = self._given(page)
         if given is None:
             text = self._source.text(page)
             if text is None and page.entry.body_hash is not None:
-                asked.notes.append(f"the text of {page.url} is kept no longer: what is left of it is shown")
+                context.notes.append(f"the text of {page.url} is no longer kept: what is left of it is shown")
             return text
-        if self._usable(asked) and self._fingerprinter().prepare(given).body_hash != page.entry.body_hash:
-            asked.notes.append(f"the text given for {page.url} is not the one that was judged")
+        if self._usable(context) and self._fingerprinter().prepare(given).body_hash != page.entry.body_hash:
+            context.notes.append(f"the text given for {page.url} is not the one that was judged")
         return given.text
 
-    def _match(self, page: KnownPage, text: str | None, other: KnownPage, asked: _Asked) -> PairExplained:
-        other_text = self._text(other, asked)
+    def _match(self, page: KnownPage, text: str | None, other: KnownPage, context: _Context) -> PairExplained:
+        other_text = self._text(other, context)
         features = None
-        if text is not None and other_text is not None and self._usable(asked):
-            ours, theirs = (self._features(at, words) for at, words in ((page, text), (other, other_text)))
+        if text is not None and other_text is not None and self._usable(context):
+            ours, theirs = (self._features(side, words) for side, words in ((page, text), (other, other_text)))
             features = compare_features(ours, theirs, FEATURES)
         return PairExplained(
             other=other,
-            kept=asked.held.has(other.sequence),
-            view=explain_pair(asked.in_force.rule, page.entry, other.entry, overrides=asked.overrides),
+            kept=context.held.has(other.sequence),
+            view=explain_pair(context.in_force.rule, page.entry, other.entry, overrides=context.overrides),
             text=other_text,
             features=features,
         )
@@ -160,26 +164,26 @@ class Explainer:
         whole = Page(url=page.url, canonical_url=page.canonical_url, id=page.id, title=page.title, text=text)
         return self._fingerprinter().explain(whole, maximum=ALL_FEATURES)
 
-    def _usable(self, asked: _Asked) -> bool:
-        """Whether features can be weighed here as they were."""
-        made = self._fingerprinter().space_id
-        if made == self._source.space_id:
+    def _usable(self, context: _Context) -> bool:
+        """Whether features can be weighed here as they were in the log's space."""
+        here = self._fingerprinter().space_id
+        if here == self._source.space_id:
             return True
         note = (
-            f"features are of space {self._source.space_id}, here they would be of {made}: give its --scheme, --idf …"
+            f"features are of space {self._source.space_id}, here they would be of {here}: give its --scheme, --idf …"
         )
-        if note not in asked.notes:
-            asked.notes.append(note)
+        if note not in context.notes:
+            context.notes.append(note)
         return False
 
-    def _neighbours(self, asked: _Asked, count: int, apart: set[int]) -> list[PairExplained]:
+    def _neighbours(self, context: _Context, count: int, apart: set[int]) -> list[PairExplained]:
         found: list[PairExplained] = []
         if not count:
             return found
-        for entry in nearest(asked.held, asked.page.entry, count + len(apart)):
+        for entry in nearest(context.held, context.page.entry, count + len(apart)):
             other = None if entry.sequence in apart else self._source.find(entry.sequence)
             if other is not None and len(found) < count:
-                view = explain_pair(asked.in_force.rule, asked.page.entry, entry, overrides=asked.overrides)
+                view = explain_pair(context.in_force.rule, context.page.entry, entry, overrides=context.overrides)
                 found.append(PairExplained(other=other, kept=True, view=view))
         return found
 
@@ -204,4 +208,8 @@ def _decided_by(verdict: Verdict | None, in_force: RuleInForce) -> str:
 
 def _naming(corrections: list[Correction], page: KnownPage) -> list[Correction]:
     """Return the corrections in force that name the page."""
-    return [at for at in corrections if at.in_force and page.canonical_url in {at.record.url, at.record.original}]
+    return [
+        correction
+        for correction in corrections
+        if correction.in_force and page.canonical_url in {correction.record.url, correction.record.original}
+    ]

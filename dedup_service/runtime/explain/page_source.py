@@ -1,4 +1,4 @@
-"""What an explanation asks of a log, whichever it is: pages, texts, the rule, corrections, and who is kept now."""
+"""What an explanation needs of a log of any kind: pages, texts, the rule, corrections, and the kept pages."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,15 +15,15 @@ __all__ = ["KnownPage", "PageSource", "RuleInForce", "UnknownPageError", "refere
 
 
 class UnknownPageError(StateError):
-    """No such page is in the log. Look at the address, and at whose log it is."""
+    """The page is not in the log. Check the address, and that this is its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownPage:
     """A page of the log.
 
-    entry: what is kept of it, as if it had been kept. verdict: None where it is known no longer; of: sequence of the
-    page that it names, or None.
+    entry: its entry, or the entry that it would have if it were kept. verdict: None if it is no longer known.
+    original: sequence of the page that the verdict names, or None.
     """
 
     id: str
@@ -36,15 +36,15 @@ class KnownPage:
 
     @property
     def sequence(self) -> int:
-        """Its place in the log."""
+        """Sequence of the page in the log."""
         return self.entry.sequence
 
 
 @dataclass(frozen=True, slots=True)
 class RuleInForce:
-    """The rule that decided a page. since: sequence of its policy record, None where that is not known.
+    """The rule that decided a page. since: sequence of its policy record; None if it is not known.
 
-    changed: another one is in force now.
+    changed: whether another rule is in force now.
     """
 
     rule: MatchRule
@@ -53,7 +53,7 @@ class RuleInForce:
 
 
 class PageSource(Protocol):
-    """A log that can be asked. Any method may raise StateError, and BrokerError where it is a service's."""
+    """A log of pages. Any method may raise StateError; BrokerError if it is the log of a service."""
 
     @property
     def space_id(self) -> str:
@@ -61,19 +61,19 @@ class PageSource(Protocol):
         ...
 
     def find(self, reference: str | int) -> KnownPage | None:
-        """Return the page at a sequence, or the latest visit of a URL; None where there is none."""
+        """Return the page at a sequence, or the latest visit of a URL; None if there is none."""
         ...
 
     def judged(self, page: KnownPage) -> KnownPage:
-        """Return `page` with its verdict, where that is known."""
+        """Return `page` with its verdict, if that is known."""
         ...
 
     def text(self, page: KnownPage) -> str | None:
-        """Return the main text of a page; None where it is gone."""
+        """Return the main text of a page; None if it is no longer kept."""
         ...
 
     def held(self) -> HeldEntries:
-        """Return the pages that others are compared with now."""
+        """Return the pages that others are compared with."""
         ...
 
     def rule(self, page: KnownPage) -> RuleInForce:
@@ -81,12 +81,12 @@ class PageSource(Protocol):
         ...
 
     def corrections(self) -> list[Correction]:
-        """Return all corrections, in the order of the log; those that hold, at least."""
+        """Return all corrections, in the order of the log; at least those in force."""
         ...
 
 
 def references_of(url: str) -> tuple[str, ...]:
-    """Return the addresses that a page may stand under which is asked for as `url`: as it is, and canonical."""
+    """Return the addresses under which a page asked for as `url` may be recorded: as given, and canonical."""
     try:
         return tuple(dict.fromkeys([url, canonicalise(url)]))
     except RecordError:

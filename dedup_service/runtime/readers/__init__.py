@@ -1,7 +1,7 @@
 """Records from files: JSON lines, WARC, folders of HTML.
 
-A reader yields records in the order of the input and holds one at a time. What costs time (decoding
-JSON, extracting HTML) waits in `Record.page`, so that it can happen in another process.
+A reader yields records in the order of the input and holds one at a time. The expensive part (decoding JSON, extracting
+HTML) is in `Record.page`, so that it can happen in another process.
 """
 
 from dedup_service.runtime.readers.open import InputKind, InputSource, open_source

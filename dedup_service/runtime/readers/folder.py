@@ -1,8 +1,8 @@
-"""A folder of HTML files, searched through in the order of the relative paths.
+"""Read a folder of HTML files, recursively, in the order of the relative paths.
 
-A file's id is its relative path with forward slashes; its URL is a prefix and that path, percent-encoded.
-With the default prefix `file:///` two runs agree wherever the folder lies; a mirror whose top folders are
-host names becomes addresses of the Web with `https://`.
+The id of a file is its relative path with forward slashes; its URL is a prefix and that path, percent-encoded. With the
+default prefix `file:///` the URL does not depend on where the folder is; with `https://`, a mirror whose top folders
+are host names gets its Web addresses back.
 """
 
 import os
@@ -25,8 +25,8 @@ SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 class HtmlFile:
     """One file.
 
-    relative: its path under the folder, with forward slashes. problem: why it could not be read, or None.
-    raw: its bytes; of a file over the page limit only the beginning.
+    relative: path under the folder, with forward slashes. problem: why the file could not be read, or None.
+    raw: its bytes, only the beginning of a file over the page limit.
     """
 
     number: int
@@ -47,11 +47,11 @@ class HtmlFile:
 
     @property
     def identity(self) -> bytes:
-        """Path and bytes: the same file elsewhere in the folder is another delivery."""
+        """Path and bytes: the same content under another path is another delivery."""
         return self.relative.encode("utf-8", "surrogateescape") + b"\0" + self.raw
 
     def page(self, extract: Extract) -> Page:
-        """Return the page; RecordError where the file could not be read."""
+        """Return the page; RecordError if the file could not be read."""
         if self.problem is not None:
             raise RecordError(f"the file cannot be read: {self.problem}")
         name = self.relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
@@ -59,7 +59,7 @@ class HtmlFile:
 
 
 def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile]:
-    """Yield the HTML files under `folder`, links not followed, in the order of their relative paths."""
+    """Yield the HTML files under `folder` in the order of their relative paths; links are not followed."""
     for number, path in enumerate(_files(folder), 1):
         relative = path.relative_to(folder).as_posix()
         try:
@@ -70,9 +70,9 @@ def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """One folder's names are held at a time, so a mirror of millions of files costs no memory."""
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
+    """Yield paths. Keeps the names of one folder for each level, so even millions of files need little memory."""
+    with os.scandir(folder) as listing:
+        entries = sorted(listing, key=lambda entry: entry.name)
     for entry in entries:
         if entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path))

@@ -1,13 +1,10 @@
-"""Lines of a stream in bounded memory, with a sign when the next one has not arrived yet.
+"""Read JSON lines of pages: `id`, `url`, `canonical_url`, `title`, `text` or `html`, and metadata.
 
-Whoever batches lines needs to know that none is waiting, to hand out what it has before it blocks.
-A line longer than the limit is read to its end without being held.
+`read_lines` splits a stream into lines in bounded memory and yields None when the next line has not arrived yet, so
+that a caller can process an incomplete batch before it blocks. A line over the limit is read to its end but not kept.
 
-JSON lines of pages: `id`, `url`, `canonical_url`, `title`, `text` or `html`, and metadata.
-
-A line is typed strictly: `url` must be there and every known key must have its type; unknown keys are
-left alone. `id` is the URL where it is missing. `canonical_url` is believed where a page's own link would be.
-Blank lines are no records.
+A line is typed strictly: `url` is required, and every known key must have its type; unknown keys are ignored. `id`
+defaults to the URL. `canonical_url` is accepted under the conditions for a page's own link. Blank lines are ignored.
 """
 
 import io
@@ -34,15 +31,16 @@ __all__ = [
     "read_lines",
 ]
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 CHUNK_BYTES = 2**20
 
 Wait = Callable[[int], bool]
-"""Blocks until the descriptor may have input; False asks the reader to stop."""
+"""Blocks until the descriptor may have input; returns False to stop the reader."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputLine:
-    """One line with its line end; `cut` where it was longer than the limit and `raw` is only its beginning."""
+    """One line with its line end. cut: the line is longer than the limit, and `raw` is only its beginning."""
 
     number: int
     raw: bytes
@@ -52,7 +50,7 @@ class InputLine:
 def read_lines(stream: BinaryIO, limit_bytes: int, wait: Wait | None = None) -> Iterator[InputLine | None]:
     """Yield the lines of `stream`; yield None whenever the next read would block.
 
-    wait: called before a read that would block; a False ends the iteration as the end of the input would.
+    wait: called before a read that would block; False ends the iteration, like the end of the input.
     """
     number, held, size = 0, [], 0
     for chunk in _chunks(stream, wait):
@@ -97,7 +95,7 @@ def _chunks(stream: BinaryIO, wait: Wait | None) -> Iterator[bytes | None]:
 
 
 def _descriptor(stream: BinaryIO) -> int | None:
-    """The descriptor to poll, or None for what is no pipe, socket or file (a decompressor, bytes in memory)."""
+    """The descriptor to poll; None if the stream is not a pipe, socket or file (a decompressor, bytes in memory)."""
     if not isinstance(stream, io.BufferedReader | io.FileIO):
         return None
     try:
@@ -106,11 +104,8 @@ def _descriptor(stream: BinaryIO) -> int | None:
         return None
 
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
 class PageJson(msgspec.Struct, frozen=True):
-    """The keys of a line that mean something here, as they may come."""
+    """The known keys of a line, and their types."""
 
     url: str
     id: str | None = None
@@ -131,7 +126,7 @@ _decoder = msgspec.json.Decoder(PageJson)
 
 @dataclass(frozen=True, slots=True)
 class JsonLine:
-    """One line; `cut` where it exceeded the limit and only its beginning is here."""
+    """One line. cut: the line is longer than the limit, and `raw` is only its beginning."""
 
     number: int
     raw: bytes
@@ -139,7 +134,7 @@ class JsonLine:
 
     @property
     def place(self) -> str:
-        """The line, as editors count them."""
+        """The line number, as editors count."""
         return f"line {self.number}"
 
     @property
@@ -148,14 +143,14 @@ class JsonLine:
         return self.raw
 
     def page(self, extract: Extract) -> Page:
-        """Return the page of this line; RecordError where it does not parse, lacks `url` or has a wrong type."""
+        """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
         if self.cut:
             raise RecordError(f"the line is longer than {MAX_RECORD_BYTES:,} bytes")
         return page_in_json(self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw, extract)
 
 
 def page_in_json(raw: bytes, extract: Extract) -> Page:
-    """Return the page that the JSON object `raw` describes; RecordError where it describes none."""
+    """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
     line = _decode(raw)
     if line.text is not None and len(line.text) > MAX_PAGE_BYTES:
         problem = f"page too large: {len(line.text)} characters, limit {MAX_PAGE_BYTES}"
@@ -164,11 +159,11 @@ def page_in_json(raw: bytes, extract: Extract) -> Page:
         return _plain(line, text=line.text)
     if line.html is None:
         return _plain(line, text="", problem="neither text nor html given")
-    return _with_stated(page_at(extract(line.html, None), line.url, line.id or line.url), line)
+    return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
 
 
 def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | None]:
-    """Yield the records of `stream`, and None whenever the next line has not arrived yet."""
+    """Yield the records of `stream`; yield None when the next line has not arrived yet."""
     for line in read_lines(stream, MAX_RECORD_BYTES, wait):
         if line is None:
             yield None
@@ -203,12 +198,12 @@ def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
     )
 
 
-def _with_stated(page: Page, line: PageJson) -> Page:
-    """What the line states beside the HTML goes before what extraction found in it."""
-    named = line.canonical_url
+def _with_metadata(page: Page, line: PageJson) -> Page:
+    """Metadata of the line takes precedence over what was extracted from its HTML."""
+    canonical_url = line.canonical_url
     return replace(
         page,
-        canonical_url=believed_or_itself(line.url, named) if named else page.canonical_url,
+        canonical_url=believed_or_itself(line.url, canonical_url) if canonical_url else page.canonical_url,
         title=line.title or page.title,
         lang=line.lang or page.lang,
         date=line.date or page.date,

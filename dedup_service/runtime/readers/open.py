@@ -1,4 +1,4 @@
-"""Which reader an input needs: said by what it is, a folder or a file's ending, never guessed from content."""
+"""Choose the reader of an input: by folder or file name extension, never by content."""
 
 import gzip
 import io
@@ -20,7 +20,7 @@ __all__ = ["InputKind", "InputSource", "kind_of", "open_source"]
 
 
 class InputKind(StrEnum):
-    """What can be read."""
+    """The kinds of input."""
 
     JSON_LINES = "JSON lines"
     WARC = "WARC"
@@ -31,8 +31,8 @@ class InputKind(StrEnum):
 class InputSource:
     """An open input.
 
-    records: None stands for "the next record has not arrived yet".
-    size_bytes: of the input where that is known and `position` counts in it, else None.
+    records: None means that the next record has not arrived yet.
+    size_bytes: size of the input; None if it is not known, or if records are counted in other units.
     """
 
     name: str
@@ -42,7 +42,7 @@ class InputSource:
 
 
 def kind_of(name: str) -> InputKind:
-    """Return what `name` (a path, or - for standard input) holds."""
+    """Return the kind of the input `name`: a path, or - for standard input."""
     if name != "-" and Path(name).is_dir():
         return InputKind.FOLDER
     return InputKind.WARC if name.endswith((".warc", ".warc.gz")) else InputKind.JSON_LINES
@@ -50,14 +50,14 @@ def kind_of(name: str) -> InputKind:
 
 @contextmanager
 def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAULT_PREFIX) -> Iterator[InputSource]:
-    """Open `name`: a folder of HTML, a .warc or .warc.gz file, JSON lines (.gz too), or - for lines on stdin.
+    """Open `name`: a folder of HTML, a .warc or .warc.gz file, JSON lines (also .gz), or - for JSON lines on stdin.
 
-    wait: see `readers.lines`. ConfigurationError where there is nothing to open.
+    wait: see `read_lines`. url_prefix: of the files in a folder. ConfigurationError if there is nothing to open.
     """
     kind = kind_of(name)
     path = Path(name)
     if name != "-" and not path.exists():
-        raise ConfigurationError(f"there is no file or folder {name!r}: name one, or - for standard input")
+        raise ConfigurationError(f"there is no file or folder {name!r}: give a path, or - for standard input")
     if kind is InputKind.FOLDER:
         yield InputSource(name, kind, read_folder(path, url_prefix))
     elif kind is InputKind.WARC:
@@ -73,6 +73,6 @@ def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAUL
 
 
 def _unbuffered_stdin() -> BinaryIO:
-    """Standard input as bytes, read past Python's buffer so that waiting input can be polled for."""
+    """Standard input as bytes, without Python's buffer, so that it can be polled."""
     raw = getattr(sys.stdin.buffer, "raw", None)
     return cast("BinaryIO", raw if isinstance(raw, io.FileIO) else sys.stdin.buffer)

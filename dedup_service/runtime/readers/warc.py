@@ -1,8 +1,8 @@
-"""HTML responses of a WARC file (ISO 28500), plain or with one gzip member a record.
+"""Read the HTML responses of a WARC file (ISO 28500), plain or with one gzip member for each record.
 
-Read are `response` records with status 200 and `resource` records, both of an HTML type; everything else
-(requests, images, redirects, revisits) is passed over. A record's bytes are those of the file, compressed
-as they stand there, so that a file of kept records is again a WARC file.
+`response` records with status 200 and `resource` records are read, if their type is HTML; everything else (requests,
+images, redirects, revisits) is skipped. The bytes of a record are those of the file, compressed if they are compressed
+there, so that a file of kept records is a WARC file again.
 """
 
 import io
@@ -30,7 +30,7 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 class WarcRecord:
     """One HTML response.
 
-    raw: the record's bytes in the file. size_bytes: of those, also where `raw` was too large to hold.
+    raw: bytes of the record in the file; b"" if they are too many to keep. size_bytes: their number in any case.
     """
 
     number: int
@@ -45,11 +45,11 @@ class WarcRecord:
 
     @property
     def identity(self) -> bytes:
-        """The record itself, its WARC-Record-ID included."""
+        """The record itself, including its WARC-Record-ID."""
         return self.raw
 
     def page(self, extract: Extract) -> Page:
-        """Return the page; RecordError where the record has no URL or cannot be read."""
+        """Return the page; RecordError if the record has no URL or cannot be read."""
         if self.size_bytes > MAX_RECORD_BYTES:
             raise RecordError(f"the record is larger than {MAX_RECORD_BYTES:,} bytes: {self.size_bytes:,}")
         try:
@@ -60,7 +60,7 @@ class WarcRecord:
         except (ArchiveLoadFailed, StopIteration, OSError, EOFError, ValueError) as error:
             raise RecordError(f"not a readable WARC record: {error!r}") from None
         if missing and len(body) <= MAX_PAGE_BYTES:
-            raise RecordError(f"the WARC record breaks off: {missing:,} bytes of its Content-Length are missing")
+            raise RecordError(f"the WARC record is truncated: {missing:,} bytes of its Content-Length are missing")
         if not url:
             raise RecordError("the WARC record has no WARC-Target-URI")
         name = record.rec_headers.get_header("WARC-Record-ID") or url
@@ -69,7 +69,7 @@ class WarcRecord:
 
 @dataclass(frozen=True, slots=True)
 class BrokenWarc:
-    """The place from which a file could not be read on: one bad record that ends the input."""
+    """The place where a file became unreadable: one bad record that ends the input."""
 
     number: int
     offset: int
@@ -88,26 +88,26 @@ class BrokenWarc:
 
     def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
         """Raise RecordError: there is no page."""
-        raise RecordError(f"the file cannot be read on from here: {self.problem}")
+        raise RecordError(f"the file cannot be read from here on: {self.problem}")
 
 
 def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
-    """Yield the HTML responses of the file at `path`; a broken file ends with a `BrokenWarc`."""
+    """Yield the HTML responses of the file at `path`; a damaged file ends with a `BrokenWarc`."""
     number = offset = 0
     with path.open("rb") as stream, path.open("rb") as bytes_again:
         archive = ArchiveIterator(stream)
         try:
             for record in archive:
                 number += 1
-                wanted = _is_html(record)
+                is_html = _is_html(record)
                 archive.read_to_end(record)
                 offset, size = archive.get_record_offset(), archive.get_record_length()
-                if wanted:
+                if is_html:
                     yield WarcRecord(number, offset, size, _piece(bytes_again, offset, size))
                 offset += size
             bytes_again.seek(offset)
-            if bytes_again.read(CHUNK_BYTES).strip():  # warcio ends in silence where a gzip member is cut short
-                yield BrokenWarc(number + 1, offset, "a record that is cut short, or none")
+            if bytes_again.read(CHUNK_BYTES).strip():  # warcio ends silently at a truncated gzip member
+                yield BrokenWarc(number + 1, offset, "a truncated record, or data that is not a record")
         except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
             yield BrokenWarc(number + 1, offset, " ".join(str(error).split()) or type(error).__name__)
 
@@ -132,12 +132,12 @@ def _piece(stream: BinaryIO, offset: int, size: int) -> bytes:
         return b""
     stream.seek(offset)
     piece = stream.read(size)
-    # The length that warcio gives for a record that is not compressed leaves out the two line ends after it.
+    # For an uncompressed record, warcio's length leaves out the two line ends after it.
     return piece if piece.startswith(GZIP) or stream.read(len(SEPARATOR)) != SEPARATOR else piece + SEPARATOR
 
 
 def _missing_bytes(record: Any) -> int:
-    """Bytes that the record announces and does not have, once its content was read."""
+    """Bytes that the record announces but does not have; call it after its content was read."""
     while record.raw_stream.read(CHUNK_BYTES):
         pass
     return int(getattr(record.raw_stream, "limit", 0))

@@ -86,7 +86,7 @@ def test_texts_are_there_with_a_folder(dedup: NearDuplicateFilter) -> None:
     assert found.match is not None
     if found.text is None:
         assert found.match.features is None
-        assert "the text of https://a.example/2 is kept no longer" in found.notes[0]
+        assert "the text of https://a.example/2 is no longer kept" in found.notes[0]
     else:
         assert (found.text, found.match.text) == (TEXT + " And more in 2024.", TEXT)
         assert found.match.features is not None

@@ -93,7 +93,7 @@ def test_what_is_no_archive_is_one_bad_record(tmp_path: Path, extract_html: Extr
     path.write_bytes(b"hello\nthis is no archive\n")
     (broken,) = read_warc(path)
     assert isinstance(broken, BrokenWarc)
-    with pytest.raises(RecordError, match="cannot be read on from here"):
+    with pytest.raises(RecordError, match="cannot be read from here on"):
         broken.page(extract_html)
 
 
