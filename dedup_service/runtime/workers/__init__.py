@@ -1,1 +1,1 @@
-"""Worker processes: extraction, segmentation and fingerprints outside the main process."""
+"""Worker processes for extraction, segmentation and fingerprinting."""

@@ -1,9 +1,9 @@
-"""Identical bodies are extracted once: a bounded memory of what extraction said of them.
+"""An LRU cache of extractions, so that identical bodies are extracted once.
 
-How: keyed by a 128-bit hash of the body and its declared encoding (50 µs for 500 KB, where extraction takes
-milliseconds); the least recently used go first, past a number of bodies or an amount of text.
-Invariant: `extract` answers exactly as `core.extraction.extract` does. Safe to share between threads.
-Served twice under two addresses, an error page or a mirror still becomes two pages: the address is no part of it.
+How: the key is a 128-bit hash of the body with its declared encoding (50 µs for 500 KB; extraction takes milliseconds).
+The least recently used extractions are dropped above a number of bodies or an amount of text. An address is not part of
+an extraction, so an error page or a mirror under two addresses is extracted once and still becomes two pages.
+Invariant: `extract` returns exactly what `core.extraction.extract` returns. Thread-safe.
 """
 
 from collections import OrderedDict
@@ -19,50 +19,50 @@ Key = tuple[bytes, bool, str | None]
 
 
 class ExtractionCache:
-    """Least recently used extractions.
+    """Recently used extractions.
 
-    max_bodies: extractions kept; 0 switches the memory off. max_text_chars: characters of main text kept in all.
-    hits, misses: counted since the start.
+    max_bodies: maximum number of extractions; 0 switches the cache off. max_text_chars: maximum characters of main text
+    in all extractions together. hits, misses: counted since the start.
     """
 
     def __init__(self, max_bodies: int = 4096, max_text_chars: int = 8 << 20) -> None:
         self._max_bodies = max_bodies
         self._max_text_chars = max_text_chars
-        self._kept: OrderedDict[Key, Extraction] = OrderedDict()
+        self._cached: OrderedDict[Key, Extraction] = OrderedDict()
         self._text_chars = 0
         self._lock = Lock()
         self.hits = 0
         self.misses = 0
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._cached)
 
     def extract(self, html: bytes | str, *, declared_encoding: str | None = None) -> Extraction:
-        """Return what extraction says of the body, from memory where it has been asked before."""
+        """Return the extraction of a body, from the cache if it is there."""
         key = _key(html, declared_encoding)
         with self._lock:
-            known = self._kept.get(key)
-            if known is not None:
-                self._kept.move_to_end(key)
+            cached = self._cached.get(key)
+            if cached is not None:
+                self._cached.move_to_end(key)
                 self.hits += 1
-                return known
+                return cached
         extraction = extract(html, declared_encoding=declared_encoding)
         with self._lock:
             self.misses += 1
-            self._keep(key, extraction)
+            self._add(key, extraction)
         return extraction
 
-    def _keep(self, key: Key, extraction: Extraction) -> None:
-        if key not in self._kept:
+    def _add(self, key: Key, extraction: Extraction) -> None:
+        if key not in self._cached:
             self._text_chars += len(extraction.text)
-        self._kept[key] = extraction
-        while self._kept and (len(self._kept) > self._max_bodies or self._text_chars > self._max_text_chars):
-            _, dropped = self._kept.popitem(last=False)
+        self._cached[key] = extraction
+        while self._cached and (len(self._cached) > self._max_bodies or self._text_chars > self._max_text_chars):
+            _, dropped = self._cached.popitem(last=False)
             self._text_chars -= len(dropped.text)
 
 
 def _key(html: bytes | str, declared_encoding: str | None) -> Key:
-    """Bytes and text apart: the same characters may have been decoded in two ways."""
+    """Bytes and str have different keys, because the same bytes may be decoded in two ways."""
     is_bytes = isinstance(html, bytes)
     data = html if isinstance(html, bytes) else html.encode("utf-8", "surrogatepass")
     return xxh3_128_digest(data), is_bytes, declared_encoding if is_bytes else None

@@ -1,9 +1,10 @@
-"""HTML → prepared pages in other processes: extraction and segmentation both hold the GIL.
+"""Prepare fetched HTML pages in worker processes, because extraction and segmentation hold the GIL.
 
-Goal: whatever a page does to a worker, every page comes back, prepared or with the reason why not.
-How: the processes are those of `runtime.workers.pool`, one page a task; `runtime.workers.preparation` gives them
-batches of records.
-Invariant: a future ends with a page, a RecordError (`url` is none), or WorkersError once the workers are closed.
+Goal: every page comes back, prepared or with the reason why it could not be, whatever it does to its worker.
+How: the processes are those of `runtime.workers.pool`, with one page a task. For batches of records see
+`runtime.workers.preparation`.
+Invariant: a future ends with a page, with RecordError (`url` is not a Web address), or with WorkersError once the
+workers are closed.
 """
 
 from concurrent.futures import Future
@@ -25,7 +26,7 @@ __all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Html:
-    """A page as it was fetched. id: the caller's name, the URL where None. declared_encoding: label or Content-Type."""
+    """A fetched page. id: the caller's name for it, None for the URL. declared_encoding: label or Content-Type."""
 
     html: bytes | str
     url: str
@@ -34,29 +35,29 @@ class Html:
 
 
 @cache
-def _memory() -> ExtractionCache:
-    """One memory of extractions per process."""
+def _extractions() -> ExtractionCache:
+    """One cache of extractions per process."""
     return ExtractionCache()
 
 
 def prepare_html(page: Html, options: SpaceOptions | None = None) -> PreparedPage:
-    """Extract and fingerprint one page in this process. RecordError where `page.url` is no Web address."""
-    extraction = _memory().extract(page.html, declared_encoding=page.declared_encoding)
+    """Extract and fingerprint one page in this process. RecordError if `page.url` is not a Web address."""
+    extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
     return build_fingerprinter(options).prepare(to_page(extraction, page.url, id=page.id))
 
 
 def extract_html(page: Html) -> PreparedPage:
-    """Extract one page in this process and make no fingerprint of it; for whoever has that done elsewhere."""
-    extraction = _memory().extract(page.html, declared_encoding=page.declared_encoding)
+    """Extract one page in this process without a fingerprint, which is made elsewhere."""
+    extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
     return _unprepared(to_page(extraction, page.url, id=page.id))
 
 
 class HtmlWorkers:
     """Worker processes that prepare pages of one space.
 
-    timeout_s: the processor time that a page may use. pages_per_worker: pages after which a process is replaced.
-    fingerprints: False where extraction is all that is wanted; then no dictionary is loaded.
-    A caller on an event loop awaits `asyncio.wrap_future(workers.submit(page))`.
+    timeout_s: processor time that a page may use. pages_per_worker: pages after which a process is replaced.
+    fingerprints: False only extracts; then no dictionary is loaded.
+    On an event loop, await `asyncio.wrap_future(workers.submit(page))`.
     """
 
     def __init__(
@@ -82,31 +83,31 @@ class HtmlWorkers:
         self.close()
 
     def close(self) -> None:
-        """End the workers after the pages they hold; pages that still wait end with WorkersError."""
+        """Stop the workers after the pages they have; pages that still wait end with WorkersError."""
         self._pool.close()
 
     def pool_state(self) -> PoolState:
-        """Return how the processes stand."""
+        """Return the state of the worker processes."""
         return self._pool.state()
 
     def submit(self, page: Html) -> Future[PreparedPage]:
-        """Start on a page; the future gives it prepared, or RecordError where its `url` is no Web address."""
-        answer: Future[PreparedPage] = Future()
-        answer.set_running_or_notify_cancel()
-        self._pool.submit([page]).add_done_callback(lambda done: _pass_on(done, answer))
-        return answer
+        """Start on a page; the future gives it prepared, or RecordError if its `url` is not a Web address."""
+        prepared: Future[PreparedPage] = Future()
+        prepared.set_running_or_notify_cancel()
+        self._pool.submit([page]).add_done_callback(lambda batch: _copy_result(batch, prepared))
+        return prepared
 
 
-def _pass_on(done: Future[list[PreparedPage]], answer: Future[PreparedPage]) -> None:
-    error = done.exception()
+def _copy_result(batch: Future[list[PreparedPage]], prepared: Future[PreparedPage]) -> None:
+    error = batch.exception()
     if error is None:
-        answer.set_result(done.result()[0])
+        prepared.set_result(batch.result()[0])
     else:
-        answer.set_exception(error)
+        prepared.set_exception(error)
 
 
 def _failed(page: Html, why: str) -> PreparedPage:
-    """A page that cannot be judged: kept, with the reason."""
+    """A page that could not be prepared: kept, with the reason."""
     problem = f"extraction failed: {why}"
     return _unprepared(to_page(Extraction(problem=problem), page.url, id=page.id))
 

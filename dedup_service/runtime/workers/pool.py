@@ -1,15 +1,15 @@
 """A pool of worker processes from which every item comes back.
 
-Goal: whatever an item does to its worker, and whoever kills workers from outside, each item is answered once: with what
-the work gave, or with the reason why nobody could do it.
-How: a thread for each worker takes its share of the tasks that wait, a few items, and waits for the answers
-(`pool_worker`): the more wait, the fewer hand-overs. Where nobody else is free to take them, a second share may be with
-the worker before the first is answered. Where the worker dies, a new one starts; the item that was in hand is tried
-again alone, the others go back to the front of the queue. The item that goes on killing is found out by its
-strikes. Workers are replaced after a number of items, against growing memory; the next one gets ready while the old
-one works.
-Invariant: a future ends with all answers, or with the first error that the work raised, or with WorkersError; never
-with a broken pool. A death costs nothing but time: no item is blamed that was not in hand.
+Goal: each item is answered exactly once, whatever it does to its worker and even if workers are killed from outside:
+with the result of the work, or with the reason why it could not be done.
+How: one thread for each worker takes a share of the waiting tasks, sends their items as one run, and waits for the
+answers (`worker_slot`, `worker_process`). The more tasks wait, the larger the shares and the fewer the hand-overs. A
+worker may get a second run before the first is answered, if no other thread is free to take it. If a worker dies, a
+new one starts; the item that it was working on is retried alone, the others go back to the front of the queue. Deaths
+over an item are counted as strikes; with enough of them the item is given up. Workers are replaced after a number of
+items, because their memory grows; the successor starts while the old worker is still working.
+Invariant: a future ends with all answers, with the first error that the work raised, or with WorkersError; never with
+a broken pool. A death costs only time: an item that was not being worked on gets no strike.
 """
 
 import threading
@@ -36,8 +36,8 @@ TICK_S = 0.25
 class PoolState:
     """A pool at one moment.
 
-    processes: that there should be. ready, busy: that could take an item, that have one. waiting: items that no
-    process has. deaths: processes that ended over an item, or were killed, so far.
+    processes: nominal number of processes. ready: processes that have started. busy: processes that have items.
+    waiting: items that no process has. deaths: processes that died or were killed, so far.
     """
 
     processes: int
@@ -49,7 +49,7 @@ class PoolState:
 
 @dataclass(slots=True)
 class _Batch(Generic[A]):
-    """What was submitted together."""
+    """Items that were submitted together, and their answers."""
 
     answers: list[A | Exception | None]
     missing: int
@@ -57,7 +57,7 @@ class _Batch(Generic[A]):
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def put(self, start: int, answers: Sequence[A | Exception]) -> None:
-        """Take some answers; the last ones end the future."""
+        """Store some answers; the last ones complete the future."""
         with self.lock:
             self.answers[start : start + len(answers)] = answers
             self.missing -= len(answers)
@@ -73,9 +73,9 @@ class _Batch(Generic[A]):
 
 @dataclass(frozen=True, slots=True)
 class _Task(Generic[I, A]):
-    """Items of a batch from its `start` on, for one worker.
+    """Consecutive items of a batch, from index `start` on.
 
-    alone: not to be given out with others, since it did harm. strikes: of its only item.
+    alone: not to be combined with other tasks, because a worker died over it or it failed. strikes: of its only item.
     """
 
     batch: _Batch[A]
@@ -92,11 +92,11 @@ class _Task(Generic[I, A]):
 
 
 class Pool(Generic[I, A]):
-    """So many worker `processes` that do `job`.
+    """A pool of worker `processes` that do `job`.
 
-    lost: (item, why) → the answer to an item that no worker survives. chunk: items that a worker gets at once, at most.
-    ahead: let a worker have its next items while it is at work; it waits less for its owner, and items may wait behind
-    a slow one. items_per_worker: items after which a worker is replaced.
+    lost: (item, reason) → the answer to an item that no worker survives. chunk: maximum number of items in a run.
+    ahead: send a worker its next run while it is busy; it waits less for this process, but items may wait behind a slow
+    one. items_per_worker: items after which a worker is replaced.
     """
 
     def __init__(
@@ -119,19 +119,19 @@ class Pool(Generic[I, A]):
         self._closing = threading.Event()
         self._workers: set[WorkerProcess[I, A]] = set()
         self._deaths = 0
-        self._free = 0
+        self._idle = 0
         self._at_exit = Finalize(self, _kill_all, args=(self._workers,), exitpriority=10)
         self._threads = [
-            threading.Thread(target=self._feed, name=f"twinsieve-feeder-{number}", daemon=True)
+            threading.Thread(target=self._run_worker, name=f"twinsieve-pool-{number}", daemon=True)
             for number in range(processes)
         ]
         for thread in self._threads:
             thread.start()
-        self._watch = threading.Thread(target=self._tick, name="twinsieve-watch", daemon=True)
-        self._watch.start()
+        self._watchdog = threading.Thread(target=self._tick, name="twinsieve-watchdog", daemon=True)
+        self._watchdog.start()
 
     def submit(self, items: Sequence[I]) -> "Future[list[A]]":
-        """Start on `items`; the future gives their answers in order. An error that the work raised is its exception."""
+        """Start on `items`; the future gives their answers in order, or raises the first error of the work."""
         batch: _Batch[A] = _Batch([None] * len(items), len(items))
         batch.future.set_running_or_notify_cancel()
         if not items:
@@ -139,13 +139,13 @@ class Pool(Generic[I, A]):
         starts = range(0, len(items), self._chunk)
         with self._changed:
             if self._closing.is_set():
-                raise WorkersError("the workers are closed: make new ones")
+                raise WorkersError("the workers are closed: start new ones")
             self._queue.extend(_Task(batch, start, items[start : start + self._chunk]) for start in starts)
             self._changed.notify(len(starts))
         return batch.future
 
     def state(self) -> PoolState:
-        """Return how it stands; may be asked from any thread."""
+        """Return the state of the pool. Thread-safe."""
         with self._changed:
             waiting = sum(len(task.items) for task in self._queue)
         workers = tuple(self._workers)
@@ -153,7 +153,7 @@ class Pool(Generic[I, A]):
         return PoolState(len(self._threads), ready, busy, waiting, self._deaths)
 
     def close(self) -> None:
-        """End the workers after what they hold; items that still wait end with WorkersError. May be called twice."""
+        """Stop the workers after the items they have; waiting items end with WorkersError. May be called twice."""
         with self._changed:
             self._closing.set()
             waiting, self._queue = self._queue, deque()
@@ -163,34 +163,34 @@ class Pool(Generic[I, A]):
         for worker in tuple(self._workers):
             if not worker.ready:
                 worker.kill()
-        for thread in (*self._threads, self._watch):
+        for thread in (*self._threads, self._watchdog):
             thread.join()
         self._at_exit.cancel()
 
     def _next(self, *, ahead: bool) -> list[_Task[I, A]]:
-        """Take a worker's share of the tasks that wait, an item that has killed alone; [] where there are none.
+        """Take one worker's share of the waiting tasks, or a single task that has to be alone; [] if there are none.
 
-        ahead: the worker has some; do not wait, and leave what threads with nothing to do will take.
+        ahead: the worker is busy, so do not wait, and leave the tasks that idle threads will take.
         """
         with self._changed:
-            while len(self._queue) <= (self._free if ahead else 0):
+            while len(self._queue) <= (self._idle if ahead else 0):
                 if ahead or self._closing.is_set():
                     return []
-                self._free += 1
+                self._idle += 1
                 self._changed.wait()
-                self._free -= 1
+                self._idle -= 1
             waiting = sum(len(task.items) for task in self._queue)
-            taken = [self._queue.popleft()]
-            room = min(self._chunk, -(-waiting // len(self._threads))) - len(taken[0].items)
-            while self._queue and not (taken[0].alone or self._queue[0].alone):
+            share = [self._queue.popleft()]
+            room = min(self._chunk, -(-waiting // len(self._threads))) - len(share[0].items)
+            while self._queue and not (share[0].alone or self._queue[0].alone):
                 room -= len(self._queue[0].items)
                 if room < 0:
                     break
-                taken.append(self._queue.popleft())
-            return taken
+                share.append(self._queue.popleft())
+            return share
 
-    def _again(self, tasks: Sequence[_Task[I, A]]) -> None:
-        """Put `tasks` back to the front, in their order."""
+    def _requeue(self, tasks: Sequence[_Task[I, A]]) -> None:
+        """Put `tasks` back to the front of the queue, in their order."""
         with self._changed:
             closing = self._closing.is_set()
             if not closing:
@@ -199,67 +199,69 @@ class Pool(Generic[I, A]):
         for task in tasks if closing else ():
             task.fail(_closed())
 
-    def _feed(self) -> None:
-        """The life of one worker's thread."""
-        line = WorkerSlot(self._job, self._workers, self._items_per_worker, self._runs_held, self._closing)
-        line.prepare()
+    def _run_worker(self) -> None:
+        """The thread of one worker."""
+        slot = WorkerSlot(self._job, self._workers, self._items_per_worker, self._runs_held, self._closing)
+        slot.prepare()
         held: deque[list[_Task[I, A]]] = deque()
         while True:
-            tasks = self._next(ahead=bool(held)) if line.room else []
+            tasks = self._next(ahead=bool(held)) if slot.room else []
             if tasks:
-                self._begin(line, tasks, held)
+                self._begin(slot, tasks, held)
             elif held:
-                self._end(line, held)
+                self._end(slot, held)
             else:
                 break
-        line.close()
+        slot.close()
 
-    def _begin(self, line: WorkerSlot[I, A], tasks: list[_Task[I, A]], held: deque[list[_Task[I, A]]]) -> None:
+    def _begin(self, slot: WorkerSlot[I, A], tasks: list[_Task[I, A]], held: deque[list[_Task[I, A]]]) -> None:
         try:
-            line.begin([item for task in tasks for item in task.items])
-        except Exception as error:  # of get_ready, or of an item that cannot be pickled: the caller's to see
+            slot.begin([item for task in tasks for item in task.items])
+        except Exception as error:  # from get_ready, or an item that cannot be pickled
             self._fail(tasks, error)
         else:
             held.append(tasks)
 
-    def _end(self, line: WorkerSlot[I, A], held: deque[list[_Task[I, A]]]) -> None:
-        """Hand on the answers to the oldest of `held`, or put all back where the worker has died."""
+    def _end(self, slot: WorkerSlot[I, A], held: deque[list[_Task[I, A]]]) -> None:
+        """Deliver the answers to the oldest run in `held`; put all runs back if the worker has died."""
         try:
-            answers = iter(line.end())
+            answers = iter(slot.end())
         except WorkerDied as death:
             with self._changed:
                 self._deaths += 1
             begun = [task for tasks in held for task in tasks]
             held.clear()
-            self._again([part for task, at in _places(begun, death.at) for part in self._parts(task, at, death)])
-        except Exception as error:  # of answers that cannot be unpickled
+            self._requeue(
+                [part for task, index in _indexes(begun, death.index) for part in self._parts(task, index, death)]
+            )
+        except Exception as error:  # answers that cannot be unpickled
             self._fail(held.popleft(), error)
         else:
             for task in held.popleft():
                 task.batch.put(task.start, list(islice(answers, len(task.items))))
 
-    def _parts(self, task: _Task[I, A], at: int | None, death: WorkerDied) -> Iterator[_Task[I, A]]:
-        """Yield what of `task` has to come again; the item `at`, in hand at the death, alone, or it is answered for."""
-        if at is None:
+    def _parts(self, task: _Task[I, A], index: int | None, death: WorkerDied) -> Iterator[_Task[I, A]]:
+        """Yield the parts of `task` to retry; item `index`, over which the worker died, comes alone or is given up."""
+        if index is None:
             yield task
             return
-        before, after = task.part(0, at), task.part(at + 1, len(task.items))
+        before, after = task.part(0, index), task.part(index + 1, len(task.items))
         if before.items:
             yield before
         strikes = task.strikes + death.strikes
         if strikes >= ENOUGH_STRIKES:
-            task.batch.put(task.start + at, [_answer_for(self._lost, task.items[at], death.why)])
+            task.batch.put(task.start + index, [_answer_for(self._lost, task.items[index], death.why)])
         else:
-            yield _Task(task.batch, task.start + at, [task.items[at]], alone=True, strikes=strikes)
+            yield _Task(task.batch, task.start + index, [task.items[index]], alone=True, strikes=strikes)
         if after.items:
             yield after
 
     def _fail(self, tasks: Sequence[_Task[I, A]], error: Exception) -> None:
-        """End the only task with `error`; of several each comes again, alone, to meet an error of its own."""
+        """Fail the only task with `error`; requeue several tasks separately, so that each gets its own error."""
         if len(tasks) == 1:
             tasks[0].fail(error)
         else:
-            self._again([replace(task, alone=True) for task in tasks])
+            self._requeue([replace(task, alone=True) for task in tasks])
 
     def _tick(self) -> None:
         while any(thread.is_alive() for thread in self._threads):
@@ -270,16 +272,16 @@ class Pool(Generic[I, A]):
 
 
 def _kill_all(workers: set[WorkerProcess[I, A]]) -> None:
-    """At the end of a program that did not close its pool: nobody waits for workers."""
+    """Called at exit of a program that did not close its pool, so that it does not wait for workers."""
     for worker in tuple(workers):
         worker.kill()
 
 
-def _places(tasks: Sequence[_Task[I, A]], at: int | None) -> Iterator[tuple[_Task[I, A], int | None]]:
-    """Yield each of `tasks` with the index that `at`, counted over all of their items, has in it."""
+def _indexes(tasks: Sequence[_Task[I, A]], index: int | None) -> Iterator[tuple[_Task[I, A], int | None]]:
+    """Yield each task with the index, in its own items, of item `index` of all tasks; None if it is not in the task."""
     for task in tasks:
-        yield task, at if at is not None and 0 <= at < len(task.items) else None
-        at = None if at is None else at - len(task.items)
+        yield task, index if index is not None and 0 <= index < len(task.items) else None
+        index = None if index is None else index - len(task.items)
 
 
 def _answer_for(lost: Callable[[I, str], A], item: I, why: str) -> A | Exception:

@@ -1,20 +1,17 @@
-"""How worker processes start, and what they must not do.
+"""One worker process and the pipe to it: both ends, and how the process starts.
 
-They come from a fork server, so they inherit neither threads nor the reactor. They never import the
-program's main module: a crawl script without an `if __name__ == "__main__"` guard would start itself again.
-They leave Ctrl-C to the parent, yield the processor to its event loop, and end when it ends, however
-it ended.
+Goal: send a run of items, get their answers, or learn over which item the process died and how.
+How: the worker writes the number of its current item to a shared integer, so that a death is attributed without a
+message for each item. A thread in the worker reads ahead: the next run may arrive while the worker is busy, so it waits
+less for the parent, and neither side blocks indefinitely on a full pipe. Each item has a limit of processor time; when
+it is exceeded, the kernel ends the process, whatever C code is running, while a suspended worker is not affected. A
+worker without progress for twice as long is killed by the parent.
+Invariant: each process has its own pipe. A worker that is killed in the middle of a write affects no other, unlike in
+concurrent.futures, where workers share one pipe and one lock, and the pool then waits indefinitely.
 
-One worker process and the pipe to it, seen from both ends.
-
-Goal: hand a few items over, get their answers, or learn which item the process died over and how.
-How: the worker notes in a shared integer which item is in hand, counted from its first, so that a death has a name
-without a message for each item. A thread of it reads ahead: the next items may be there while it is at work, so it
-waits less for its owner, who has other things to do; and neither waits for ever at a pipe that is full. An item may use
-so much processor time; past it the kernel ends the process, whatever C code is running, and a worker that was only
-frozen is not blamed. One that stands still for twice as long is killed by its owner.
-Invariant: the pipe belongs to this one process. A worker killed in the middle of a write spoils nobody's pipe, unlike
-in concurrent.futures, where workers share one pipe and one lock, and the pool waits for ever.
+Processes start from a fork server, so they inherit neither threads nor the reactor. They never import the program's
+main module: a crawl script without an `if __name__ == "__main__"` guard would otherwise start itself again. They ignore
+Ctrl-C, which the parent handles, run at a lower priority than its event loop, and end when it ends, however it ends.
 """
 
 import multiprocessing
@@ -58,7 +55,7 @@ class _WorkerProcess(ForkServerProcess):
 
 
 class _WorkerContext(ForkServerContext):
-    """A multiprocessing context whose processes do not know the main module."""
+    """A multiprocessing context whose processes do not import the main module."""
 
     Process = _WorkerProcess
 
@@ -66,7 +63,7 @@ class _WorkerContext(ForkServerContext):
 def worker_context(*preloaded: str) -> ForkServerContext:
     """Return the context whose processes start from a fork server that has imported the modules `preloaded`.
 
-    Python has one fork server a process: whoever starts it decides, and other workers find the modules loaded too.
+    Python has one fork server per process: the first caller decides, and all later workers find these modules loaded.
     """
     context = _WorkerContext()
     if preloaded:
@@ -75,7 +72,7 @@ def worker_context(*preloaded: str) -> ForkServerContext:
 
 
 def behave_as_worker() -> None:
-    """Called first in each worker."""
+    """Set up a worker process; call it first in each one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(NICENESS)
@@ -94,21 +91,22 @@ A = TypeVar("A")
 
 NOT_BEGUN = -1
 LOST_CODE = 255
-"""The exit code where the fork server that would know it is dead, which says nothing of the worker."""
+"""The exit code if the fork server, which would know it, is dead; it says nothing about the worker."""
 
 START_LIMIT_S = 300.0
-"""Compiled loops that nobody has kept yet take their time on a busy machine."""
+"""Time limit of a start: compiling loops that are not cached yet is slow on a busy machine."""
 
 ENOUGH_STRIKES = 4
-"""An item that ends its worker twice is found out; SIGKILL may come from outside, so it takes four of them."""
+"""Strikes with which an item is given up. A death that the item caused is two strikes; SIGKILL may come from outside,
+so it is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Job(Generic[I, A]):
-    """What workers do; it travels to them, so everything in it can be pickled.
+    """What workers do. It is sent to them, so everything in it must be picklable.
 
-    work: item → answer. get_ready: called once in each worker before its first item. timeout_s: processor seconds an
-    item may use. preload: modules that the fork server has imported, so that workers start with them.
+    work: item → answer. get_ready: called once in each worker before its first item. timeout_s: processor seconds that
+    an item may use. preload: modules that the fork server imports, so that workers start with them.
     """
 
     work: Callable[[I], A]
@@ -118,23 +116,26 @@ class Job(Generic[I, A]):
 
 
 class WorkersError(TwinsieveError):
-    """Worker processes do not start, or were closed. Look at memory and limits of processes, then start again."""
+    """Worker processes do not start, or were closed. Check memory and process limits, then start new ones."""
 
     retryable: ClassVar[bool] = True
 
 
 class WorkerDied(Exception):  # noqa: N818 - an event, not a fault of the caller
-    """The worker is no more. at: index of the item in hand, among all that it had; None where it had begun none."""
+    """The worker died.
 
-    def __init__(self, at: int | None, strikes: int, why: str) -> None:
+    index: of its current item among all that it had, None if it had begun none. strikes: to count against that item.
+    """
+
+    def __init__(self, index: int | None, strikes: int, why: str) -> None:
         super().__init__(why)
-        self.at = at
+        self.index = index
         self.strikes = strikes
         self.why = why
 
 
 class WorkerProcess(Generic[I, A]):
-    """A process that is starting or ready. One thread calls `wait_ready`, `begin` and `end`; any `kill` and `tick`."""
+    """A process that is starting or ready. Only `kill` and `tick` may be called from several threads."""
 
     def __init__(self, job: Job[I, A]) -> None:
         self._job = job
@@ -142,7 +143,7 @@ class WorkerProcess(Generic[I, A]):
         self._is_ready = False
         self._runs: deque[int] = deque()
         self._ended = 0
-        self._still_s = 0.0
+        self._idle_s = 0.0
         self._mark = (0, NOT_BEGUN)
         context = worker_context(*job.preload)
         self._progress = context.RawValue("i", NOT_BEGUN)
@@ -156,27 +157,27 @@ class WorkerProcess(Generic[I, A]):
     def ready(self) -> bool:
         """Whether `wait_ready` would return at once."""
         if not self._is_ready:
-            with suppress(OSError):  # closed by its own thread in the meantime
+            with suppress(OSError):  # closed by its thread in the meantime
                 return self._pipe.poll()
         return True
 
     @property
     def started(self) -> bool:
-        """Whether it has got ready once; asks nobody."""
+        """Whether `wait_ready` has returned; does not poll."""
         return self._is_ready
 
     @property
     def busy(self) -> bool:
-        """Whether it has items in hand."""
+        """Whether it has unanswered items."""
         return bool(self._runs)
 
     @property
     def held(self) -> int:
-        """Runs that were begun and not ended."""
+        """Number of runs that were begun and not ended."""
         return len(self._runs)
 
     def wait_ready(self) -> None:
-        """Return once the worker takes items; Died, or the error that `get_ready` raised."""
+        """Wait until the worker takes items; WorkerDied, or the error that `get_ready` raised."""
         if self._is_ready:
             return
         try:
@@ -188,14 +189,14 @@ class WorkerProcess(Generic[I, A]):
             raise problem
 
     def begin(self, items: Sequence[I]) -> None:
-        """Hand a run over; where the worker is dead, `end` says so."""
+        """Send a run; if the worker is dead, `end` raises."""
         packed = [pickle.dumps(item, pickle.HIGHEST_PROTOCOL) for item in items]
         self._runs.append(len(items))
         with suppress(OSError):
             self._pipe.send(packed)
 
     def end(self) -> list[A | Exception]:
-        """Return an answer or an error for each item of the oldest run, in order; Died where there are none."""
+        """Return an answer or an error for each item of the oldest run, in order; WorkerDied if there are none."""
         try:
             answers: list[A | Exception] = self._pipe.recv()
         except (EOFError, OSError):
@@ -205,51 +206,54 @@ class WorkerProcess(Generic[I, A]):
         return answers
 
     def tick(self, passed_s: float) -> None:
-        """Note that time passed, and kill the worker where it stands still; frozen with its owner, it ages not."""
+        """Count time without progress, and kill the worker above the limit.
+
+        Time suspended with the parent is not counted.
+        """
         mark = (self._ended, self._progress.value)
         at_rest = self._is_ready and not self._runs
         if mark != self._mark or at_rest or (not self._is_ready and self.ready):
-            self._mark, self._still_s = mark, 0.0
+            self._mark, self._idle_s = mark, 0.0
             return
-        self._still_s += passed_s
+        self._idle_s += passed_s
         limit_s = 2 * self._job.timeout_s if self._is_ready else START_LIMIT_S
-        if self._still_s > limit_s:
+        if self._idle_s > limit_s:
             self._killed_for_time = True
             self.kill()
 
     def stop(self) -> None:
-        """Let the worker end, and make it."""
+        """Let the worker end, and kill it after a second."""
         self._pipe.close()
         self._process.join(1.0)
         self.kill()
         self._process.join()
 
     def kill(self) -> None:
-        """End the worker now, also where it is stopped."""
+        """Kill the worker, even if it is stopped by a signal."""
         if self._process.exitcode in {None, LOST_CODE}:
             with suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
 
     def _death(self) -> WorkerDied:
-        """What is known of the end: an unknown cause is taken for one from outside."""
-        self.kill()  # its pipe is closed, so it is of no use
+        """Return what is known of the death; an unknown cause counts as one from outside."""
+        self.kill()  # without its pipe it is useless
         self._process.join()
         self._pipe.close()
-        in_hand: int = self._progress.value - self._ended
-        at = None if in_hand < 0 else in_hand
+        current: int = self._progress.value - self._ended
+        index = None if current < 0 else current
         timeout_s = self._job.timeout_s
         code = self._process.exitcode
         if code == -signal.SIGPROF:
-            return WorkerDied(at, ENOUGH_STRIKES, f"took longer than {timeout_s:g} s")
+            return WorkerDied(index, ENOUGH_STRIKES, f"took longer than {timeout_s:g} s")
         if self._killed_for_time:
-            return WorkerDied(at, ENOUGH_STRIKES // 2, f"stood still for more than {2 * timeout_s:g} s, twice")
+            return WorkerDied(index, ENOUGH_STRIKES // 2, f"stood still for more than {2 * timeout_s:g} s, twice")
         outside = code in {None, LOST_CODE, -signal.SIGKILL, -signal.SIGTERM}
         why = "the worker process died over this page, " + ("again and again" if outside else "twice")
-        return WorkerDied(at, 1 if outside else ENOUGH_STRIKES // 2, why)
+        return WorkerDied(index, 1 if outside else ENOUGH_STRIKES // 2, why)
 
 
 _starting = threading.Lock()
-"""Starting a process hides the main module for a moment, which two threads must not do at once."""
+"""A start hides the main module for a moment, which two threads must not do at once."""
 
 
 def _started(context: ForkServerContext, theirs: Any, progress: Any, job: Job[Any, Any]) -> Any:
@@ -257,15 +261,15 @@ def _started(context: ForkServerContext, theirs: Any, progress: Any, job: Job[An
     try:
         with _starting:
             process.start()
-    except (EOFError, OSError) as error:  # the fork server was killed at this moment; the next start brings a new one
+    except (EOFError, OSError) as error:  # the fork server was killed just now; the next start creates one
         raise WorkerDied(None, 0, f"the worker process did not start: {error!r}") from None
     return process
 
 
 def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
-    """The worker: answer until the pipe is closed."""
+    """The main function of a worker: answer items until the pipe is closed."""
     behave_as_worker()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to a whole group, it asks the parent to finish what it has
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to a process group, it asks the parent to finish its batch
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     try:
         job.get_ready()
@@ -286,7 +290,7 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
 
 
 def _read_ahead(pipe: Any, waiting: "SimpleQueue[Sequence[bytes] | None]") -> None:
-    """Take runs from the pipe as they come: its owner hands over a few at most."""
+    """Take runs from the pipe as they arrive; the parent sends only a few ahead."""
     try:
         while True:
             waiting.put(pipe.recv())
@@ -295,7 +299,7 @@ def _read_ahead(pipe: Any, waiting: "SimpleQueue[Sequence[bytes] | None]") -> No
 
 
 def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any]) -> Any:
-    """Return the answer to one item, or the error it raised, within its time."""
+    """Return the answer to one item, or the error that it raised, within its time limit."""
     progress.value = number
     signal.setitimer(signal.ITIMER_PROF, job.timeout_s)
     try:

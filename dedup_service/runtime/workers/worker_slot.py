@@ -1,7 +1,7 @@
-"""The worker at the end of one thread of a pool: started, replaced, and succeeded before it grows old.
+"""One place of a pool: its current worker, restarted when it dies and replaced after a number of items.
 
-Goal: `begin` finds a worker that is ready, whatever became of the one before.
-How: after so many items a successor starts and takes over once it is ready, so that nobody waits for it.
+Goal: `begin` finds a worker that is ready, whatever happened to the previous one.
+How: after a number of items a successor starts; it takes over once it is ready, so that no item waits for its start.
 """
 
 import threading
@@ -16,17 +16,18 @@ __all__ = ["WorkerSlot"]
 I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
 
-STARTS = 20
-"""Workers in a row that may die without having begun an item before somebody is told."""
+MAX_FAILED_STARTS = 20
+"""Workers that may die in a row without having begun an item, before `begin` raises."""
 
 PAUSE_S = 0.2
-"""Between two starts that failed."""
+"""Seconds between two failed starts."""
 
 
 class WorkerSlot(Generic[I, A]):
-    """One worker after the other.
+    """One worker after another.
 
-    workers: the set that watchers look at. runs_held: that a worker has at once. closing: set when no more items come.
+    workers: the pool's set of live workers. runs_held: maximum number of runs that a worker has. closing: set when no
+    more items come.
     """
 
     def __init__(
@@ -48,38 +49,38 @@ class WorkerSlot(Generic[I, A]):
         self._failed_starts = 0
 
     def prepare(self) -> None:
-        """Start the first worker before there is anything to do; where that fails, `begin` will say so."""
+        """Start the first worker before there is work; if that fails, `begin` raises the error."""
         with suppress(Exception):
             self._ready_worker()
 
     @property
     def room(self) -> bool:
-        """Whether another run may begin: not many are begun, and no successor waits for their end."""
+        """Whether another run may begin: the worker has few runs, and no successor is waiting for it to finish."""
         held = self._worker.held if self._worker is not None else 0
         return held == 0 or (held < self._runs_held and (self._successor is None or not self._successor.ready))
 
     def begin(self, items: Sequence[I]) -> None:
-        """Hand a run to a worker that is ready; WorkersError, or what `get_ready` raised: then none is begun."""
+        """Send a run to a worker that is ready; WorkersError, or the error of `get_ready`, if there is none."""
         self._ready_worker().begin(items)
 
     def end(self) -> list[A | Exception]:
-        """Return the answers to the oldest run; Died where no run that was begun will be answered any more."""
+        """Return the answers to the oldest run; WorkerDied if none of the begun runs will be answered."""
         worker = self._worker
         assert worker is not None
         try:
             answers = worker.end()
         except WorkerDied as death:
-            self._failed_starts += death.at is None
+            self._failed_starts += death.index is None
             self._drop(worker)
             raise
         self._failed_starts = 0
         self._items += len(answers)
         if self._items >= self._items_per_worker:
-            self._succeed()
+            self._replace_worker()
         return answers
 
     def close(self) -> None:
-        """End the worker and its successor."""
+        """Stop the worker and its successor."""
         for worker in (self._worker, self._successor):
             if worker is not None:
                 worker.stop()
@@ -87,7 +88,7 @@ class WorkerSlot(Generic[I, A]):
 
     def _ready_worker(self) -> WorkerProcess[I, A]:
         why = "none"
-        while self._failed_starts < STARTS:
+        while self._failed_starts < MAX_FAILED_STARTS:
             if self._closing.is_set() and (self._worker is None or not self._worker.ready):
                 raise WorkersError("the workers were closed before this page's turn: submit it to new ones")
             try:
@@ -98,15 +99,17 @@ class WorkerSlot(Generic[I, A]):
                 self._failed_starts += 1
                 self._drop(self._worker)
                 self._closing.wait(PAUSE_S)
-            except Exception:  # get_ready's own: the worker has ended
+            except Exception:  # raised by get_ready: the worker has ended
                 self._drop(self._worker)
                 raise
             else:
                 return self._worker
-        raise WorkersError(f"{STARTS} worker processes in a row did not live to take up a page, the last one: {why}")
+        raise WorkersError(
+            f"{MAX_FAILED_STARTS} worker processes in a row died before they took a page, the last one: {why}"
+        )
 
-    def _succeed(self) -> None:
-        """Start the successor, or let it take over once it is ready."""
+    def _replace_worker(self) -> None:
+        """Start a successor, or switch to it if it is ready and the worker has no runs."""
         if self._successor is None:
             try:
                 self._successor = self._new()
