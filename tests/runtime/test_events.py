@@ -1,4 +1,4 @@
-"""What the embedded filter tells, and that observers are never in its way."""
+"""Events of the embedded filter, and that observers are never in its way."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from tests.runtime.embedded.prepared import prepared
 
 
 class Seen(NullObserver):
-    """An observer that remembers."""
+    """An observer that keeps events."""
 
     def __init__(self) -> None:
         self.batches: list[BatchEvent] = []
@@ -50,8 +50,8 @@ class Broken(NullObserver):
 PAGES = [prepared("https://a.example/1", 1), prepared("https://b.example/1", 1), prepared("https://a.example/2", 2)]
 
 
-def test_a_batch_is_told_once_it_is_durable(tmp_path: Path) -> None:
-    """Verdicts, titles, what they name, where the time went, how the indexes stand."""
+def test_a_batch_is_reported_once_it_is_durable(tmp_path: Path) -> None:
+    """Verdicts, titles, the pages that they name, where the time went, index sizes."""
     seen = Seen()
     with NearDuplicateFilter.open(tmp_path, observers=[seen]) as dedup:
         verdicts = dedup.decide_many(PAGES, [b"1", b"2", b"3"])
@@ -69,20 +69,20 @@ def test_a_batch_is_told_once_it_is_durable(tmp_path: Path) -> None:
     assert seen.indexes[0].size_bytes > 0
 
 
-def test_what_leaves_is_told(tmp_path: Path) -> None:
-    """A retraction, by the URL of the page."""
+def test_a_removal_is_reported(tmp_path: Path) -> None:
+    """A retraction, with the URL of the page."""
     seen = Seen()
     with NearDuplicateFilter.open(tmp_path, observers=[seen]) as dedup:
         dedup.decide_many(PAGES)
         dedup.retract("https://a.example/1")
-        fact = view_of(dedup).index_event()
+        sizes = view_of(dedup).index_event()
     assert seen.removals == [RemovalEvent("retraction", "https://a.example/1")]
-    assert fact is not None
-    assert fact.entries == 1
+    assert sizes is not None
+    assert sizes.entries == 1
 
 
-def test_an_observer_that_fails_is_logged_and_nothing_more(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The others are told, the verdicts are given."""
+def test_an_observer_that_raises_is_only_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Other observers are called, and the verdicts are returned."""
     seen = Seen()
     with NearDuplicateFilter.open(tmp_path, observers=[Broken(), seen]) as dedup:
         verdicts = dedup.decide_many(PAGES)
@@ -91,8 +91,8 @@ def test_an_observer_that_fails_is_logged_and_nothing_more(tmp_path: Path, caplo
     assert "an observer failed" in caplog.text
 
 
-def test_the_index_is_not_waited_for(tmp_path: Path) -> None:
-    """While the filter is at work there is no answer."""
+def test_index_sizes_are_not_waited_for(tmp_path: Path) -> None:
+    """While the filter is at work there are none."""
     answers = []
 
     class Asking(NullObserver):
@@ -104,8 +104,8 @@ def test_the_index_is_not_waited_for(tmp_path: Path) -> None:
     assert answers == [None]
 
 
-def test_nobody_is_told_nothing() -> None:
-    """Without observers nothing needs to be put together; an empty batch of pages is not told."""
+def test_empty_events_are_skipped() -> None:
+    """Without observers no events are assembled; an empty list of pages is not reported."""
     seen = Seen()
     assert not Observers()
     assert Observers([seen])

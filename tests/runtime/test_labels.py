@@ -1,4 +1,4 @@
-"""The file of what people said of pairs."""
+"""The file of labels."""
 
 import json
 import multiprocessing
@@ -12,8 +12,8 @@ from dedup_service.runtime.labels import Label, LabelFile
 ONE, TWO = Label("a", "b", "dup", kind="border", at="2024-05-01T10:00:00+00:00"), Label("a", "ü", "not")
 
 
-def test_an_answer_is_in_the_file_when_it_was_stored(tmp_path: Path) -> None:
-    """While the file is still open: whoever reads it then finds whole lines."""
+def test_a_stored_label_is_in_the_file(tmp_path: Path) -> None:
+    """While the file is still open, a reader finds complete lines."""
     path = tmp_path / "labels"
     with LabelFile(path) as file:
         for count, label in enumerate((ONE, TWO), 1):
@@ -23,8 +23,8 @@ def test_an_answer_is_in_the_file_when_it_was_stored(tmp_path: Path) -> None:
     assert json.loads(path.read_text().splitlines()[1]) == {"a": "a", "b": "ü", "label": "not"}
 
 
-def test_a_file_is_gone_on_with(tmp_path: Path) -> None:
-    """What it holds stays, byte for byte, keys that mean nothing here and empty lines too."""
+def test_an_existing_file_is_continued(tmp_path: Path) -> None:
+    """Its content stays byte for byte, including unknown keys and empty lines."""
     before = b'{"a": "x", "b": "y", "label": "grey", "who": "me"}\n\n'
     path = tmp_path / "labels"
     path.write_bytes(before)
@@ -34,8 +34,8 @@ def test_a_file_is_gone_on_with(tmp_path: Path) -> None:
     assert path.read_bytes().startswith(before + b'{"a":"a"')
 
 
-def test_the_last_answer_can_be_taken_back(tmp_path: Path) -> None:
-    """One after the other, until none is left; the file then ends where it did before."""
+def test_the_last_label_can_be_taken_back(tmp_path: Path) -> None:
+    """One after another until none is left; the file then ends where it did before."""
     path = tmp_path / "labels"
     with LabelFile(path) as file:
         file.append(ONE)
@@ -49,8 +49,8 @@ def test_the_last_answer_can_be_taken_back(tmp_path: Path) -> None:
             file.take_back()
 
 
-def test_a_line_that_a_crash_cut_is_taken_off(tmp_path: Path) -> None:
-    """And a whole one without its end gets it, so that the next answer stands on a line of its own."""
+def test_an_incomplete_last_line_is_removed(tmp_path: Path) -> None:
+    """A complete line without a line end gets one, so that the next label is on a separate line."""
     whole = b'{"a": "x", "b": "y", "label": "dup"}'
     for before, kept in ((whole + b'\n{"a": "x", "b', 1), (whole, 1)):
         path = tmp_path / "labels"
@@ -63,7 +63,7 @@ def test_a_line_that_a_crash_cut_is_taken_off(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"no json\n", b'{"a": "x", "b": "y"}\n', b'\xff\xfe\n{"a": 1}\n'])
 def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path: Path, line: bytes) -> None:
-    """With the line at fault."""
+    """The error names the line."""
     path = tmp_path / "labels"
     path.write_bytes(line)
     with pytest.raises(ConfigurationError, match="line 1: not a label"):
@@ -71,18 +71,18 @@ def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path: Pa
     assert path.read_bytes() == line
 
 
-def test_a_file_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     """Before any page is read."""
     with pytest.raises(ConfigurationError, match=r"cannot write .*nowhere"):
         LabelFile(tmp_path / "nowhere" / "labels")
 
 
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
-    """Two people answer into two files."""
+    """Two people use two files."""
     context = multiprocessing.get_context("spawn")
     path, (ours, theirs) = tmp_path / "labels", context.Pipe()
     with LabelFile(path):
-        other = context.Process(target=_tell_whether_refused, args=(path, theirs))
+        other = context.Process(target=_send_whether_refused, args=(path, theirs))
         other.start()
         assert ours.recv() == "StateError"
         other.join()
@@ -90,7 +90,7 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def _tell_whether_refused(path: Path, pipe: "multiprocessing.connection.Connection") -> None:
+def _send_whether_refused(path: Path, pipe: "multiprocessing.connection.Connection") -> None:
     try:
         LabelFile(path)
     except StateError as error:

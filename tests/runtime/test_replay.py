@@ -1,4 +1,4 @@
-"""A crash is a value in the test's input: whatever happened, the resumed run says what one run would have said."""
+"""A crash is a value in the test's input: after any crash, the resumed run gives the verdicts of one run."""
 
 import shutil
 import tempfile
@@ -58,13 +58,13 @@ crashes = st.builds(
 
 
 def opened(folder: Path, snapshot_every: int, rule: MatchRule | None = GUARDED) -> State:
-    """The state in `folder`; guards that speak after three copies, unless another rule is given."""
+    """The state in `folder`; by default with guards that trigger after three copies."""
     folder.mkdir(exist_ok=True)
     return State(folder, SPACE_ID, SPACE, rule, StateSettings(snapshot_every=snapshot_every))
 
 
-def memory_of(state: State) -> GuardState | None:
-    """What the guards have seen."""
+def guard_state_of(state: State) -> GuardState | None:
+    """Return the guard state."""
     watch = state._decider.watch
     return None if watch is None else watch.memory()
 
@@ -76,7 +76,7 @@ def fed(state: State, stream: Sequence[Delivery]) -> list[Verdict]:
 
 
 def image_after_crash(folder: Path, stream: Sequence[Delivery], crash: Crash, every: int) -> tuple[Path, list[Verdict]]:
-    """What the disk holds when a run on `folder` dies at `crash`, and the verdicts it had handed out."""
+    """Return the disk content when a run on `folder` dies at `crash`, and the verdicts returned before."""
     state = opened(folder, every)
     wal = folder / f"{JOURNAL_FILE}-wal"
     given_out = fed(state, stream[: crash.batches * BATCH])
@@ -109,8 +109,8 @@ def live_sequences(state: State) -> list[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(streams, crashes, st.sampled_from([1, 4, 1000]))
-def test_a_resumed_run_says_what_one_run_says(stream: list[Delivery], crash: Crash, every: int) -> None:
-    """After a crash anywhere, feeding the stream again gives verdicts equal to those of an uninterrupted run."""
+def test_a_resumed_run_gives_the_verdicts_of_one_run(stream: list[Delivery], crash: Crash, every: int) -> None:
+    """After a crash anywhere, repeating the stream gives the verdicts of an uninterrupted run."""
     with tempfile.TemporaryDirectory() as name:
         whole = opened(Path(name) / "whole", every)
         expected = fed(whole, stream)
@@ -120,7 +120,7 @@ def test_a_resumed_run_says_what_one_run_says(stream: list[Delivery], crash: Cra
         assert given_out == expected[: len(given_out)]
         resumed = opened(image, every)
         assert fed(resumed, stream) == expected
-        assert memory_of(resumed) == memory_of(whole)
+        assert guard_state_of(resumed) == guard_state_of(whole)
         resumed.close()
 
 
@@ -129,7 +129,7 @@ def test_a_resumed_run_says_what_one_run_says(stream: list[Delivery], crash: Cra
 def test_any_openings_and_retractions_give_one_history(
     stream: list[Delivery], openings: list[int], data: st.DataObject
 ) -> None:
-    """Reopening between batches changes no verdict, also where pages are retracted or guards change in between."""
+    """Reopening between batches changes no verdict, also with retractions and changes of guards in between."""
     with tempfile.TemporaryDirectory() as name:
         steady, moved = opened(Path(name) / "steady", 1000), opened(Path(name) / "moved", 2)
         rules = iter(data.draw(st.lists(st.sampled_from([None, None, GUARDED, LENIENT, UNGUARDED]), max_size=4)))
@@ -149,6 +149,6 @@ def test_any_openings_and_retractions_give_one_history(
                 moved.close()
                 moved = opened(Path(name) / "moved", 2, rule)
                 assert live_sequences(moved) == live_sequences(steady)
-                assert memory_of(moved) == memory_of(steady)
+                assert guard_state_of(moved) == guard_state_of(steady)
         steady.close()
         moved.close()

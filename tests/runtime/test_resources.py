@@ -11,7 +11,7 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, d
 
 
 def test_own_tables_make_another_space(tmp_path: Path) -> None:
-    """An IDF table or a user dictionary of one's own changes the space id."""
+    """A custom IDF table or user dictionary changes the space id."""
     idf, words = tmp_path / "idf.txt", tmp_path / "words.txt"
     idf.write_text("大桥 7.5\n通车 6.0\n", encoding="utf-8")
     words.write_text("跨江大桥 1000 n\n", encoding="utf-8")
@@ -22,21 +22,21 @@ def test_own_tables_make_another_space(tmp_path: Path) -> None:
 
 
 def test_a_missing_table_is_a_configuration_error() -> None:
-    """The message names what could not be read."""
+    """The message names the table that cannot be read."""
     with pytest.raises(ConfigurationError, match="IDF table"):
         build_fingerprinter(SpaceOptions(idf="no such file"))
 
 
 def test_the_word_lists_hold_both_languages() -> None:
-    """Stop words and markers come in Chinese and English, and comments are no words."""
+    """Stop words and markers are in Chinese and English; comments are left out."""
     lexicon = default_lexicon()
     assert {"的", "the"} <= lexicon.stop_words
     assert {"总之", "综上所述", "但是", "in conclusion", "however"} <= set(lexicon.markers)
     assert not any(word.startswith("#") for word in (*lexicon.stop_words, *lexicon.markers))
 
 
-def test_threads_share_tables_and_no_words() -> None:
-    """Fingerprints made in many threads at once are those of one thread: each has a vocabulary of its own."""
+def test_threads_share_tables_but_not_words() -> None:
+    """Fingerprints made in many threads equal those of one thread: each has its own vocabulary."""
     pages = [
         Page(
             url="u",

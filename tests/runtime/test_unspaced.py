@@ -1,4 +1,4 @@
-"""How scripts without spaces are cut is part of the space, and of its name."""
+"""The segmentation of scripts without spaces is part of the space and of its name."""
 
 import pytest
 
@@ -10,16 +10,16 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter, d
 JAPANESE = Page(url="u", canonical_url="u", id="u", text="東京で新しい図書館が開館した。")
 
 
-def test_pairs_are_a_space_without_a_library() -> None:
-    """Asked for pairs, nothing depends on what is installed, and the space says so."""
+def test_pairs_need_no_library() -> None:
+    """With pairs, the space does not depend on installed packages."""
     fingerprinter = build_fingerprinter(SpaceOptions(unspaced="pairs"))
     assert fingerprinter.space.unspaced == "pairs"
     assert fingerprinter.space_id.startswith("twinsieve-")
     assert "書館" in "".join(fingerprinter.words(JAPANESE)).replace("书馆", "書館")
 
 
-def test_icu_is_another_space_with_its_name() -> None:
-    """Words by ICU make a space whose id and value name it; Chinese and English pages have the same fingerprints."""
+def test_icu_makes_another_space() -> None:
+    """Its id and value name ICU; Chinese and English pages have the same fingerprints in both spaces."""
     pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
     icu, pairs = (build_fingerprinter(SpaceOptions(unspaced=name)) for name in ("icu", "pairs"))
     assert icu.space.unspaced.startswith("ICU ")
@@ -31,14 +31,14 @@ def test_icu_is_another_space_with_its_name() -> None:
         assert icu.fingerprint(page) == pairs.fingerprint(page)
 
 
-def test_a_name_that_is_none_is_refused() -> None:
+def test_an_unknown_name_is_refused() -> None:
     """The error names the value and the choices."""
     with pytest.raises(ConfigurationError, match="icu or as pairs, got 'mecab'"):
         build_fingerprinter(SpaceOptions(unspaced="mecab"))
 
 
-def test_stop_words_of_other_languages_leave_english_alone() -> None:
-    """German articles that are English words, too, are no stop words."""
+def test_stop_words_of_other_languages_do_not_affect_english() -> None:
+    """German articles that are also English words are not stop words."""
     words = default_lexicon().stop_words
     assert {"und", fold("إلى"), "และ", "これ", "그리고"} <= words
     assert not {"die", "war", "man", "hat", "den", "bin"} & words

@@ -33,7 +33,7 @@ def prepared(
 
 
 def evidence_of(story: int, version: int) -> bytes:
-    """What is kept of a text of its own for each story; another version has one sentence more."""
+    """Evidence of a text that depends on the story; another version has one more sentence."""
     rng = random.Random(story)
     sentences = ["".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(20)) for _ in range(15)]
     folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])

@@ -1,4 +1,4 @@
-"""Corrections in an embedded state: in force from there on, after a restart too, and told of."""
+"""Corrections in an embedded state: in force from then on and after a restart, and reported to observers."""
 
 import string
 from pathlib import Path
@@ -26,13 +26,13 @@ RECORDS = st.builds(
 
 
 class Removals(NullObserver):
-    """Remembers what left."""
+    """An observer that keeps removals."""
 
     def __init__(self) -> None:
         self.told: list[RemovalEvent] = []
 
-    def removed(self, fact: RemovalEvent) -> None:
-        self.told.append(fact)
+    def removed(self, event: RemovalEvent) -> None:
+        self.told.append(event)
 
 
 def opened(folder: Path | None, *observers: Removals) -> State:
@@ -46,14 +46,14 @@ def kinds(state: State, *pages: tuple[str, int]) -> list[VerdictKind]:
 
 
 @given(st.builds(CorrectionRecord, url=TEXT, original=TEXT, duplicate=st.booleans(), reason=TEXT), st.none() | TEXT)
-def test_what_is_written_is_read_again(record: CorrectionRecord, by: str | None) -> None:
+def test_a_written_correction_reads_back(record: CorrectionRecord, by: str | None) -> None:
     """Field by field."""
     assert read_detail(7, written_detail(record, by, 1.5)) == Correction(sequence=7, record=record, at=1.5, by=by)
 
 
 @given(st.lists(RECORDS, max_size=12))
-def test_who_is_in_force(records: list[CorrectionRecord]) -> None:
-    """Of a pair the last one; of several pages that a page was called a duplicate of, the last one."""
+def test_the_last_correction_is_in_force(records: list[CorrectionRecord]) -> None:
+    """The last one on a pair; and the last one, if a page was called a duplicate of several pages."""
     found = with_force(Correction(sequence=at, record=record) for at, record in enumerate(records))
     for at, correction in enumerate(found):
         record, later = correction.record, records[at + 1 :]
@@ -64,7 +64,7 @@ def test_who_is_in_force(records: list[CorrectionRecord]) -> None:
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_not_a_duplicate_is_unique_from_then_on(tmp_path: Path, *, stored: bool) -> None:
-    """The verdict given stays; the next delivery is compared with everybody else; said again, it is one again."""
+    """The earlier verdict stays; the next delivery is compared with all others; a later correction reverses it."""
     state = opened(tmp_path if stored else None)
     assert kinds(state, (A, 1), (B, 1)) == ["unique", "duplicate"]
     correction = state.correct(CorrectionRecord(B, A, False, "two events"), by="me", at=5.0)
@@ -76,8 +76,8 @@ def test_not_a_duplicate_is_unique_from_then_on(tmp_path: Path, *, stored: bool)
     state.close()
 
 
-def test_a_page_called_a_duplicate_leaves(tmp_path: Path) -> None:
-    """Its entry goes and is told of; from then on it is a duplicate, whatever its text."""
+def test_a_page_called_a_duplicate_is_removed(tmp_path: Path) -> None:
+    """Its entry is removed and reported; from then on the page is a duplicate, whatever its text."""
     told = Removals()
     state = opened(tmp_path, told)
     assert kinds(state, (A, 1), (B, 2)) == ["unique", "unique"]
@@ -92,7 +92,7 @@ def test_a_page_called_a_duplicate_leaves(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_they_hold_after_a_restart(tmp_path: Path, *, closed: bool) -> None:
+def test_corrections_hold_after_a_restart(tmp_path: Path, *, closed: bool) -> None:
     """With a snapshot or, after a kill, without one: the same entries, the same answers, the same audit trail."""
     state = opened(tmp_path)
     kinds(state, (A, 1), (B, 1), (C, 2))

@@ -1,4 +1,4 @@
-"""The embedded filter as users see it: pages in, verdicts out, state on disk."""
+"""The embedded filter as its users see it: pages in, verdicts out, state on disk."""
 
 import subprocess
 import sys
@@ -27,27 +27,27 @@ import resource, sys
 from dedup_service.core.errors import StateError
 from dedup_service.core.page import Page
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-sieve = NearDuplicateFilter.open(sys.argv[1])
+dedup = NearDuplicateFilter.open(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 given = 0
 try:
     while True:
         url = f"http://site/{given}"
-        sieve.check(Page(url=url, canonical_url=url, id=url, text=f"{given:09} " * 400), delivery_id=url.encode())
+        dedup.check(Page(url=url, canonical_url=url, id=url, text=f"{given:09} " * 400), delivery_id=url.encode())
         given += 1
 except StateError as error:
     print(given, type(error).__name__, error.retryable)
-sieve.close()
+dedup.close()
 """
 
 
 def page(url: str, text: str = STORY) -> Page:
-    """A page with a text of its own."""
+    """A page with this text."""
     return Page(url=url, canonical_url=url, id=url, title="News", text=text)
 
 
 def test_a_copy_is_a_duplicate_after_reopening(tmp_path: Path) -> None:
-    """The folder is made where it is missing; what was kept in one opening is known in the next."""
+    """The folder is created if it is missing; pages kept in one opening are known in the next."""
     folder = tmp_path / "deep" / "state"
     with NearDuplicateFilter.open(folder) as dedup:
         assert dedup.check(page("http://a/1")).kind is VerdictKind.UNIQUE
@@ -61,8 +61,8 @@ def test_a_copy_is_a_duplicate_after_reopening(tmp_path: Path) -> None:
         }  # fmt: skip
 
 
-def test_the_same_bytes_get_the_same_verdict(tmp_path: Path) -> None:
-    """A record given again gets the verdict it had, and can be asked for by itself."""
+def test_a_repeated_delivery_gets_the_verdict_it_had(tmp_path: Path) -> None:
+    """The verdict can also be looked up by the delivery id."""
     with NearDuplicateFilter.open(tmp_path) as dedup:
         first = dedup.check(page("http://a/1"), delivery_id=b"line 1")
         assert dedup.check(page("http://a/1"), delivery_id=b"line 1") == first
@@ -71,8 +71,8 @@ def test_the_same_bytes_get_the_same_verdict(tmp_path: Path) -> None:
             dedup.check_many([page("http://a/1"), page("http://a/2")], delivery_ids=[b"line 1"])
 
 
-def test_a_page_can_be_retracted_by_page_verdict_or_name() -> None:
-    """Whatever names the kept page takes it out; its next copy is unique."""
+def test_a_page_can_be_retracted_by_page_verdict_or_url() -> None:
+    """Each removes the kept page; its next copy is unique."""
     with NearDuplicateFilter.open(None) as dedup:
         for number, name in enumerate(("page", "verdict", "url")):
             kept = page(f"http://a/{number}")
@@ -84,7 +84,7 @@ def test_a_page_can_be_retracted_by_page_verdict_or_name() -> None:
 
 
 def test_a_second_filter_on_the_folder_is_refused(tmp_path: Path) -> None:
-    """The folder is one filter's at a time, and free again once that one is closed."""
+    """After the first filter is closed, the folder can be opened again."""
     first = NearDuplicateFilter.open(tmp_path)
     with pytest.raises(StateInUseError, match="in use by process"):
         NearDuplicateFilter.open(tmp_path)
@@ -94,7 +94,7 @@ def test_a_second_filter_on_the_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_another_space_is_refused_and_the_folder_stays_free(tmp_path: Path) -> None:
-    """Opened with another scheme the state is refused, naming both spaces; a refused opening holds no lock."""
+    """With another scheme the error names both spaces; a refused opening holds no lock."""
     with NearDuplicateFilter.open(tmp_path) as dedup:
         space_id = dedup.space_id
     with pytest.raises(ForeignStateError, match=f"space {space_id}.*space tf-.*scheme"):
@@ -102,23 +102,23 @@ def test_another_space_is_refused_and_the_folder_stays_free(tmp_path: Path) -> N
     NearDuplicateFilter.open(tmp_path).close()
 
 
-def test_fingerprints_that_no_index_takes_are_refused(tmp_path: Path) -> None:
-    """A space of 128-bit fingerprints cannot be filtered in, and says so before anything is stored."""
+def test_fingerprints_of_128_bits_are_refused(tmp_path: Path) -> None:
+    """The index takes 64 bits; nothing is stored before the error."""
     with pytest.raises(ConfigurationError, match="128 bits, the index takes 64"):
         NearDuplicateFilter.open(tmp_path, space=SpaceOptions(bits=128))
     NearDuplicateFilter.open(tmp_path).close()
 
 
 def test_threads_take_turns() -> None:
-    """Copies checked from many threads at once leave exactly one kept page, each with its own place in the order."""
+    """Copies checked from many threads leave exactly one kept page; each page has its own sequence."""
     with NearDuplicateFilter.open(None) as dedup, ThreadPoolExecutor(8) as pool:
         verdicts = list(pool.map(lambda n: dedup.check(page(f"http://a/{n}")), range(40)))
     assert sorted(v.sequence for v in verdicts) == list(range(1, 41))
     assert [v.kind for v in verdicts].count(VerdictKind.UNIQUE) == 1
 
 
-def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    """A file in the place of the folder is a wrong setting; a folder that cannot be made is the disk's fault."""
+def test_a_path_that_is_not_a_folder_is_refused(tmp_path: Path) -> None:
+    """A file at the path is a configuration error; a folder that cannot be created may be an error of the disk."""
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ConfigurationError, match="is a file"):
         NearDuplicateFilter.open(tmp_path / "file")
@@ -128,7 +128,7 @@ def test_a_path_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_real_write_limit_stops_cleanly(tmp_path: Path) -> None:
-    """Where the system itself refuses to grow a file, every verdict handed out before is there afterwards."""
+    """If the system refuses to grow a file, every verdict returned before is there afterwards."""
     answer = subprocess.run(
         [sys.executable, "-c", LIMIT, str(tmp_path)], capture_output=True, text=True, check=True, timeout=120
     )

@@ -1,4 +1,4 @@
-"""What the guards have seen comes back from the journal, with a snapshot or without."""
+"""The guard state is restored from the journal, with a snapshot or without."""
 
 import json
 import sqlite3
@@ -31,30 +31,30 @@ def copies(state: State, hosts: range, story: int = 0) -> list[Verdict]:
     return state.decide([(prepared(f"http://host{host}/", story), None) for host in hosts])
 
 
-def memory_of(state: State) -> GuardState | None:
-    """What the guards have seen."""
+def guard_state_of(state: State) -> GuardState | None:
+    """Return the guard state."""
     return None if state._decider.watch is None else state._decider.watch.memory()
 
 
 def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
-    """A group that was too large is too large again, from the snapshot, and from the log alone."""
+    """A group over its limit is still over it, restored from the snapshot or from the log alone."""
     state = opened(tmp_path / "state", GUARDED)
     assert [verdict.guard for verdict in copies(state, range(5))] == [None, None, None, "hosts", "hosts"]
-    seen = memory_of(state)
+    seen = guard_state_of(state)
     state.close()
     for without_snapshot in (False, True):
         if without_snapshot:
             (tmp_path / "state" / SNAPSHOT_FILE).unlink()
         again = opened(tmp_path / "state")
-        assert memory_of(again) == seen
+        assert guard_state_of(again) == seen
         again.journal.close()  # no snapshot, no change
     last = opened(tmp_path / "state")
     assert copies(last, range(7, 8))[0].guard == "hosts"
     last.close()
 
 
-def test_the_journal_says_nothing_of_pages_where_nothing_is_asked(tmp_path: Path) -> None:
-    """As before there were guards: then nothing is to be remembered."""
+def test_a_rule_without_guards_writes_no_guard_state(tmp_path: Path) -> None:
+    """The journal is the same as before there were guards."""
     state = opened(tmp_path / "state", MatchRule(rule_for().conditions))
     copies(state, range(5))
     state.close()
@@ -64,7 +64,7 @@ def test_the_journal_says_nothing_of_pages_where_nothing_is_asked(tmp_path: Path
 
 
 def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
-    """Its policy asks nothing of guards; one that is put in force counts from there on."""
+    """Its policy has no guards; a policy with guards counts from its record on."""
     rule = rule_for()
     folder = tmp_path / "state"
     state = opened(folder, replace(rule, guards=Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=0)))
@@ -82,12 +82,12 @@ def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", [b"", b"no MessagePack", b"\x82\xa7version\x63\xa5watch\x80"])
-def test_a_part_of_a_snapshot_that_cannot_be_read_is_made_again(tmp_path: Path, extra: bytes) -> None:
-    """From the log, also where a later version wrote it."""
+def test_an_unreadable_guard_state_is_rebuilt(tmp_path: Path, extra: bytes) -> None:
+    """From the log; also if a later version wrote it."""
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
     watch = guard_state_of_log(state.journal.log, 4, extra)
     assert watch is not None
-    assert watch.memory() == memory_of(state)
+    assert watch.memory() == guard_state_of(state)
     assert encode_guard_state(watch) == encode_guard_state(state._decider.watch) != encode_guard_state(GuardTracker())
     state.close()

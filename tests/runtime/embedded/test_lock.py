@@ -21,8 +21,8 @@ sys.stdin.read()
 """
 
 
-def test_the_second_comer_learns_who_has_it(tmp_path: Path) -> None:
-    """The error names the folder and the process that holds it, and can be retried; after the holder dies it works."""
+def test_a_second_process_learns_which_process_has_the_folder(tmp_path: Path) -> None:
+    """The error names the folder and the process, and is retryable; after that process dies, the lock is free."""
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -37,8 +37,8 @@ def test_the_second_comer_learns_who_has_it(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_one_process_cannot_hold_it_twice(tmp_path: Path) -> None:
-    """A second filter in the same process is refused too; released, the folder can be had again."""
+def test_one_process_cannot_lock_a_folder_twice(tmp_path: Path) -> None:
+    """A second lock in the same process is refused; after the release it succeeds."""
     first, second = StateLock(tmp_path), StateLock(tmp_path)
     first.acquire()
     with pytest.raises(StateInUseError, match=f"by process {os.getpid()}"):

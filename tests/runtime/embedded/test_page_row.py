@@ -1,4 +1,4 @@
-"""A page's record as a row, and back."""
+"""A page as a row of the log, and back."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ verdicts = st.builds(
 def row_of(
     verdict: Verdict, record: bytes, original: int | None = None, canonical_url: str = "", title: str = ""
 ) -> DecidedPage:
-    """The page that `verdict` is on, decided."""
+    """A decided page with this verdict."""
     page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
     return DecidedPage(
         PreparedPage(page, Fingerprint(1 << 63, None), None), Decision(verdict, kept=True, original=original), record
@@ -52,7 +52,7 @@ def row_of(
 
 @given(verdicts, texts, texts)
 def test_a_verdict_survives_the_database(verdict: Verdict, canonical_url: str, title: str) -> None:
-    """Every field of a verdict reads back as it was handed out, whatever its strings hold."""
+    """Every field of a verdict reads back unchanged, whatever its strings contain."""
     original = None if verdict.duplicate_of is None else 4
     pages = [row_of(verdict, b"r", original, canonical_url, title)]
     if verdict.duplicate_of is not None and verdict.duplicate_of_url is not None:

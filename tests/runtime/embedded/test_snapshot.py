@@ -1,4 +1,4 @@
-"""Snapshots: whole or ignored, and never more than a shortcut."""
+"""Snapshots are complete or ignored, and never more than a shortcut."""
 
 import logging
 import shutil
@@ -48,7 +48,7 @@ def filled(folder: Path, pages: int, snapshot_every: int = 1000) -> None:
 
 
 def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
-    """What the state in `folder` says of copies of its pages."""
+    """Return the verdicts of the state in `folder` on copies of its pages."""
     state = State(folder, SPACE_ID, SPACE)
     verdicts = state.decide([(prepared(f"copy{n}", n), None) for n in range(pages)])
     state.close()
@@ -56,7 +56,7 @@ def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
 
 
 def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
-    """Label, rows, evidence and what else there was survive, and the temporary file is gone."""
+    """Label, rows, evidence and extra are unchanged, and the temporary file is removed."""
     path = tmp_path / "snapshot"
     write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
     again = read_snapshot(path)
@@ -66,7 +66,7 @@ def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
-    """A file as the first version wrote it, without anything extra, still gives its entries."""
+    """A file of the first version, without extra, still gives its entries."""
     path = tmp_path / "snapshot"
     rows = EntryRows.of([Entry(7, 1, 2, 3, 4, evidence=b"bytes")])
     header = b'{"version": 1, "journal": "j", "space_id": "s", "sequence": 7, "tail": "t", "entries": 1, '
@@ -78,7 +78,7 @@ def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
     assert list(again.rows.entries()) == list(rows.entries())
 
 
-def test_no_cut_or_altered_snapshot_is_believed(tmp_path: Path) -> None:
+def test_a_truncated_or_altered_snapshot_is_refused(tmp_path: Path) -> None:
     """Every proper prefix of the file, and every file with one byte changed, is refused."""
     path = tmp_path / "snapshot"
     write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
@@ -92,7 +92,7 @@ def test_no_cut_or_altered_snapshot_is_believed(tmp_path: Path) -> None:
 
 
 def test_a_bad_snapshot_is_ignored_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A state whose snapshot is damaged opens from its log, says so, and decides as before."""
+    """A state with a damaged snapshot is restored from its log, and decides as before."""
     filled(tmp_path, 4)
     (tmp_path / SNAPSHOT_FILE).write_bytes(b"rubbish")
     with caplog.at_level(logging.WARNING):
@@ -101,7 +101,7 @@ def test_a_bad_snapshot_is_ignored_with_a_warning(tmp_path: Path, caplog: pytest
 
 
 def test_a_snapshot_of_another_journal_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A snapshot copied from another state folder does not bring that one's pages with it."""
+    """A snapshot copied from another state folder does not bring its pages."""
     filled(tmp_path / "one", 3)
     filled(tmp_path / "two", 5)
     shutil.copy(tmp_path / "two" / SNAPSHOT_FILE, tmp_path / "one" / SNAPSHOT_FILE)
@@ -112,7 +112,7 @@ def test_a_snapshot_of_another_journal_is_ignored(tmp_path: Path, caplog: pytest
 
 
 def test_a_snapshot_ahead_of_its_log_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where an older copy of the journal was brought back, the newer snapshot is not believed."""
+    """If an older copy of the journal was restored, the newer snapshot does not fit."""
     filled(tmp_path / "state", 2)
     shutil.copytree(tmp_path / "state", tmp_path / "copy")
     kinds_of_copies(tmp_path / "state", 4)
@@ -124,7 +124,7 @@ def test_a_snapshot_ahead_of_its_log_is_ignored(tmp_path: Path, caplog: pytest.L
 
 
 def test_a_snapshot_of_another_continuation_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Two copies of a state went on differently: the snapshot of one does not fit the log of the other."""
+    """Two copies of a state continued differently: the snapshot of one does not fit the log of the other."""
     filled(tmp_path / "state", 2)
     shutil.copytree(tmp_path / "state", tmp_path / "copy")
     for folder, story in (("state", 50), ("copy", 60)):
@@ -140,8 +140,8 @@ def test_a_snapshot_of_another_continuation_is_ignored(tmp_path: Path, caplog: p
     assert "another record at its sequence 3" in caplog.text
 
 
-def test_a_snapshot_that_cannot_be_written_is_only_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A state whose snapshot has no place goes on; the next opening reads the log."""
+def test_a_snapshot_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The state continues without it; the next opening reads the log."""
     (tmp_path / "snapshot.tmp").mkdir()  # in the way of the temporary file
     with caplog.at_level(logging.WARNING):
         filled(tmp_path, 3, snapshot_every=1)
@@ -151,7 +151,7 @@ def test_a_snapshot_that_cannot_be_written_is_only_missed(tmp_path: Path, caplog
 
 
 def test_a_snapshot_is_taken_as_the_log_grows(tmp_path: Path) -> None:
-    """One is written every so many records while the state is in use, later for every quarter more entries."""
+    """One is written after a number of records, later after a quarter more entries."""
     state = State(tmp_path, SPACE_ID, SPACE, None, StateSettings(snapshot_every=3))
     taken = []
     for number in range(24):

@@ -1,4 +1,4 @@
-"""Journal and decider as one: verdicts, deliveries seen again, retraction, change of rule, a full disk."""
+"""Journal and decider together: verdicts, repeated deliveries, retraction, change of rule, a full disk."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def state(tmp_path: Path) -> Iterator[State]:
 
 
 def test_a_batch_gets_its_verdicts_in_order(state: State) -> None:
-    """Each page gets the verdict that the pages before it call for, also those of the same batch."""
+    """Each page is compared with all pages before it, including those of the same batch."""
     pages = [prepared("u1", 1), prepared("u2", 1, version=1), prepared("u3", 3), prepared("u1", 1)]
     verdicts = state.decide([(page, None) for page in pages])
     assert [verdict.kind for verdict in verdicts] == [U, D, U, SAME]
@@ -43,8 +43,8 @@ def test_a_batch_gets_its_verdicts_in_order(state: State) -> None:
     assert verdicts[1].duplicate_of_url == verdicts[3].duplicate_of_url == "u1"
 
 
-def test_a_reopened_state_goes_on_where_it_was(tmp_path: Path) -> None:
-    """Entries, known URLs and the sequence survive closing, whether a snapshot or the log brings them back."""
+def test_a_reopened_state_continues(tmp_path: Path) -> None:
+    """Entries, known URLs and the sequence are restored, from a snapshot or from the log."""
     for every in (1, 100):
         folder = tmp_path / str(every)
         folder.mkdir()
@@ -58,8 +58,8 @@ def test_a_reopened_state_goes_on_where_it_was(tmp_path: Path) -> None:
         assert [(v.sequence, v.kind, v.duplicate_of) for v in verdicts] == [(2, D, "one"), (3, NEW, "one")]
 
 
-def test_a_record_again_gets_the_verdict_it_had(tmp_path: Path) -> None:
-    """The same delivery gives an equal verdict and no new log record: in its batch, later, and after reopening."""
+def test_a_repeated_delivery_gets_the_verdict_it_had(tmp_path: Path) -> None:
+    """It gives an equal verdict and no new log record: in the same batch, later, and after reopening."""
     first = opened(tmp_path)
     page, other = prepared("u1", 1, page_id="one"), prepared("u2", 1, page_id="\ud800 half a pair")
     verdicts = first.decide([(page, b"a"), (other, b"b"), (page, b"a")])
@@ -74,14 +74,14 @@ def test_a_record_again_gets_the_verdict_it_had(tmp_path: Path) -> None:
     second.close()
 
 
-def test_a_delivery_without_a_record_is_a_new_one(state: State) -> None:
-    """Where the caller names no delivery, the same page again is a new visit of its URL."""
+def test_a_delivery_without_an_id_is_a_new_one(state: State) -> None:
+    """Without a delivery id, the same page again is a new visit of its URL."""
     page = prepared("u1", 1)
     assert [state.decide([(page, None)])[0].kind for _ in range(3)] == [U, SAME, SAME]
 
 
 def test_after_a_retraction_later_copies_are_unique(tmp_path: Path) -> None:
-    """A page retracted by URL, by id or by sequence leaves the index and the known URLs, across reopening too."""
+    """A page retracted by URL, id or sequence is removed from index and known URLs, also after reopening."""
     for reference in ("u1", "one", 1):
         folder = tmp_path / str(reference)
         folder.mkdir()
@@ -96,8 +96,8 @@ def test_after_a_retraction_later_copies_are_unique(tmp_path: Path) -> None:
         second.close()
 
 
-def test_a_retraction_that_cannot_be_says_why(state: State) -> None:
-    """Unknown pages, pages that were not kept, and pages retracted before are told apart, and nothing changes."""
+def test_an_impossible_retraction_says_why(state: State) -> None:
+    """The message distinguishes unknown pages, pages not kept and pages retracted before; nothing changes."""
     state.decide([(prepared("u1", 1), None), (prepared("u2", 1), None)])
     with pytest.raises(StateError, match="no page 'elsewhere' is in the log"):
         state.retract("elsewhere")
@@ -111,8 +111,8 @@ def test_a_retraction_that_cannot_be_says_why(state: State) -> None:
     assert state.decide([(prepared("u3", 3), None)])[0].sequence == 4
 
 
-def test_a_change_of_rule_is_on_the_record_and_holds_from_there(tmp_path: Path) -> None:
-    """Another rule applies to later pages; verdicts given stay; opened without a rule the last one is in force."""
+def test_a_change_of_rule_is_recorded_and_applies_to_later_pages(tmp_path: Path) -> None:
+    """Earlier verdicts stay; opened without a rule, the state keeps the last one."""
     exact, near = MatchRule((DistanceBound(body=0),)), MatchRule((DistanceBound(body=3),))
     first = opened(tmp_path, rule=exact)
     verdicts = first.decide([(prepared("u1", 1), b"1"), (prepared("u2", 1, version=1), b"2")])
@@ -128,7 +128,7 @@ def test_a_change_of_rule_is_on_the_record_and_holds_from_there(tmp_path: Path) 
 
 
 def test_the_same_rule_again_leaves_no_record(tmp_path: Path) -> None:
-    """Giving the rule that is in force already changes nothing."""
+    """Opening with the rule in force changes nothing."""
     rule = MatchRule((DistanceBound(body=3),))
     for _ in range(2):
         state = opened(tmp_path, rule=rule)
@@ -137,14 +137,14 @@ def test_the_same_rule_again_leaves_no_record(tmp_path: Path) -> None:
 
 
 def test_another_space_is_refused_with_both_named(tmp_path: Path) -> None:
-    """A state of another space is not opened; the message names both spaces and what differs."""
+    """The message names both spaces and their differences."""
     opened(tmp_path).close()
     with pytest.raises(ForeignStateError, match=r"space test-space.*space other.*scheme.*'test'.*'b'"):
         State(tmp_path, "other", {"scheme": "b"})
 
 
 def test_a_newer_format_is_refused_with_both_named(tmp_path: Path) -> None:
-    """A state of a later format is not opened; the message names both versions."""
+    """The message names both versions."""
     state = opened(tmp_path)
     with state.journal.database.transaction() as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE name = 'format_version'")
@@ -153,15 +153,15 @@ def test_a_newer_format_is_refused_with_both_named(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_file_that_is_no_journal_is_called_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_journal_is_reported(tmp_path: Path) -> None:
     """A damaged journal is an error of the state, not of SQLite."""
     (tmp_path / "journal.sqlite").write_bytes(b"certainly not a database" * 100)
     with pytest.raises(StateDamagedError, match=r"journal\.sqlite is not a readable journal"):
         opened(tmp_path)
 
 
-def test_a_full_disk_stops_the_state_and_leaves_nothing_half_done(tmp_path: Path) -> None:
-    """The batch that did not fit is not there after reopening, the batches before it are, and no verdict came after."""
+def test_a_full_disk_stops_the_state_without_a_partial_batch(tmp_path: Path) -> None:
+    """After reopening, earlier batches are there and the failed one is not; the stopped state gave no verdict."""
     first = opened(tmp_path)
     given = first.decide([(prepared("u1", 1), b"1")])
     pages = first.journal.database.rows("PRAGMA page_count")[0][0]
@@ -184,7 +184,7 @@ def test_a_full_disk_stops_the_state_and_leaves_nothing_half_done(tmp_path: Path
 
 
 def test_a_state_in_memory_needs_no_folder() -> None:
-    """Without a folder the same verdicts come, and nothing is kept."""
+    """It gives the same verdicts and stores nothing."""
     state = opened(None)
     assert [v.kind for v in state.decide([(prepared("u1", 1), b"1"), (prepared("u2", 1), b"2")])] == [U, D]
     state.close()
@@ -193,7 +193,7 @@ def test_a_state_in_memory_needs_no_folder() -> None:
 
 
 def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:
-    """It matches nobody, before and after a restore, and the same visit again is unchanged."""
+    """It matches no page, before and after a restore; the same visit again is unchanged."""
     first = opened(tmp_path)
     assert first.decide([(prepared("u1", 1, reason="too short", evidence=b""), None)])[0].kind is NONE
     first.close()

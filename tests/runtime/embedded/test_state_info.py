@@ -1,4 +1,4 @@
-"""What a state folder holds, read beside its writer."""
+"""The description of a state folder, read while it is written."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from .prepared import SPACE, SPACE_ID, prepared
 
 
 def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> None:
-    """Counts are those of the log: while the state is in use, after it was closed, and over several openings."""
+    """Counts equal those of the log: while the state is open, after it is closed, and over several openings."""
     state = State(tmp_path, SPACE_ID, SPACE)
     pages = [prepared("u1", 1), prepared("u2", 1), prepared("u1", 1), prepared("u3", 3), prepared("u3", 4)]
     state.decide([(page, None) for page in pages])
@@ -32,8 +32,8 @@ def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> N
     assert 0 < closed.text_bytes < in_use.text_bytes
 
 
-def test_info_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
-    """Asking takes no lock and writes nothing that stays."""
+def test_info_does_not_change_the_folder(tmp_path: Path) -> None:
+    """It takes no lock and leaves no files."""
     State(tmp_path, SPACE_ID, SPACE).close()
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     state_info(tmp_path)
@@ -42,14 +42,14 @@ def test_info_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
 
 
 def test_info_of_a_folder_without_a_state_says_so(tmp_path: Path) -> None:
-    """A wrong path is called one, and no state is made there."""
+    """The error asks to check the path, and no state is created there."""
     with pytest.raises(StateError, match="holds no twinsieve state"):
         state_info(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_state_in_memory_has_info_too() -> None:
-    """Without a folder the counts are there and the sizes on disk are 0."""
+    """It has the counts; sizes on disk are 0."""
     state = State(None, SPACE_ID, SPACE)
     state.decide([(prepared("u1", 1), None)])
     info = read_info(state.journal.database, None)

@@ -1,4 +1,4 @@
-"""The texts beside the log: compressed, within their budget, oldest out first."""
+"""The stored main texts: compressed, within their budget, the oldest dropped first."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ def opened(folder: Path, budget: int) -> State:
     return State(folder, SPACE_ID, SPACE, None, StateSettings(text_budget_bytes=budget))
 
 
-def test_a_text_comes_back_as_it_was(tmp_path: Path) -> None:
-    """Any string survives, lone surrogates included; a page without a record of text has none."""
+def test_a_text_reads_back(tmp_path: Path) -> None:
+    """Any string is unchanged, including lone surrogates; an empty text is not stored."""
     state = opened(tmp_path, 10_000)
     text = "新闻 and a lone \udc80 surrogate"
     state.decide([(prepared("u1", 1, text=text), None)])
@@ -21,8 +21,8 @@ def test_a_text_comes_back_as_it_was(tmp_path: Path) -> None:
     state.close()
 
 
-def test_the_oldest_texts_go_first_and_the_budget_holds(tmp_path: Path) -> None:
-    """Above the budget the earliest texts are dropped, no more than needed; the sum is right after reopening too."""
+def test_the_oldest_texts_are_dropped_above_the_budget(tmp_path: Path) -> None:
+    """No more of them than needed; the stored size is still right after reopening."""
     state = opened(tmp_path, 400)
     for number in range(1, 30):
         state.decide([(prepared(f"u{number}", number, text=f"{number:064x}"), None)])
@@ -39,7 +39,7 @@ def test_the_oldest_texts_go_first_and_the_budget_holds(tmp_path: Path) -> None:
 
 
 def test_a_text_larger_than_the_budget_displaces_nothing(tmp_path: Path) -> None:
-    """One page that could never fit does not drive the others out."""
+    """A text that can never fit does not drop the others."""
     state = opened(tmp_path, 400)
     huge = "".join(chr(0x4E00 + n * 7919 % 20_000) for n in range(2000))
     state.decide([(prepared("u1", 1, text="small"), None), (prepared("u2", 2, text=huge), None)])

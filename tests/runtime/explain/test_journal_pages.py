@@ -1,4 +1,4 @@
-"""Pages of an embedded journal, found and explained, beside whoever decides and from a folder."""
+"""Pages of an embedded journal, found and explained: of an open filter, and from a folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def page(number: int, text: str, **more: str) -> Page:
 
 @pytest.fixture(params=["folder", "memory"])
 def dedup(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NearDuplicateFilter]:
-    """A filter with a page, a copy, a strange one and a short one."""
+    """A filter with a page, a copy of it, an unrelated page and a short page."""
     with NearDuplicateFilter.open(tmp_path / "state" if request.param == "folder" else None) as opened:
         opened.check_many(
             [page(1, TEXT), page(2, TEXT + " And more in 2024."), page(3, article(77)), page(4, "too short")]
@@ -36,12 +36,12 @@ def dedup(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NearDuplic
 
 
 def explainer(pages: JournalPages) -> Explainer:
-    """With the fingerprinter of the default space."""
+    """An explainer with the fingerprinter of the default space."""
     return Explainer(pages, build_fingerprinter)
 
 
-def test_a_duplicate_is_explained_while_the_filter_runs(dedup: NearDuplicateFilter) -> None:
-    """By any form of its address; with the verdict it had, and the row that gave it."""
+def test_a_duplicate_is_explained_while_the_filter_is_open(dedup: NearDuplicateFilter) -> None:
+    """By any form of its address; with its verdict, and the row that gave it."""
     found = explainer(live_pages(dedup)).explain("https://A.example/2?utm_source=x")
     assert (found.page.sequence, found.page.original, found.decided_by) == (2, 1, "row")
     assert found.page.verdict is not None
@@ -52,8 +52,8 @@ def test_a_duplicate_is_explained_while_the_filter_runs(dedup: NearDuplicateFilt
     assert (found.kept, found.match.kept, found.neighbours) == (False, True, ())
 
 
-def test_a_kept_page_has_neighbours_that_say_why_not(dedup: NearDuplicateFilter) -> None:
-    """Nearest first, none of them itself; a page without text enough is not asked about."""
+def test_a_kept_page_has_neighbours_with_the_reason_why_they_do_not_match(dedup: NearDuplicateFilter) -> None:
+    """Nearest first, without the page itself; a page with too little text is not judged."""
     found = explainer(live_pages(dedup)).explain("p3")
     assert (found.kept, found.match, found.decided_by) == (True, None, "nothing")
     assert found.neighbours[0].other.sequence == 1
@@ -64,8 +64,8 @@ def test_a_kept_page_has_neighbours_that_say_why_not(dedup: NearDuplicateFilter)
     assert not any(channel.judged for channel in short.neighbours[0].view.channels)
 
 
-def test_a_page_of_a_few_letters_again_and_again_was_not_asked_about(dedup: NearDuplicateFilter) -> None:
-    """It has letters enough, and its verdict says that it had too little variety."""
+def test_a_page_of_repeated_letters_was_not_judged(dedup: NearDuplicateFilter) -> None:
+    """It has enough letters, and its verdict says that it has too little variety."""
     assert dedup.check(page(5, "row 17 | " * 300)).kind.value == "undecided"
     found = explainer(live_pages(dedup)).explain("p5", neighbours=1)
     assert found.decided_by == "unjudged"
@@ -73,15 +73,15 @@ def test_a_page_of_a_few_letters_again_and_again_was_not_asked_about(dedup: Near
 
 
 def test_any_two_pages_can_be_compared(dedup: NearDuplicateFilter) -> None:
-    """In place of the one that the verdict names."""
+    """Instead of the page that the verdict names."""
     found = explainer(live_pages(dedup)).explain(2, compare_with="https://a.example/3")
     assert found.match is not None
     assert found.match.other.sequence == 3
     assert not found.match.view.matches
 
 
-def test_texts_are_there_with_a_folder(dedup: NearDuplicateFilter) -> None:
-    """In memory none are kept, which is said, and no feature is weighed."""
+def test_texts_are_kept_in_a_folder(dedup: NearDuplicateFilter) -> None:
+    """A filter in memory keeps none: a note says so, and no features are compared."""
     found = explainer(live_pages(dedup)).explain(2)
     assert found.match is not None
     if found.text is None:
@@ -94,8 +94,8 @@ def test_texts_are_there_with_a_folder(dedup: NearDuplicateFilter) -> None:
         assert found.notes == ()
 
 
-def test_a_text_given_again_is_used(dedup: NearDuplicateFilter) -> None:
-    """And compared with what was judged: another one is said to be another one."""
+def test_a_supplied_text_is_used(dedup: NearDuplicateFilter) -> None:
+    """If it is not the text that was judged, a note says so."""
     given = {1: page(1, TEXT), 2: page(2, "Something else.")}
     found = Explainer(live_pages(dedup), build_fingerprinter, lambda known: given.get(known.sequence)).explain(2)
     assert found.match is not None
@@ -105,8 +105,8 @@ def test_a_text_given_again_is_used(dedup: NearDuplicateFilter) -> None:
     ]
 
 
-def test_another_space_weighs_no_features(dedup: NearDuplicateFilter) -> None:
-    """The rest is explained, and what is missing is said."""
+def test_features_are_not_weighed_in_another_space(dedup: NearDuplicateFilter) -> None:
+    """The rest is explained, and a note says what is missing."""
     other = SpaceOptions(scheme="tf")
     given = {1: page(1, TEXT), 2: page(2, TEXT)}
     found = Explainer(
@@ -117,21 +117,21 @@ def test_another_space_weighs_no_features(dedup: NearDuplicateFilter) -> None:
     assert any(dedup.space_id in note and "--scheme" in note for note in found.notes)
 
 
-def test_the_latest_visit_counts(dedup: NearDuplicateFilter) -> None:
-    """However far back, a slice at a time; of an unchanged or updated page the earlier visit is beside it."""
+def test_the_latest_visit_is_explained(dedup: NearDuplicateFilter) -> None:
+    """However far back it is; an unchanged or updated page is shown with its earlier visit."""
     dedup.check_many([page(1, TEXT), page(3, article(78))])
     header, view = dedup._state.journal.header, view_of(dedup)
     for records in (1, 2, 3, 1000):
         near = JournalPages(view.reading, header, view.held, slice_records=records)
         found = [near.find(name) for name in ("https://a.example/2", "p1", "https://a.example/3", "nobody")]
-        assert [None if at is None else at.sequence for at in found] == [2, 5, 6, None]
+        assert [None if known is None else known.sequence for known in found] == [2, 5, 6, None]
     again = explainer(live_pages(dedup)).explain("https://a.example/3")
     assert again.decided_by == "address"
     assert again.match is not None
     assert (again.match.other.sequence, again.match.kept, again.kept) == (3, False, True)
 
 
-def test_pages_that_are_not_there(dedup: NearDuplicateFilter) -> None:
+def test_unknown_pages(dedup: NearDuplicateFilter) -> None:
     """By address, by sequence, and as the other page."""
     asked = explainer(live_pages(dedup))
     for reference in ("https://a.example/99", 99, 0, "no address"):
@@ -141,11 +141,11 @@ def test_pages_that_are_not_there(dedup: NearDuplicateFilter) -> None:
         asked.explain(2, compare_with=99)
 
 
-def test_what_people_said_is_told(dedup: NearDuplicateFilter) -> None:
-    """Corrections in force that name the page; the verdict given stays what it was."""
+def test_corrections_are_shown(dedup: NearDuplicateFilter) -> None:
+    """Those in force that name the page; the verdict does not change."""
     dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", False, "two"), by="me", at=1.0)
     found = explainer(live_pages(dedup)).explain(2)
-    assert [(at.record.reason, at.by) for at in found.corrections] == [("two", "me")]
+    assert [(correction.record.reason, correction.by) for correction in found.corrections] == [("two", "me")]
     assert found.match is not None
     assert (found.match.view.judged, found.match.view.matches) == (False, True)
     assert explainer(live_pages(dedup)).explain(3).corrections == ()
@@ -154,8 +154,8 @@ def test_what_people_said_is_told(dedup: NearDuplicateFilter) -> None:
     assert explainer(live_pages(dedup)).explain("p2").decided_by == "person"
 
 
-def test_a_folder_is_read_beside_its_writer(tmp_path: Path) -> None:
-    """With the same answers; the rule is the one that decided, not the one in force."""
+def test_a_folder_is_read_while_it_is_written(tmp_path: Path) -> None:
+    """With the same answers; the rule is the one that decided the page, not the one in force."""
     folder = tmp_path / "state"
     with NearDuplicateFilter.open(folder) as dedup:
         dedup.check_many([page(1, TEXT), page(2, TEXT + " More.")])
@@ -171,7 +171,7 @@ def test_a_folder_is_read_beside_its_writer(tmp_path: Path) -> None:
     assert any("another rule is in force now" in note for note in old.notes)
 
 
-def test_a_folder_without_a_state(tmp_path: Path) -> None:
-    """Is said to be one."""
+def test_a_folder_without_a_state_is_reported(tmp_path: Path) -> None:
+    """As a StateError."""
     with pytest.raises(StateError, match="holds no twinsieve state"), state_pages(tmp_path):
         pass

@@ -1,4 +1,4 @@
-"""The real extraction, in the shape in which records ask for it."""
+"""The real extraction, with the signature that records expect."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from dedup_service.runtime.readers import Extract
 
 @pytest.fixture
 def extract_html() -> Extract:
-    """Extract HTML with a declared encoding or none."""
+    """Return a function that extracts HTML with a declared encoding or None."""
 
     def call(html: bytes | str, declared_encoding: str | None) -> Extraction:
         return extract(html, declared_encoding=declared_encoding)

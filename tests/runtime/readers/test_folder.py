@@ -15,7 +15,7 @@ STORY = "The council opened the new bridge over the river on Monday morning afte
 
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
-    """Files of several endings, in folders."""
+    """Files with several extensions, in folders."""
     names = ("b.html", "a/z.htm", "a/a.HTML", "a/note.txt", "新闻/一.xhtml", "a b.html")
     for name in names:
         path = tmp_path / name
@@ -24,22 +24,22 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_files_come_in_the_order_of_their_paths(site: Path) -> None:
-    """HTML endings only, numbered, the same order every time."""
+def test_files_are_read_in_the_order_of_their_paths(site: Path) -> None:
+    """HTML extensions only, numbered, in the same order every time."""
     records = list(read_folder(site))
     assert [record.relative for record in records] == ["a/a.HTML", "a/z.htm", "a b.html", "b.html", "新闻/一.xhtml"]
     assert [record.number for record in records] == [1, 2, 3, 4, 5]
 
 
 def test_addresses_are_prefix_and_path(site: Path) -> None:
-    """They do not depend on where the folder lies, and a prefix makes them addresses of the Web."""
+    """They do not depend on where the folder is; a prefix makes them Web addresses."""
     urls = [record.url for record in read_folder(site)]
     assert urls[2:] == ["file:///a%20b.html", "file:///b.html", "file:///%E6%96%B0%E9%97%BB/%E4%B8%80.xhtml"]
     assert next(read_folder(site, "https://")).url == "https://a/a.HTML"
 
 
 def test_a_file_is_a_page(site: Path, extract_html: Extract) -> None:
-    """Its text is extracted; its id is its path, its address stands as it is."""
+    """Its text is extracted, its id is its path, its address is unchanged."""
     page = next(read_folder(site)).page(extract_html)
     assert (page.id, page.url, page.canonical_url) == ("a/a.HTML", "file:///a/a.HTML", "file:///a/a.HTML")
     assert "opened the new bridge" in page.text
@@ -55,7 +55,7 @@ def test_the_same_bytes_under_another_path_are_another_delivery(tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_read_is_a_bad_record(tmp_path: Path, extract_html: Extract) -> None:
-    """A dangling link is no file; one that goes away while the folder is read says so."""
+    """A dangling link is not a file; a file that disappears while the folder is read is reported."""
     (tmp_path / "dangling.html").symlink_to("gone")
     (tmp_path / "a.html").write_text(HTML.format(STORY))
     (tmp_path / "b.html").write_text(HTML.format(STORY))
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_a_bad_record(tmp_path: Path, extract_html
 def test_a_file_over_the_limit_is_a_page_with_that_reason(
     tmp_path: Path, extract_html: Extract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is read no further than the limit, and kept."""
+    """It is read up to the limit, and kept."""
     monkeypatch.setattr(folder, "MAX_PAGE_BYTES", 11 << 20)
     (tmp_path / "large.html").write_bytes(b"<p>" + b"x" * (12 << 20))
     (record,) = read_folder(tmp_path)
@@ -79,8 +79,8 @@ def test_a_file_over_the_limit_is_a_page_with_that_reason(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="names of bytes")
-def test_a_name_that_is_not_utf_8_is_a_name(tmp_path: Path, extract_html: Extract) -> None:
-    """Old mirrors have such names: the id replaces what cannot be shown, the address escapes it."""
+def test_a_name_that_is_not_utf_8_is_escaped(tmp_path: Path, extract_html: Extract) -> None:
+    """Old mirrors have such names: the id has replacement characters, the address percent-encodes them."""
     (Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xb0\xa1.html"))).write_text(HTML.format(STORY))
     page = next(read_folder(tmp_path)).page(extract_html)
     assert page.url == "file:///%B0%A1.html"

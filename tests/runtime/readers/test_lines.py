@@ -1,4 +1,4 @@
-"""Lines in bounded memory, and a sign where the next has not come."""
+"""Lines in bounded memory, and None when the next one has not arrived."""
 
 import io
 import os
@@ -13,7 +13,7 @@ from dedup_service.runtime.readers.jsonlines import InputLine, read_lines
 
 @given(st.binary(max_size=200), st.integers(1, 300))
 def test_lines_are_those_of_the_bytes(data: bytes, limit: int) -> None:
-    """Together the uncut lines are the input; a line is cut where it is longer than the limit."""
+    """Joined, the complete lines are the input; a line is cut if it is longer than the limit."""
     lines = list(read_lines(io.BytesIO(data), limit))
     expected = data.split(b"\n")
     whole = [part + b"\n" for part in expected[:-1]] + ([expected[-1]] if expected[-1] else [])
@@ -22,8 +22,8 @@ def test_lines_are_those_of_the_bytes(data: bytes, limit: int) -> None:
     assert all(part.startswith(line.raw) for line, part in zip(lines, whole, strict=True) if line)
 
 
-def test_a_long_line_is_not_held() -> None:
-    """Sixty-four megabytes without a line end pass in the memory of a few chunks."""
+def test_a_long_line_is_not_kept_in_memory() -> None:
+    """Sixty-four megabytes without a line end need the memory of a few chunks."""
     size = 64 * lines_module.CHUNK_BYTES
     tracemalloc.start()
     try:
@@ -37,7 +37,7 @@ def test_a_long_line_is_not_held() -> None:
 
 
 class Zeros(io.RawIOBase):
-    """As many zero bytes as asked for."""
+    """A stream of `size` zero bytes."""
 
     def __init__(self, size: int) -> None:
         self._left = size
@@ -55,8 +55,8 @@ class Zeros(io.RawIOBase):
         return count
 
 
-def test_a_pipe_says_when_nothing_is_waiting() -> None:
-    """None comes exactly where a read would block; what comes later is read as if it had been there."""
+def test_a_pipe_yields_none_when_no_line_is_waiting() -> None:
+    """None exactly when a read would block; later lines are read as usual."""
     reading, writing = os.pipe()
     os.write(writing, b"one\ntwo\nthr")
     with os.fdopen(reading, "rb", buffering=0) as stream:
@@ -68,8 +68,8 @@ def test_a_pipe_says_when_nothing_is_waiting() -> None:
         assert list(found) in ([], [None])
 
 
-def test_a_wait_that_says_no_ends_the_reading() -> None:
-    """Where a signal came, the input counts as finished."""
+def test_a_wait_that_returns_false_ends_the_input() -> None:
+    """After a signal the input counts as finished."""
     reading, writing = os.pipe()
     os.write(writing, b"one\n")
     with os.fdopen(reading, "rb", buffering=0) as stream:

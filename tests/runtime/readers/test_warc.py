@@ -1,4 +1,4 @@
-"""HTML responses of WARC files, plain and packed."""
+"""HTML responses of WARC files, plain and compressed."""
 
 import gzip
 from pathlib import Path
@@ -14,7 +14,7 @@ CHINESE = "本市新建的大桥周一上午正式通车，沿线居民出行更
 
 
 def warc_record(number: int, kind: str, url: str, block: bytes) -> bytes:
-    """One record as ISO 28500 writes it."""
+    """One record in the format of ISO 28500."""
     media_type = "application/http; msgtype=request" if kind == "request" else "application/http; msgtype=response"
     head = (
         f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012}>\r\n"
@@ -55,7 +55,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_html_responses_are_records(archive: Path, extract_html: Extract) -> None:
-    """Other types, statuses and record types are passed over."""
+    """Other types, statuses and record types are skipped."""
     pages = [record.page(extract_html) for record in read_warc(archive)]
     assert [page.url for page in pages] == ["https://a.example/1", "https://a.example/2"]
     assert "opened the new bridge" in pages[0].text
@@ -67,8 +67,8 @@ def test_the_declared_encoding_is_used(archive: Path, extract_html: Extract) -> 
     assert CHINESE in list(read_warc(archive))[1].page(extract_html).text
 
 
-def test_the_bytes_of_kept_records_are_an_archive_again(archive: Path, tmp_path: Path) -> None:
-    """One record after the other, byte for byte, is a WARC file with the same records."""
+def test_the_bytes_of_kept_records_are_an_archive(archive: Path, tmp_path: Path) -> None:
+    """Concatenated, they are a WARC file with the same records."""
     records = list(read_warc(archive))
     copy = tmp_path / archive.with_stem("copy").name
     copy.write_bytes(b"".join(record.raw for record in records))
@@ -76,8 +76,8 @@ def test_the_bytes_of_kept_records_are_an_archive_again(archive: Path, tmp_path:
     assert all(record.raw in archive.read_bytes() for record in records)
 
 
-def test_an_archive_that_breaks_off_ends_with_a_bad_record(archive: Path, extract_html: Extract) -> None:
-    """What came before the break is read; the break is reported with its place."""
+def test_a_truncated_archive_ends_with_a_bad_record(archive: Path, extract_html: Extract) -> None:
+    """Earlier records are read; the truncation is reported with its place."""
     whole = list(read_warc(archive))
     archive.write_bytes(archive.read_bytes()[: whole[1].offset + whole[1].size_bytes // 2])
     first, *rest = read_warc(archive)
@@ -87,8 +87,8 @@ def test_an_archive_that_breaks_off_ends_with_a_bad_record(archive: Path, extrac
         [record.page(extract_html) for record in rest]
 
 
-def test_what_is_no_archive_is_one_bad_record(tmp_path: Path, extract_html: Extract) -> None:
-    """The problem is named, and nothing raises while reading."""
+def test_a_file_that_is_not_an_archive_is_one_bad_record(tmp_path: Path, extract_html: Extract) -> None:
+    """The problem is named, and reading does not raise."""
     path = tmp_path / "a.warc"
     path.write_bytes(b"hello\nthis is no archive\n")
     (broken,) = read_warc(path)
@@ -98,7 +98,7 @@ def test_what_is_no_archive_is_one_bad_record(tmp_path: Path, extract_html: Extr
 
 
 def test_an_empty_archive_has_no_records(tmp_path: Path) -> None:
-    """Nothing in, nothing out."""
+    """And no bad record."""
     path = tmp_path / "a.warc.gz"
     path.write_bytes(b"")
     assert list(read_warc(path)) == []

@@ -1,4 +1,4 @@
-"""Tests for the memory of extractions: same answers, made once, within bounds."""
+"""The cache of extractions: the same results, computed once, within bounds."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,14 +10,14 @@ PAGE = "<html><head><title>码头</title></head><body><p>旧码头将在冬天�
 
 
 def test_identical_bodies_are_extracted_once() -> None:
-    """The second time the same value is handed out."""
+    """The second call returns the same value."""
     cache = ExtractionCache()
     assert cache.extract(PAGE) is cache.extract(PAGE)
     assert (cache.hits, cache.misses, len(cache)) == (1, 1, 1)
 
 
-def test_encoding_is_part_of_the_question() -> None:
-    """The same bytes under another declaration are another page."""
+def test_the_encoding_is_part_of_the_key() -> None:
+    """The same bytes with another declaration are another page."""
     cache = ExtractionCache()
     data = "<p>碼頭將在冬天之前重建</p>".encode("big5")
     assert cache.extract(data, declared_encoding="big5").text != cache.extract(data, declared_encoding="gbk").text
@@ -26,7 +26,7 @@ def test_encoding_is_part_of_the_question() -> None:
 
 
 def test_bounded_by_bodies() -> None:
-    """The least recently used body goes first."""
+    """The least recently used body is dropped first."""
     cache = ExtractionCache(max_bodies=2)
     for page in ("<p>a</p>", "<p>b</p>", "<p>a</p>", "<p>c</p>", "<p>a</p>", "<p>b</p>"):
         cache.extract(page)
@@ -34,7 +34,7 @@ def test_bounded_by_bodies() -> None:
 
 
 def test_bounded_by_text() -> None:
-    """Texts that are longer in all than the bound are not kept together, a longer one not at all."""
+    """Texts that exceed the bound together are not all kept; a single longer one is not kept at all."""
     cache = ExtractionCache(max_text_chars=50)
     for letter in "abc":
         cache.extract(f"<p>{letter * 20}</p>")
@@ -44,7 +44,7 @@ def test_bounded_by_text() -> None:
 
 
 def test_switched_off() -> None:
-    """A memory of no bodies keeps none and answers all the same."""
+    """With room for 0 bodies it keeps none and still extracts."""
     cache = ExtractionCache(max_bodies=0)
     assert cache.extract(PAGE) == cache.extract(PAGE)
     assert (cache.hits, len(cache)) == (0, 0)
@@ -54,7 +54,7 @@ PAGES = [f"<html><body><p>{text}" for text in ("", "a", "b", "码头", "\ud800")
 
 
 @given(asked=st.lists(st.sampled_from(PAGES), max_size=12))
-def test_answers_as_extraction_does(asked: list[str]) -> None:
-    """Whatever was asked before, the answer is that of extraction."""
+def test_results_equal_those_of_extraction(asked: list[str]) -> None:
+    """Whatever was extracted before."""
     cache = ExtractionCache(max_bodies=2)
     assert [cache.extract(page) for page in asked] == [extract(page) for page in asked]

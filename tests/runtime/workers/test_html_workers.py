@@ -1,4 +1,4 @@
-"""Tests for worker processes: every page comes back, whatever it does to its worker."""
+"""Worker processes for HTML: every page comes back, whatever it does to its worker."""
 
 import asyncio
 import itertools
@@ -18,14 +18,14 @@ BODY = "".join(f"<p>旧码头的第{n}根木桩在检查中被发现受损，市
 
 
 def page(number: int) -> Html:
-    """A page with an article of its own."""
+    """A page whose article depends on `number`."""
     html = f"<html><head><title>码头{number}</title></head><body><h1>码头{number}</h1>{BODY}{number}</body></html>"
     return Html(html=html, url=f"http://example.com/{number}", id=str(number))
 
 
 @pytest.fixture(scope="module")
 def workers() -> Iterator[HtmlWorkers]:
-    """Two workers for the tests that leave them whole."""
+    """Two workers, shared by tests that do not end them."""
     with HtmlWorkers(2) as two:
         yield two
 
@@ -50,21 +50,21 @@ def test_on_an_event_loop(workers: HtmlWorkers) -> None:
 
 @pytest.mark.slow
 def test_invalid_address(workers: HtmlWorkers) -> None:
-    """A record error in a worker is raised where the page was handed in."""
+    """A RecordError in a worker is raised by the future."""
     with pytest.raises(RecordError, match="nowhere"):
         workers.submit(Html(html="<p>码头</p>", url="nowhere")).result()
 
 
 @pytest.mark.slow
 def test_page_without_text(workers: HtmlWorkers) -> None:
-    """A page that extraction finds nothing in comes back with the reason."""
+    """It comes back with the reason."""
     prepared = workers.submit(Html(html=b"", url="http://example.com/empty")).result()
     assert (prepared.reason, prepared.fingerprint.body) == ("empty page", None)
 
 
 @pytest.mark.slow
 def test_worker_killed_from_outside() -> None:
-    """Workers that are killed are replaced; the pages they held are prepared all the same."""
+    """Killed workers are replaced; the pages that they had are prepared."""
     before = set(multiprocessing.active_children())
     with HtmlWorkers(2) as workers:
         workers.submit(page(0)).result()
@@ -85,7 +85,7 @@ class Killer(Html):
 
 @pytest.mark.slow
 def test_page_that_kills_its_worker() -> None:
-    """A page that no worker survives comes back with the reason; the pages beside it are prepared."""
+    """It comes back with the reason; the other pages are prepared."""
     with HtmlWorkers(2) as workers:
         pages = [page(1), Killer(html="<p>", url="http://example.com/killer", id="k"), page(2), page(3)]
         prepared = [future.result() for future in [workers.submit(each) for each in pages]]
@@ -95,8 +95,8 @@ def test_page_that_kills_its_worker() -> None:
         assert workers.submit(page(4)).result().reason is None
 
 
-class HangingTransaction(Html):
-    """A page over which a worker computes for ever, in code that no signal handler interrupts."""
+class EndlessPage(Html):
+    """A page on which a worker computes indefinitely, in code that no signal handler interrupts."""
 
     def __reduce__(self) -> tuple[object, ...]:
         return sum, (itertools.repeat(1),)
@@ -104,9 +104,9 @@ class HangingTransaction(Html):
 
 @pytest.mark.slow
 def test_page_that_takes_too_long() -> None:
-    """A page past the time limit comes back with the reason; the one behind it is prepared."""
+    """It comes back with the reason; the next page is prepared."""
     with HtmlWorkers(1, timeout_s=1) as workers:
-        long = workers.submit(HangingTransaction(html="<p>", url="http://example.com/long"))
+        long = workers.submit(EndlessPage(html="<p>", url="http://example.com/long"))
         behind = workers.submit(page(2))
         assert long.result().reason == "extraction failed: took longer than 1 s"
         assert behind.result().reason is None
@@ -114,15 +114,15 @@ def test_page_that_takes_too_long() -> None:
 
 @pytest.mark.slow
 def test_workers_are_replaced_without_losing_pages() -> None:
-    """Replacing the processes after a number of pages loses none of those under way."""
+    """Replacing processes after a number of pages loses none in progress."""
     with HtmlWorkers(1, pages_per_worker=5) as workers:
         futures = [workers.submit(page(number)) for number in range(17)]
         assert [future.result().page.id for future in futures] == [str(number) for number in range(17)]
 
 
 @pytest.mark.slow
-def test_extraction_alone() -> None:
-    """Where fingerprints are made elsewhere, workers only extract."""
+def test_extraction_only() -> None:
+    """Without fingerprints, workers only extract."""
     with HtmlWorkers(1, fingerprints=False) as workers:
         extracted = workers.submit(page(1)).result()
     assert extracted.page == prepare_html(page(1)).page

@@ -1,4 +1,4 @@
-"""Every item comes back from the pool, whatever it does to its worker and whoever kills workers."""
+"""Every item comes back from the pool, whatever it does to its worker and even if workers are killed."""
 
 import itertools
 import multiprocessing
@@ -28,7 +28,7 @@ def doubled(item: int) -> int:
 
 
 def grown(item: int) -> bytes:
-    """An answer that no pipe takes at once, so that a worker can be killed in the middle of writing it."""
+    """An answer larger than a pipe's buffer, so that a worker can be killed in the middle of writing it."""
     return bytes([item % 256]) * PAGE_BYTES
 
 
@@ -43,21 +43,21 @@ def same(item: object) -> object:
 
 
 def worker_of(item: object) -> int:
-    """Who answers."""
+    """Return the process that answers."""
     return os.getpid()
 
 
 def nothing() -> None:
-    """A worker that need not get ready."""
+    """A `get_ready` that does nothing."""
 
 
 def refused() -> None:
-    """A worker that cannot get ready."""
+    """A `get_ready` that fails."""
     raise ConfigurationError("there is no such table")
 
 
 def lost(item: object, why: str) -> str:
-    """The answer to an item that nobody could do."""
+    """The answer to an item that no worker survives."""
     return why
 
 
@@ -71,18 +71,18 @@ def pool_of(
     ahead: bool = True,
     items_per_worker: int = 100_000,
 ) -> Pool[object, object]:
-    """A pool of this module's work."""
+    """A pool that does `work`."""
     job = Job(work, get_ready, timeout_s)
     return Pool(job, processes, lost=lost, chunk=chunk, ahead=ahead, items_per_worker=items_per_worker)
 
 
 def children() -> set[int]:
-    """The worker processes that live now."""
+    """Return the process ids of the current workers."""
     return {process.pid or 0 for process in multiprocessing.active_children()}
 
 
 def kill(pids: set[int]) -> None:
-    """SIGKILL, also to those that are gone."""
+    """Send SIGKILL; processes that have ended are ignored."""
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
@@ -99,8 +99,8 @@ def wait_for_workers(count: int, before: set[int]) -> set[int]:
     return started
 
 
-def test_answers_come_in_the_order_of_the_items() -> None:
-    """Batches are cut into tasks, and put together again."""
+def test_answers_are_in_the_order_of_the_items() -> None:
+    """Batches are cut into tasks, and their answers are joined."""
     pool = pool_of(doubled)
     futures = [pool.submit(range(start, start + 10)) for start in range(0, 100, 10)]
     assert [answer for future in futures for answer in future.result()] == [2 * item for item in range(100)]
@@ -109,8 +109,8 @@ def test_answers_come_in_the_order_of_the_items() -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_pipes_that_are_full_both_ways_stand_nobody_still(ahead: bool) -> None:
-    """Items that no pipe takes at once go out while answers of that size come in."""
+def test_pipes_full_in_both_directions_do_not_deadlock(ahead: bool) -> None:
+    """Items larger than a pipe's buffer are sent while such answers arrive."""
     pool = pool_of(same, 1, ahead=ahead)
     items = [bytes([number]) * PAGE_BYTES for number in range(60)]
     assert pool.submit(items).result(60) == items
@@ -118,8 +118,8 @@ def test_pipes_that_are_full_both_ways_stand_nobody_still(ahead: bool) -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
-def test_a_worker_that_is_always_busy_is_replaced_all_the_same(ahead: bool) -> None:
-    """Its successor takes over between two shares, and every item is answered."""
+def test_a_worker_that_is_always_busy_is_replaced(ahead: bool) -> None:
+    """Its successor takes over between two runs, and every item is answered."""
     pool = pool_of(worker_of, 1, chunk=5, ahead=ahead, items_per_worker=20)
     answered: list[object] = []
     deadline = time.monotonic() + 60
@@ -130,8 +130,8 @@ def test_a_worker_that_is_always_busy_is_replaced_all_the_same(ahead: bool) -> N
     pool.close()
 
 
-def test_batches_that_are_handed_over_together_end_each_for_itself(tmp_path: Path) -> None:
-    """While they wait for a busy worker: what kills it, or cannot be sent to it, harms the batch that it is in."""
+def test_batches_sent_in_one_run_end_separately(tmp_path: Path) -> None:
+    """An item that kills the worker, or cannot be sent to it, affects only its batch."""
     pool = pool_of(obeyed, 1, chunk=64)
     gate = tmp_path / "gate"
     os.mkfifo(gate)
@@ -150,13 +150,13 @@ def test_batches_that_are_handed_over_together_end_each_for_itself(tmp_path: Pat
 
 
 def test_workers_killed_while_they_write() -> None:
-    """A pipe with half an answer in it is thrown away with its worker, and nobody waits for the other half."""
+    """A pipe with half an answer is discarded with its worker, and the item is retried."""
     before = children()
     pool = pool_of(grown)
     stop = threading.Event()
 
     def killer() -> None:
-        for turn in itertools.count(1):  # ever more slowly, so that workers get ready on any machine
+        for turn in itertools.count(1):  # at growing intervals, so that workers get ready on any machine
             if stop.wait(0.4 * turn):
                 return
             kill(children() - before)
@@ -175,7 +175,7 @@ def test_workers_killed_while_they_write() -> None:
 
 
 def test_fork_server_killed_with_its_workers() -> None:
-    """SIGKILL of every process that we started costs nothing but time."""
+    """SIGKILL of every process that we started costs only time."""
     before = children()
     pool = pool_of(doubled)
     pool.submit([1]).result()
@@ -187,7 +187,7 @@ def test_fork_server_killed_with_its_workers() -> None:
 
 
 def test_a_worker_that_is_stopped_is_replaced() -> None:
-    """One that stands still for twice the time limit is killed; its item is tried again, and not blamed."""
+    """One without progress for twice the time limit is killed; its item is retried and succeeds."""
     before = children()
     pool = pool_of(obeyed, 1, timeout_s=0.3, chunk=1)
     pool.submit([1]).result()
@@ -197,8 +197,8 @@ def test_a_worker_that_is_stopped_is_replaced() -> None:
     pool.close()
 
 
-def test_items_that_end_their_worker_are_found_out_among_others() -> None:
-    """Each is tried twice; the items beside it in the same task are done."""
+def test_items_that_kill_their_worker_are_identified() -> None:
+    """Each is tried twice; the other items of the same task are done."""
     pool = pool_of(obeyed)
     items = [1, partial(os._exit, 1), 2, 3, partial(os.abort), 4, 5]
     died = "the worker process died over this page, twice"
@@ -206,31 +206,31 @@ def test_items_that_end_their_worker_are_found_out_among_others() -> None:
     pool.close()
 
 
-def test_an_item_that_has_its_worker_killed_each_time_is_found_out() -> None:
-    """The kernel kills for memory with the signal that anybody may send: it takes more tries to be sure."""
+def test_an_item_whose_worker_is_killed_each_time_is_identified() -> None:
+    """The kernel kills for memory with a signal that may also come from outside, so it takes more tries."""
     pool = pool_of(obeyed, 1)
     died = "the worker process died over this page, again and again"
     assert pool.submit([1, partial(signal.raise_signal, signal.SIGKILL), 2]).result(60) == [1, died, 2]
     pool.close()
 
 
-def test_an_item_that_computes_for_ever() -> None:
-    """Code in C that never comes back to the interpreter ends with the time limit."""
+def test_an_item_that_computes_indefinitely() -> None:
+    """C code that never returns to the interpreter is ended at the time limit."""
     pool = pool_of(obeyed, 1, timeout_s=0.5)
     assert pool.submit([1, partial(sum, itertools.repeat(1)), 2]).result(60) == [1, "took longer than 0.5 s", 2]
     pool.close()
 
 
-def test_an_item_that_sleeps_for_ever() -> None:
-    """Waiting uses no processor time; it ends all the same."""
+def test_an_item_that_sleeps_indefinitely() -> None:
+    """Waiting uses no processor time; it is ended, too."""
     pool = pool_of(obeyed, 1, timeout_s=0.3)
     waited = "stood still for more than 0.6 s, twice"
     assert pool.submit([1, partial(time.sleep, 3600), 2]).result(60) == [1, waited, 2]
     pool.close()
 
 
-def test_errors_of_the_work_are_raised_and_cost_no_worker() -> None:
-    """The first error of a batch is its future's; the batch behind it is done."""
+def test_errors_of_the_work_are_raised_and_do_not_end_the_worker() -> None:
+    """The first error of a batch is raised by its future; the next batch is done."""
     pool = pool_of(obeyed, 1)
     wrong, right = pool.submit([1, partial(int, "x"), partial(float, "y")]), pool.submit([2])
     with pytest.raises(ValueError, match="'x'"):
@@ -240,7 +240,7 @@ def test_errors_of_the_work_are_raised_and_cost_no_worker() -> None:
 
 
 def test_an_item_that_cannot_be_sent() -> None:
-    """What cannot be pickled is the caller's mistake, and the caller's to see."""
+    """If it cannot be pickled, the caller gets the error."""
     pool = pool_of(obeyed, 1)
     with pytest.raises((TypeError, AttributeError)):
         pool.submit([threading.Lock()]).result(60)
@@ -249,15 +249,15 @@ def test_an_item_that_cannot_be_sent() -> None:
 
 
 def test_workers_that_cannot_get_ready() -> None:
-    """What is wrong with the configuration is said where the work is asked for."""
+    """The error of `get_ready` is raised by the future."""
     pool = pool_of(doubled, 1, get_ready=refused)
     with pytest.raises(ConfigurationError, match="no such table"):
         pool.submit([1]).result(60)
     pool.close()
 
 
-def test_closing_finishes_what_is_in_hand_and_gives_the_rest_back() -> None:
-    """Nobody waits for a page whose turn does not come any more."""
+def test_closing_finishes_started_items_and_returns_the_rest() -> None:
+    """The futures of waiting items end with WorkersError."""
     pool = pool_of(obeyed, 1, chunk=1)
     pool.submit([0]).result(60)
     futures = [pool.submit([partial(time.sleep, 0.2)]) for _ in range(20)]

@@ -1,4 +1,4 @@
-"""Records are prepared anywhere, and one that kills its worker takes no other along."""
+"""Records are prepared in any process, and one that kills its worker affects no other."""
 
 import os
 from concurrent.futures import Future
@@ -16,14 +16,14 @@ PARENT = os.getpid()
 
 
 def line(number: int) -> JsonLine:
-    """A page with a text of its own."""
+    """A page whose text depends on `number`."""
     text = " ".join(f"word{number}x{position}" for position in range(60))
     return JsonLine(number, f'{{"url": "https://a.example/{number}", "text": "{text}"}}'.encode())
 
 
 @dataclass(frozen=True, slots=True)
 class Killer:
-    """A record over which a worker process dies."""
+    """A record on which a worker process dies."""
 
     number: int
     raw: bytes = b""
@@ -32,7 +32,7 @@ class Killer:
     parent: int = PARENT
 
     def page(self, extract: Extract) -> Page:
-        """End the process, unless it is the one that made this record."""
+        """End the process, unless it is the one that created this record."""
         if os.getpid() != self.parent:
             os._exit(1)
         return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="a text")
@@ -45,15 +45,15 @@ def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRec
 
 
 @pytest.mark.slow
-def test_two_processes_answer_as_one_does() -> None:
-    """Order and content do not depend on where the work was done."""
+def test_two_processes_give_the_answers_of_one() -> None:
+    """Order and content do not depend on the process."""
     records = [*map(line, range(1, 40)), JsonLine(40, b"hello"), line(41)]
     assert answers(records, 2) == answers(records, 1)
 
 
 @pytest.mark.slow
 def test_a_record_that_kills_its_worker_is_kept_with_that_reason() -> None:
-    """Its neighbours are prepared all the same."""
+    """The records around it are prepared."""
     given = answers([line(1), Killer(2), line(3)], 2)
     assert [answer.page.id for answer in given if isinstance(answer, PreparedPage)] == [
         "https://a.example/1",
@@ -69,7 +69,7 @@ def test_a_record_that_kills_its_worker_is_kept_with_that_reason() -> None:
 
 @pytest.mark.slow
 def test_batches_after_a_death_are_prepared() -> None:
-    """The pool is replaced."""
+    """The dead worker is replaced."""
     with Preparer(SpaceOptions(), 2) as preparer:
         preparer.submit([Killer(1)]).result()
         assert isinstance(preparer.submit([line(2)]).result()[0], PreparedPage)

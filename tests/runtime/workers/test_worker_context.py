@@ -1,4 +1,4 @@
-"""Worker processes that nobody has to prepare for."""
+"""Worker processes work without preparation by the main program."""
 
 import os
 import signal
@@ -38,15 +38,15 @@ def command(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     )
 
 
-def test_a_script_without_a_guard_is_not_started_again(tmp_path: Path) -> None:
-    """Scripts that run a crawl at their top level are common, and work."""
+def test_a_script_without_a_main_guard_is_not_started_again(tmp_path: Path) -> None:
+    """Scripts that run a crawl at the top level are common."""
     with command(tmp_path) as process:
         out, _ = process.communicate(timeout=60)
     assert (process.returncode, out.count("started")) == (0, 1)
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
-    """No worker is left behind by a kill that nobody could answer."""
+    """A SIGKILL of the parent leaves no workers."""
     with command(tmp_path, "wait") as process:
         assert process.stdout is not None
         process.stdout.readline()
@@ -57,8 +57,8 @@ def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
 
 
-def test_workers_leave_ctrl_c_alone_and_step_back() -> None:
-    """The event loop of the parent goes first."""
+def test_workers_ignore_ctrl_c_and_have_a_lower_priority() -> None:
+    """The event loop of the parent has precedence."""
     with ProcessPoolExecutor(1, mp_context=worker_context(), initializer=behave_as_worker) as pool:
         niceness = pool.submit(os.nice, 0).result()
         pool.submit(os.kill, pool.submit(os.getpid).result(), signal.SIGINT).result()
