@@ -27,7 +27,7 @@ class Crash:
     """Where a run stops. batches: how many were durable before.
 
     torn_wal: share of the last transaction's bytes that reached the disk. torn_snapshot: share of the
-    snapshot that did, or None where it is whole. leftover: a half-written temporary snapshot lies about.
+    snapshot that did, or None if it is complete. leftover: an incomplete temporary snapshot is left.
     """
 
     batches: int
@@ -82,7 +82,7 @@ def image_after_crash(folder: Path, stream: Sequence[Delivery], crash: Crash, ev
     given_out = fed(state, stream[: crash.batches * BATCH])
     before = wal.stat().st_size if wal.exists() else 0
     rest = stream[crash.batches * BATCH :][:BATCH]
-    state.decide(rest)  # nobody sees these verdicts: the run dies before it can hand them out
+    state.decide(rest)  # these verdicts are lost: the run dies before it returns them
     image = folder.with_name("image")
     shutil.copytree(folder, image)
     state.close()

@@ -84,9 +84,9 @@ class NearDuplicateFilter:
             rule: The match rule. None keeps the rule of the state, or starts with the default one. Another rule is
                 recorded in the state and applies to the pages from here on.
             shards: Number of parts of each index. Verdicts do not depend on it.
-            text_budget_bytes: Size of the compressed main texts that are kept for explanations. The oldest are
-                dropped first. A state in memory keeps none.
-            snapshot_every: Minimum number of records between two snapshots.
+            text_budget_bytes: Size of the compressed main texts that are kept for explanations, by default 256 MiB. The
+                oldest are dropped first. A state in memory keeps none.
+            snapshot_every: Minimum number of records between two snapshots, by default 100,000.
             observers: Called with what was done, once it is durable.
 
         Returns:
@@ -146,7 +146,8 @@ class NearDuplicateFilter:
 
         Example:
             ```python
-            verdict = dedup.check_html(response.content, response.url, content_type=response.headers["Content-Type"])
+            content_type = response.headers.get("Content-Type")
+            verdict = dedup.check_html(response.content, response.url, content_type=content_type)
             ```
         """
         page = to_page(extract(html, declared_encoding=content_type), url)
@@ -337,7 +338,7 @@ class FilterView:
 
     @contextmanager
     def reading(self) -> Iterator[Database]:
-        """Yield the journal for reading: on a connection of its own, or, for a state in memory, under the lock."""
+        """Yield the journal for reading: on a separate connection or, for a state in memory, under the lock."""
         if self._folder is None:
             with self._turn:
                 yield self._state.journal.database
@@ -359,7 +360,7 @@ class FilterView:
             return self._state.text_at(sequence)
 
     def index_event(self) -> IndexEvent | None:
-        """Return the index sizes; None while the filter is at work, so that nobody waits for them."""
+        """Return the index sizes; None while the filter is at work, so that the caller never waits."""
         if not self._turn.acquire(blocking=False):
             return None
         try:

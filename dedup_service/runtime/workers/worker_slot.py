@@ -60,7 +60,7 @@ class WorkerSlot(Generic[I, A]):
         return held == 0 or (held < self._runs_held and (self._successor is None or not self._successor.ready))
 
     def begin(self, items: Sequence[I]) -> None:
-        """Send a run to a worker that is ready; WorkersError, or the error of `get_ready`, if there is none."""
+        """Send a run to a worker that is ready; WorkersError, or the error of `get_ready`, if none can be started."""
         self._ready_worker().begin(items)
 
     def end(self) -> list[A | Exception]:

@@ -29,10 +29,10 @@ class Removals(NullObserver):
     """An observer that keeps removals."""
 
     def __init__(self) -> None:
-        self.told: list[RemovalEvent] = []
+        self.events: list[RemovalEvent] = []
 
     def removed(self, event: RemovalEvent) -> None:
-        self.told.append(event)
+        self.events.append(event)
 
 
 def opened(folder: Path | None, *observers: Removals) -> State:
@@ -78,11 +78,11 @@ def test_not_a_duplicate_is_unique_from_then_on(tmp_path: Path, *, stored: bool)
 
 def test_a_page_called_a_duplicate_is_removed(tmp_path: Path) -> None:
     """Its entry is removed and reported; from then on the page is a duplicate, whatever its text."""
-    told = Removals()
-    state = opened(tmp_path, told)
+    removals = Removals()
+    state = opened(tmp_path, removals)
     assert kinds(state, (A, 1), (B, 2)) == ["unique", "unique"]
     state.correct(CorrectionRecord(B, A, True, "translated"))
-    assert told.told == [RemovalEvent("correction", B)]
+    assert removals.events == [RemovalEvent("correction", B)]
     assert state.journal.entries == 1
     assert not state.held().has(2)
     (verdict,) = state.decide([(prepared(B, 9), None)])
