@@ -1,1 +1,1 @@
-"""Why, in the service: pages of the log by sequence, from a process that decides or from the log alone."""
+"""Explanations in the service: pages of the log by sequence, from a deciding process or from the log alone."""

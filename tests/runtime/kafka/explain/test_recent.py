@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.events import PageDecided
-from dedup_service.runtime.kafka.explain.live_pages import Recent
+from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
 
 
 def decided(url: str, sequence: int) -> PageDecided:
@@ -17,7 +17,7 @@ def decided(url: str, sequence: int) -> PageDecided:
 @given(st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=6), max_size=8), st.integers(1, 5))
 def test_the_latest_visits_are_remembered(batches: list[list[str]], size: int) -> None:
     """Of so many addresses, those judged last; of each the last visit."""
-    recent, told = Recent(size), []
+    recent, told = RecentDecisions(size), []
     for batch in batches:
         pages = [decided(url, len(told) + at + 1) for at, url in enumerate(batch)]
         told += pages
