@@ -149,9 +149,9 @@ def _sniff(data: bytes) -> str | None:
 
 
 def without_surrogates(text: str) -> str:
-    """Return `text` with each lone surrogate, which UTF-8 cannot encode, replaced by a question mark.
+    r"""Return `text` with each lone surrogate, which UTF-8 cannot encode, replaced by a question mark.
 
-    >>> without_surrogates("a\\ud800b")
+    >>> without_surrogates("a\ud800b")
     'a?b'
     """
     return text.encode("utf-8", "replace").decode()

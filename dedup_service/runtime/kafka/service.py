@@ -146,7 +146,10 @@ class Service:
     def _start_steps(
         self, local: LocalState, requested: RequestedPolicy, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
-        """Build the steps, retrying while brokers are unavailable; None if `stop` was set first. `stack` closes them."""
+        """Build the steps, retrying while brokers are unavailable; None if `stop` was set first.
+
+        stack: closes the steps' resources.
+        """
         backoff = Backoff(stop, complaint=ThrottledWarning(_LOG, "the service cannot start yet"))
         deadline = time.monotonic() + self._settings.start_s
         while not backoff.stopped:

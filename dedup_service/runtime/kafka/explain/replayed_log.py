@@ -34,8 +34,9 @@ WAIT_S = 0.5
 
 
 class ReplayedLog:
-    """The log up to its current end. wanted: URLs and sequences that `find` will be called with. read: progress callback.
+    """The log up to its current end.
 
+    wanted: URLs and sequences that `find` will be called with. read: progress callback (done, total).
     Raises ForeignLogError if no service has started the log, BrokerError if it cannot be read.
     """
 
@@ -118,7 +119,7 @@ class ReplayedLog:
                 self._corrections.append(correction)
 
     def _remember_wanted(self, record: PageRecord, outcome: Outcome | None) -> None:
-        """Remember the page if it is wanted; the second of two records of one delivery has no outcome and is skipped."""
+        """Remember the page if it is wanted; a repeated record of the same delivery has no outcome."""
         if outcome is None:
             return
         page, sequence = record.prepared.page, outcome.sequence

@@ -65,7 +65,10 @@ class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
 
 
 class PageLine(LogLine, frozen=True, tag="page"):
-    """A page. words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null if equal to `url`."""
+    """A page.
+
+    words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null if equal to `url`.
+    """
 
     topic: str
     partition: int
@@ -281,7 +284,8 @@ def _unreadable(value: bytes, error: Exception | None) -> StateError:
         head = _Head()
     if head.v is not None and head.v > VERSION:
         return StateError(
-            f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: update twinsieve and start again"
+            f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: "
+            "update twinsieve and start again"
         )
     kinds = [line.__struct_config__.tag for line in AnyLine.__args__]
     if head.v == VERSION and head.kind not in kinds:
