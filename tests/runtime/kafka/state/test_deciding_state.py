@@ -114,7 +114,7 @@ VERSION_1 = {
 
 
 def test_version_1_stays_as_it_is() -> None:
-    """Fields keep the names that they were first written with: a snapshot is read byte for byte after a rename."""
+    """Fields keep the names that they were first written with, whatever the classes call them now."""
     value = msgspec.msgpack.encode(VERSION_1)
     assert encode_deciding_state(STATE, PendingOutcomes(PENDING, {("pages", 0): 4})) == value
     decoded = decode_deciding_state(value)
