@@ -1,7 +1,7 @@
-"""A filter that is killed at random times and run again writes the output of one uninterrupted run, line for line.
+"""A filter killed at random times and run again writes the output of one uninterrupted run.
 
-The number of kills is `TWINSIEVE_KILLS` (default 12). If a run ends before it is killed, its output is compared, and
-the next run gets a new state folder, so that kills hit states of every age.
+The number of kills is `TWINSIEVE_KILLS` (default 12). If a run ends before it is killed, its output is
+compared, and the next run gets a new state folder, so that kills hit states of every age.
 """
 
 import json
@@ -34,7 +34,7 @@ def story(rng: random.Random) -> str:
 
 
 def stream(seed: int) -> bytes:
-    """Return JSON lines: new stories, copies, known URLs (same or other body), short pages and repeated lines."""
+    """Return JSON lines: new stories, copies, known URLs (same or other body), short and repeated pages."""
     rng = random.Random(seed)
     pages: list[tuple[str, str]] = []
     lines: list[str] = []
@@ -88,7 +88,7 @@ class Run:
 
 @pytest.mark.slow
 def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
-    """Every line ever written is that of the uninterrupted run, and a run that is not killed completes them."""
+    """Every line written is that of the uninterrupted run, and a run that is not killed writes all."""
     rng = random.Random(20)
     source = tmp_path / "pages.jsonl"
     source.write_bytes(stream(seed=7))

@@ -16,7 +16,7 @@ class HasBootstrap(Protocol):
 def test_a_state_is_restored_from_the_log_and_from_its_snapshot(
     broker: HasBootstrap, topics: Topics, tmp_path: Path
 ) -> None:
-    """Counts, entries and verdicts are the expected ones: from the log, from a snapshot, and without page names."""
+    """The state is the expected one: from the log, from a snapshot, and without page names."""
     run = RestoreRun(broker.bootstrap, topics.prefix, tmp_path, shards=2)
     fill(run, 0, 4_000)
     assert restored(run, 4_000, "log").records == 4_000 + 1 + 3  # the policy, and a marker for each transaction

@@ -24,7 +24,7 @@ def pages_decided(serving: Serving) -> int:
 
 
 def test_from_start_to_stop(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
-    """It is ready once it processes pages; SIGTERM writes the pages in flight; a new start continues from there."""
+    """It becomes ready; SIGTERM writes the pages in flight; a new start continues from there."""
     values = [json.dumps(page(number, article(number % 20))).encode() for number in range(40)]
     append(broker.connection, topics.pages, [Message(topics.pages, value) for value in [*values, b"rubbish"]])
     first = serve()

@@ -99,7 +99,7 @@ def publish(broker: Broker, topics: Topics, *pages: dict[str, object]) -> None:
 def test_why_and_a_correction(
     broker: Broker, topics: Topics, ask: Ask, decided: Decided, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The service explains a duplicate with both texts and accepts a correction; the log alone gives the same."""
+    """The service explains a duplicate and accepts a correction; the log alone explains the same."""
     publish(broker, topics, page(1, TEXT))
     decided.wait_for(1)
     publish(broker, topics, page(2, TEXT + " In 2024."), page(3))

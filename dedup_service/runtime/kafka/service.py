@@ -1,10 +1,11 @@
 """The service behind `twinsieve serve`: the two steps and their state, from start to stop.
 
-Start: lock the state folder, check the topics, agree on the policy with the log, restore the deciding state, start the
-threads. Brokers that are unavailable at startup are retried for `start_s`.
-Stop: fingerprinting stops first and commits its started chunks; then deciding writes what the log has by then; both
-within one budget. A clean stop is not required: whatever was not committed is done again after the next start.
-Invariant: a step that fails ends the service with its error; the other step does not continue alone.
+Start: lock the state folder, check the topics, agree on the policy with the log, restore the deciding state,
+start the threads. Brokers that are unavailable at startup are retried for `start_s`.
+Stop: fingerprinting stops first and commits its started chunks; then deciding writes what the log has by
+then; both within one budget. A clean stop is not required: whatever was not committed is done again after
+the next start. Invariant: a step that fails ends the service with its error; the other step does not
+continue alone.
 """
 
 import logging
@@ -58,13 +59,13 @@ _LAST_TURN_S = 5.0
 class ServiceSettings:
     """Settings of a service process. Only `space`, `rule` and `action` change verdicts.
 
-    state: folder of this process. group, prefix: of consumer groups and topic names. steps: fingerprint, decide, or
-    both. instance: name of this process in its groups; None takes the one in the state folder.
-    rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the index.
-    page_timeout_s: longest preparation of a page. rejection_limit: on records that are not pages.
+    state: folder of this process. group, prefix: of consumer groups and topic names. steps: fingerprint,
+    decide, or both. instance: name of this process in its groups; None takes the one in the state folder.
+    rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the
+    index. page_timeout_s: longest preparation of a page. rejection_limit: on records that are not pages.
     start_s: how long to wait for unavailable brokers at startup; later the service waits indefinitely.
-    drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a frozen process.
-    session_timeout_s: after which the partitions of a process that died are reassigned.
+    drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
+    frozen process. session_timeout_s: after which the partitions of a process that died are reassigned.
     snapshot_every: minimum number of log records between two snapshots.
     """
 
@@ -120,7 +121,9 @@ class Service:
         return None if self._preparer is None else self._preparer.pool_state()
 
     def ask(self, query: Callable[[Replica], T]) -> T:
-        """Return `query(replica)`, computed between two turns of the deciding step; call it from another thread.
+        """Return `query(replica)`, computed between two turns of the deciding step.
+
+        Call it from another thread than the step's.
 
         QueryTimeoutError if this process does not decide, has not started to, or is too busy.
         """
@@ -229,7 +232,7 @@ class Service:
         self._observers.restore(event)
 
     def _committed(self) -> dict[tuple[str, int], int]:
-        """Return the offsets of `pages` that the deciding group has committed: outputs below them are written."""
+        """Return the committed offsets of the deciding group: all outputs below them are written."""
         offsets = committed_offsets(self._settings.connection, f"{self._settings.group}.{DECIDE}", self._topics.pages)
         return {(partition.topic, partition.partition): offset for partition, offset in offsets.items()}
 

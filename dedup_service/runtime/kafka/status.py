@@ -1,7 +1,7 @@
 """Status of the service and its steps, and the time that each part of a step takes.
 
-A status is a snapshot for probes and metrics. Observers receive what the steps do as events (`runtime.events`);
-`StepTimings` measures the `seconds` of a `BatchEvent`.
+A status is a snapshot for probes and metrics. Observers receive what the steps do as events
+(`runtime.events`); `StepTimings` measures the `seconds` of a `BatchEvent`.
 """
 
 import time

@@ -1,1 +1,1 @@
-"""Explanations in the service: pages of the log by sequence, from a deciding process or from the log alone."""
+"""Page sources of `why` in the service: a deciding process, or the log alone."""

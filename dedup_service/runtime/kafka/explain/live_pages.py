@@ -1,7 +1,7 @@
 """Pages for `why` in a running service: from its replica, the log, and the topics `pages` and `verdicts`.
 
-The log has no index of URLs. The replica finds a kept page by its URL; of the other pages the latest are remembered
-here (`RecentDecisions`), since these are the ones that people ask about.
+The log has no index of URLs. The replica finds a kept page by its URL; of the other pages the latest are
+remembered here (`RecentDecisions`), since these are the ones that people ask about.
 """
 
 import threading
@@ -78,7 +78,7 @@ class LivePages:
         return self._service.ask(_policy)[0]
 
     def find(self, reference: str | int) -> KnownPage | None:
-        """Return the page at a sequence, or the latest visit of a URL that is kept or was decided recently."""
+        """Return the page at a sequence, or the latest visit of a URL that is kept or recent."""
         if isinstance(reference, str):
             sequence = self._sequence_of(reference)
             return None if sequence is None else self.find(sequence)

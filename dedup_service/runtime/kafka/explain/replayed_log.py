@@ -1,7 +1,7 @@
 """Pages for `why` from the log alone: the whole log is read and decided again.
 
-A replay gives the same verdicts byte for byte, so neither the topic `verdicts` nor a running service is needed. It
-costs the reading of the log, as `twinsieve replay` does, and the memory of the kept pages.
+A replay gives the same verdicts byte for byte, so neither the topic `verdicts` nor a running service is
+needed. It costs the reading of the log, as `twinsieve replay` does, and the memory of the kept pages.
 """
 
 import tempfile

@@ -1,16 +1,17 @@
 """Keys and headers of messages.
 
-Keys: pages, records of the log and verdicts are keyed by the canonical URL, so the visits of one page stay in one
-partition, in order.
+Keys: pages, records of the log and verdicts are keyed by the canonical URL, so the visits of one page stay
+in one partition, in order.
 
-Headers of our own messages: CloudEvents 1.0 in binary mode (headers `ce_…`, value = data). `ce_type` names schema and
-version, `ce_source` the topic that the message was written to. `ce_id` is made from what the message is about, so the
-same event has the same id whichever process writes it. There is no `ce_time`: a verdict is a function of the log, which
-has no clock, and every Kafka record has a timestamp anyway.
+Headers of our own messages: CloudEvents 1.0 in binary mode (headers `ce_…`, value = data). `ce_type` names
+schema and version, `ce_source` the topic that the message was written to. `ce_id` is made from what the
+message is about, so the same event has the same id whichever process writes it. There is no `ce_time`: a
+verdict is a function of the log, which has no clock, and every Kafka record has a timestamp anyway.
 
-Headers of records that are passed on, to `pages.unique`, `pages.duplicate` or `pages.dlq`: such a record keeps its
-value, its key and the headers of its producer, CloudEvents ones included; ours are added under their own names,
-`twinsieve.…`. A header that already has such a name, as on a record that passed through twinsieve before, is replaced.
+Headers of records that are passed on, to `pages.unique`, `pages.duplicate` or `pages.dlq`: such a record
+keeps its value, its key and the headers of its producer, CloudEvents ones included; ours are added under
+their own names, `twinsieve.…`. A header that already has such a name, as on a record that passed through
+twinsieve before, is replaced.
 
 Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters after Kafka Connect's
 `__connect.errors.…` (KIP-298).
@@ -72,7 +73,7 @@ def page_headers(topic: str, event_id: str) -> Headers:
 
 
 def log_headers(record: LogRecord, topic: str) -> Headers:
-    """Return the headers of a record of the log. Operator records (a policy, a retraction) get a random id."""
+    """Return the headers of a record of the log; operator records (policy, retraction …) get a random id."""
     event_id = _event_id(record.source) if isinstance(record, PageRecord | RejectedRecord) else uuid.uuid4().hex
     return event_headers(LOG_TYPE, topic, event_id)
 
@@ -119,7 +120,7 @@ def passed_on(
 
 
 def source_in(headers: Iterable[tuple[str, bytes | None]]) -> Source:
-    """Return the source of a passed-on record from its headers; KeyError if the record was not passed on by us."""
+    """Return the source of a passed-on record from its headers; KeyError without ours."""
     values = dict(headers)
     topic, partition, offset = (values[f"twinsieve.{name}"] or b"" for name in ("topic", "partition", "offset"))
     return Source(topic.decode(), int(partition), int(offset))

@@ -2,16 +2,16 @@
 
     decode(encode(record)) == record
 
-except for what the log does not keep of a page: its text, its metadata in clear, and the end of a long title. A message
-is well below a kilobyte for an ordinary page, and below 400 KB for any.
+except for what the log does not keep of a page: its text, its metadata in clear, and the end of a long
+title. A message is well below a kilobyte for an ordinary page, and below 400 KB for any.
 
-The `…Line` structs are the JSON objects, one for each kind of record. Their fields have the names that are on the wire
-(`least_letters`, `most_pages`, `of`), which differ from those of the values in `core`; renaming one changes the wire
-format. They are short, because a restore reads all of them: a name that equals `url` is null, and a field with its
-default is left out.
+The `…Line` structs are the JSON objects, one for each kind of record. Their fields have the names that are
+on the wire (`least_letters`, `most_pages`, `of`), which differ from those of the values in `core`; renaming
+one changes the wire format. They are short, because a restore reads all of them: a name that equals `url` is
+null, and a field with its default is left out.
 
-Unknown fields are ignored, except in a rule. A newer version or an unknown kind is refused with StateError, because
-ignoring a record could change every later verdict.
+Unknown fields are ignored, except in a rule. A newer version or an unknown kind is refused with StateError,
+because ignoring a record could change every later verdict.
 Cost of a page: see docs/topics.md, "fingerprints".
 """
 
@@ -67,7 +67,8 @@ class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
 class PageLine(LogLine, frozen=True, tag="page"):
     """A page.
 
-    words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null if equal to `url`.
+    words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null if equal to
+    `url`.
     """
 
     topic: str
@@ -141,7 +142,7 @@ class GuardsLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A match rule, as `MatchRule.to_dict` writes it. Strict: a partly read rule would give other verdicts."""
+    """A match rule, as `MatchRule.to_dict` writes it; strict, since half a rule gives other verdicts."""
 
     conditions: list[DistanceBoundLine] = []
     combined_mu_thousandths: int | None = None
@@ -186,7 +187,8 @@ def encode(record: LogRecord) -> bytes:
 def decode(value: bytes) -> LogRecord:
     """Return the record in a message value.
 
-    StateError for a newer version or an unknown kind (update twinsieve), and for anything that is not a record.
+    StateError for a newer version or an unknown kind (update twinsieve), and for anything that is not a
+    record.
     """
     try:
         line = _decoder.decode(value)

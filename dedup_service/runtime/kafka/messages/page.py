@@ -1,16 +1,18 @@
 """Messages of `pages`: read as pages, refused if oversized, and made into dead letters if rejected.
 
-The value is the JSON object of one line of `filter`, decoded by the same code (`readers.jsonlines`), so a file and a
-topic with the same pages have the same verdicts. The key is not read: a page is identified by its `url`.
+The value is the JSON object of one line of `filter`, decoded by the same code (`readers.jsonlines`), so a
+file and a topic with the same pages have the same verdicts. The key is not read: a page is identified by its
+`url`.
 
 Size limits: a value over `MAX_VALUE_BYTES` is refused (`refuse_oversized`), and so is a `url` or `id` over
-`MAX_NAME_CHARS` (`refuse_long_names`), so that the record of a page in the log fits one message whatever the page
-contains. A text over 10 MiB in a smaller value is not refused: the page is `undecided` (`readers.jsonlines`).
+`MAX_NAME_CHARS` (`refuse_long_names`), so that the record of a page in the log fits one message whatever the
+page contains. A text over 10 MiB in a smaller value is not refused: the page is `undecided`
+(`readers.jsonlines`).
 
-A dead letter is the rejected record in `pages.dlq`: its own value, key and headers, so that it can be corrected and
-published again, and the reason as a header. A value larger than any topic accepts is cut to its beginning, with its
-size in a header; the headers point to the whole record, as long as `pages` keeps it. One such record does not stop the
-stream.
+A dead letter is the rejected record in `pages.dlq`: its own value, key and headers, so that it can be
+corrected and published again, and the reason as a header. A value larger than any topic accepts is cut to
+its beginning, with its size in a header; the headers point to the whole record, as long as `pages` keeps it.
+One such record does not stop the stream.
 """
 
 from collections.abc import Iterable
@@ -36,13 +38,13 @@ __all__ = [
 ]
 
 MAX_VALUE_BYTES = 15 << 20
-"""Size limit of a value, unpacked: it fits the output topics (16 MiB) with its headers, however well it compresses."""
+"""Size limit of a value, unpacked: fits the outputs (16 MiB) with headers, however it compresses."""
 
 MAX_NAME_CHARS = MAX_URL_LENGTH
 """Length limit of `url` and `id`: they are in the log, in the verdict, and in the verdicts of copies."""
 
 MAX_DEAD_LETTER_BYTES = 30 << 20
-"""Size limit of a value kept whole: it fits `pages.dlq` (32 MiB) with its headers, however well it compresses."""
+"""Size limit of a value kept whole: fits `pages.dlq` (32 MiB) with headers, however it compresses."""
 
 CUT_BYTES = 1 << 20
 """Size of the beginning that is kept of a larger value."""
@@ -50,7 +52,7 @@ CUT_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PageMessage:
-    """One message of `pages`: its place and its value, None for a null. A `readers.record.Record`; can be pickled."""
+    """A message of `pages`: its place, and its value or None for a null. Implements `Record`."""
 
     topic: str
     partition: int
@@ -78,7 +80,7 @@ class PageMessage:
         return f"{self.topic}/{self.partition}/{self.offset}".encode()
 
     def page(self, extract: Extract) -> Page:
-        """Return the page; RecordError for a null, an oversized value, not a page in JSON, or too long names."""
+        """Return the page; RecordError for a null, not a page in JSON, an oversized value or long names."""
         if self.value is None:
             raise RecordError("the value is null: a page is a JSON object with at least `url`")
         refuse_oversized(self.value)
@@ -103,7 +105,7 @@ def refuse_long_names(page: Page) -> None:
 def dead_letter(
     value: bytes | None, headers: Iterable[tuple[str, bytes | None]], source: Source, sequence: int, error: str
 ) -> tuple[bytes | None, Headers]:
-    """Return the value and headers of the dead letter for the record at `source`, given its `value` and `headers`."""
+    """Return value and headers of the dead letter for the record at `source` with `value` and `headers`."""
     if value is None or len(value) <= MAX_DEAD_LETTER_BYTES:
         return value, passed_on(headers, source, sequence, error=error)
     return value[:CUT_BYTES], passed_on(headers, source, sequence, error=error, cut_from_bytes=len(value))

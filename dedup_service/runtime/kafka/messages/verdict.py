@@ -1,12 +1,12 @@
 """Verdicts and stats as message values: JSON.
 
-A verdict is the JSON that `filter` writes, with the place of its record in `pages`. Invariant: the bytes are a function
-of the verdict and the source alone, so every process writes the same ones, and a test can compare them with an oracle
-byte for byte.
+A verdict is the JSON that `filter` writes, with the place of its record in `pages`. Invariant: the bytes are
+a function of the verdict and the source alone, so every process writes the same ones, and a test can compare
+them with an oracle byte for byte.
 
-Stats are the counts of the service in `dedup.stats`. They are cumulative and a function of the log up to `sequence`:
-the same sequence has the same counts whichever process wrote the record, and the last record is complete. Lag is what
-its writer saw.
+Stats are the counts of the service in `dedup.stats`. They are cumulative and a function of the log up to
+`sequence`: the same sequence has the same counts whichever process wrote the record, and the last record is
+complete. Lag is what its writer saw.
 
 The fields of the structs are the field names of the JSON objects; renaming one changes the wire format.
 """
@@ -44,9 +44,9 @@ class _VerdictLine(msgspec.Struct):
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """One record of stats.
 
-    sequence: last record of the log counted. log: identity of the log. space: of its policy. counts: pages by verdict,
-    `rejected`, and other records by kind. entries: kept pages in the index. lag: records of `pages` not yet done, by
-    partition ("pages-0"). instance: the process that wrote it.
+    sequence: last record of the log counted. log: identity of the log. space: of its policy. counts: pages
+    by verdict, `rejected`, and other records by kind. entries: kept pages in the index. lag: records of
+    `pages` not yet done, by partition ("pages-0"). instance: the process that wrote it.
     """
 
     sequence: int
@@ -72,7 +72,7 @@ def verdict_value(verdict: Verdict, source: Source) -> bytes:
 
 
 def read_verdict(value: bytes) -> tuple[Verdict, Source]:
-    """Return what `verdict_value` wrote; ValueError if the bytes are not a verdict. Unknown fields are ignored."""
+    """Return what `verdict_value` wrote; ValueError for other bytes. Unknown fields are ignored."""
     line = _verdict_decoder.decode(value)
     verdict = Verdict(
         sequence=line.sequence,
@@ -105,5 +105,5 @@ def stats_value(replica: Replica, instance: str, lag: Mapping[str, int]) -> byte
 
 
 def read_stats(value: bytes) -> Stats:
-    """Return what `stats_value` wrote; ValueError if the bytes are not stats. Unknown fields are ignored."""
+    """Return what `stats_value` wrote; ValueError for other bytes. Unknown fields are ignored."""
     return _stats_decoder.decode(value)

@@ -2,20 +2,20 @@
 
     local = LocalState.open("state")
 
-`DIR/instance` holds the name of the process in its groups and transactions; it is created once. Everything else in
-the folder can be lost: the log restores it. One process at a time works on a folder; the lock is released when the
-process exits.
+`DIR/instance` holds the name of the process in its groups and transactions; it is created once. Everything
+else in the folder can be lost: the log restores it. One process at a time works on a folder; the lock is
+released when the process exits.
 
 A snapshot is one file: the entries of the replica, and as its extra section the rest of the deciding state
-(`DecidingState`: the replica's state, the pending outcomes, the offsets known to be written), as MessagePack with a
-version. The file format is that of the embedded state (`runtime.embedded.snapshot`). Decoding ignores unknown fields
-and gives missing ones their default; bytes that do not fit otherwise make the snapshot unreadable, and the log rebuilds
-the state. The private `_…Fields` structs fix the field names as they are written; they do not follow renames of the
-classes that they store.
+(`DecidingState`: the replica's state, the pending outcomes, the offsets known to be written), as MessagePack
+with a version. The file format is that of the embedded state (`runtime.embedded.snapshot`). Decoding ignores
+unknown fields and gives missing ones their default; bytes that do not fit otherwise make the snapshot
+unreadable, and the log rebuilds the state. The private `_…Fields` structs fix the field names as they are
+written; they do not follow renames of the classes that they store.
 
-Taking a snapshot costs the deciding thread an export in pieces, milliseconds; another thread joins and writes the
-pieces. A snapshot is due after `snapshot_every` records and a quarter of the entries, so that writing all entries again
-remains a constant share of the work (the rule of the embedded state).
+Taking a snapshot costs the deciding thread an export in pieces, milliseconds; another thread joins and
+writes the pieces. A snapshot is due after `snapshot_every` records and a quarter of the entries, so that
+writing all entries again remains a constant share of the work (the rule of the embedded state).
 
 Invariant: a snapshot only shortens a restore. Failing to write one never stops the service.
 """
@@ -80,7 +80,7 @@ SNAPSHOT_FILE = "snapshot"
 DECIDING_STATE_VERSION = 1
 
 SNAPSHOT_EVERY = 100_000
-"""Records between two snapshots; reading that many from the log takes seconds (`python -m benchmarks.restore`)."""
+"""Records between two snapshots: reading them from the log takes seconds (`benchmarks/restore.py`)."""
 
 _GROWTH = 4
 
@@ -98,8 +98,8 @@ class UnreadableDecidingStateError(Exception):
 class DecidingState:
     """State of the deciding step but for entries and page names, at the replica's sequence.
 
-    pending: outcomes that are not yet written. written: (topic, partition) → offset below which all outputs are known
-    to be written.
+    pending: outcomes that are not yet written. written: (topic, partition) → offset below which all outputs
+    are known to be written.
     """
 
     replica: ReplicaState
@@ -247,7 +247,7 @@ class ServiceSnapshots:
         self._writing: threading.Thread | None = None
 
     def load(self) -> StoredSnapshot | None:
-        """Return the snapshot; None if there is no file, and with a warning if it is damaged or of a newer version."""
+        """Return the snapshot; None if there is no file, or, with a warning, if it is unreadable."""
         if not self.path.exists():
             return None
         try:
@@ -348,10 +348,11 @@ class LocalState:
     def open(cls, folder: str | Path, instance: str | None = None, *, snapshot_every: int = SNAPSHOT_EVERY) -> Self:
         """Lock `folder` and open it; create it if it is missing.
 
-        instance: a name to use instead of the folder's; no two processes may share one. snapshot_every: minimum
-        number of records between two snapshots.
-        Raises StateInUseError if another process uses the folder; ForeignStateError if it holds the state of an
-        embedded filter; StateFullError if it cannot be written; ConfigurationError for a name that Kafka refuses.
+        instance: a name to use instead of the folder's; no two processes may share one. snapshot_every:
+        minimum number of records between two snapshots.
+        Raises StateInUseError if another process uses the folder; ForeignStateError if it holds the state of
+        an embedded filter; StateFullError if it cannot be written; ConfigurationError for a name that Kafka
+        refuses.
         """
         if instance is not None and not _LEGAL_NAME.fullmatch(instance):
             raise ConfigurationError(
@@ -397,7 +398,7 @@ class LocalState:
 
 
 def _folder_instance(path: Path) -> str:
-    """Return the name in the file `path`; create one from the short host name and random digits if there is none."""
+    """Return the name in the file `path`; if there is none, create it: short host name and random digits."""
     try:
         name = path.read_text(encoding="utf-8").strip() if path.exists() else ""
         if _LEGAL_NAME.fullmatch(name):

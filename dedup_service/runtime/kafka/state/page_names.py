@@ -1,12 +1,13 @@
 """Local cache of page names (id and URL of each kept page); rebuildable from the log.
 
-The names of many million pages are not held in RAM, and a verdict needs one only if it names an earlier page. They are
-stored in SQLite, written in batches. A name that is missing is read from the log, together with those after it, and
-added. The file may therefore be lost, outdated or not writable: that costs time, never a verdict.
+The names of many million pages are not held in RAM, and a verdict needs one only if it names an earlier
+page. They are stored in SQLite, written in batches. A name that is missing is read from the log, together
+with those after it, and added. The file may therefore be lost, outdated or not writable: that costs time,
+never a verdict.
 
-Invariants: the file has names of one log only, and none after the sequence at which a restore began, so it cannot
-return names from a log that was replaced. WAL with synchronous=NORMAL: after a power cut the file is consistent, but
-may lack the latest names. One thread at a time.
+Invariants: the file has names of one log only, and none after the sequence at which a restore began, so it
+cannot return names from a log that was replaced. WAL with synchronous=NORMAL: after a power cut the file is
+consistent, but may lack the latest names. One thread at a time.
 """
 
 import logging
@@ -20,7 +21,10 @@ __all__ = ["PageNameReader", "PageNameStore"]
 _LOG = logging.getLogger(__name__)
 
 PageNameReader = Callable[[int], Mapping[int, tuple[str, str]]]
-"""Reads (id, url) of the page at a sequence from the log, and of pages after it, since each read is a round trip."""
+"""Reads (id, url) of the page at a sequence, and of some after it, from the log.
+
+Each read is a round trip, so it returns a batch.
+"""
 
 _FORMAT = 1
 _BATCH_NAMES = 8192

@@ -1,9 +1,9 @@
 """Pending outcomes: known from the log, and not yet written to the output topics.
 
-Every process reads the whole log, but writing is split: the outputs of a record are written by the process that has
-its partition of `pages` in the deciding group. An outcome is therefore pending until its page is read here and
-written, or until the group's offsets show that another process wrote it. Outcomes are kept small: a verdict is held
-as the bytes that will be written.
+Every process reads the whole log, but writing is split: the outputs of a record are written by the process
+that has its partition of `pages` in the deciding group. An outcome is therefore pending until its page is
+read here and written, or until the group's offsets show that another process wrote it. Outcomes are kept
+small: a verdict is held as the bytes that will be written.
 """
 
 from collections.abc import Iterator, Mapping
@@ -54,10 +54,11 @@ class PendingOutcome:
 class PendingOutcomes:
     """Pending outcomes by partition and offset of `pages`.
 
-    written: (topic, partition) → offset below which all outputs are known to be written. It never decreases, so
-    outputs are not written twice if group offsets expire or are reset to an earlier position.
-    topic: the `pages` whose outputs are written here, None for any. A log made by `replay` names another topic.
-    Invariant: an outcome is pending iff its record was read from the log and its offset is not below `written`.
+    written: (topic, partition) → offset below which all outputs are known to be written. It never decreases,
+    so outputs are not written twice if group offsets expire or are reset to an earlier position.
+    topic: the `pages` whose outputs are written here, None for any. A log made by `replay` names another
+    topic. Invariant: an outcome is pending iff its record was read from the log and its offset is not below
+    `written`.
     """
 
     def __init__(

@@ -1,8 +1,9 @@
 """Restore the deciding state at the committed end of the log: from a usable snapshot and the log after it.
 
-Invariants: the state equals that of a replica that read the whole log. A damaged snapshot, or one whose last record
-differs from the log's, is ignored with a warning. A snapshot of another log, or one ahead of the log, means that the
-topic or the folder is wrong: the restore raises, and the service does not start until a person has looked at it.
+Invariants: the state equals that of a replica that read the whole log. A damaged snapshot, or one whose last
+record differs from the log's, is ignored with a warning. A snapshot of another log, or one ahead of the log,
+means that the topic or the folder is wrong: the restore raises, and the service does not start until a
+person has looked at it.
 """
 
 import threading
@@ -29,7 +30,7 @@ _WAIT_S = 0.5
 _LAST_WAIT_S = 5.0
 _REPORT_S = 0.2
 _PATIENCE_S = 30.0
-"""How long a log may appear shorter than the snapshot: a new leader learns the committed end from its followers."""
+"""How long a log may look shorter than the snapshot: a new leader learns its end from followers."""
 
 
 class LogSource(Protocol):
@@ -83,12 +84,12 @@ def restore(
 ) -> RestoredReplica | None:
     """Return the state at the current committed end of `log`; None if `stop` was set first.
 
-    written: (topic, partition) → offset that the deciding group has committed; outcomes below it are not pending.
-    pages: the topic whose outcomes are pending, None for any.
-    max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if nothing was
-    ever written; reading on from `position` is then equivalent to restoring.
-    Raises ForeignStateError if the folder belongs to another log, StateError if the log is shorter than the snapshot
-    or has an unreadable record, and what the log raises.
+    written: (topic, partition) → offset that the deciding group has committed; outcomes below it are not
+    pending. pages: the topic whose outcomes are pending, None for any.
+    max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if
+    nothing was ever written; reading on from `position` is then equivalent to restoring.
+    Raises ForeignStateError if the folder belongs to another log, StateError if the log is shorter than the
+    snapshot or has an unreadable record, and what the log raises.
     """
     stop = stop or threading.Event()
     end, identity = log.end(), _identity(log)
@@ -209,7 +210,7 @@ def _wait_until_past(log: LogSource, sequence: int, end: int, stop: threading.Ev
 
 
 def _page_name_reader(log: LogSource, stop: threading.Event) -> PageNameReader:
-    """Return a reader of names that waits for unavailable brokers: a decision under way cannot be abandoned."""
+    """Return a reader of names that waits for unavailable brokers: no decision is left incomplete."""
 
     def names(sequence: int) -> dict[int, tuple[str, str]]:
         position, began = log.position, time.monotonic()

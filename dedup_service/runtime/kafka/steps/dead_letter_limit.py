@@ -1,8 +1,9 @@
-"""Limit on the share of rejected records: a few bad records are dead-lettered, a stream of them stops the service.
+"""Limit on the share of rejected records: a few are dead-lettered, a stream of them stops the service.
 
-A crawler that starts to publish something else would otherwise have all of it moved to `pages.dlq`, at full speed and
-unnoticed. The fingerprinting step therefore checks each batch before it commits it; nothing is written of a batch that
-exceeds the limit. Only committed records enter the window, so a batch that is retried counts once.
+A crawler that starts to publish something else would otherwise have all of it moved to `pages.dlq`, at full
+speed and unnoticed. The fingerprinting step therefore checks each batch before it commits it; nothing is
+written of a batch that exceeds the limit. Only committed records enter the window, so a batch that is
+retried counts once.
 """
 
 from collections import deque
@@ -25,8 +26,8 @@ class RejectionRateError(TwinsieveError):
 class RejectionLimit:
     """Too many: more than `share` (0 to 1) of the last `window` records, and at least `min_rejected`.
 
-    A share of 1 disables the limit. Default 0.1: a feed with an occasional broken record stays far below it; a wrong
-    format exceeds it at once.
+    A share of 1 disables the limit. Default 0.1: a feed with an occasional broken record stays far below it;
+    a wrong format exceeds it at once.
     """
 
     share: float = 0.1
@@ -49,7 +50,7 @@ class RejectionTracker:
         self._rejected: deque[bool] = deque(maxlen=limit.window)
 
     def check(self, problems: Problems) -> None:
-        """Raise RejectionRateError if the records with these problems exceed the limit; they are not added."""
+        """Raise RejectionRateError if records with these problems exceed the limit; adds none of them."""
         seen, count, limit = deque(self._rejected, self._limit.window), sum(self._rejected), self._limit
         for problem in problems:
             if len(seen) == limit.window:

@@ -1,16 +1,18 @@
 """The deciding step: the log in order → outcomes → outputs, each written once.
 
-Every process reads the whole log, read-committed, and applies it to its replica, so each process knows all outcomes.
-The partitions of `pages` are divided among the group `<group>.decide`. The owner of a partition reads its pages, joins
-each with its outcome, and writes the outputs in order of offset, in transactions that commit these offsets for the
-group. If a transaction may be lost, everything in flight is dropped and read again from the committed offsets.
+Every process reads the whole log, read-committed, and applies it to its replica, so each process knows all
+outcomes. The partitions of `pages` are divided among the group `<group>.decide`. The owner of a partition
+reads its pages, joins each with its outcome, and writes the outputs in order of offset, in transactions that
+commit these offsets for the group. If a transaction may be lost, everything in flight is dropped and read
+again from the committed offsets.
 
-Outputs (`outputs_of`). A page: its verdict, and, unless the action drops it, the page itself (value, key and headers,
-with ours added) to `pages.unique` or `pages.duplicate`. A rejected record: the record itself to `pages.dlq`, with the
-reason.
+Outputs (`outputs_of`). A page: its verdict, and, unless the action drops it, the page itself (value, key and
+headers, with ours added) to `pages.unique` or `pages.duplicate`. A rejected record: the record itself to
+`pages.dlq`, with the reason.
 
-Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that commits its
-offset (docs/adr/0012 walks through every crash point). One thread uses the consumers and the producer.
+Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that
+commits its offset (docs/adr/0012 walks through every crash point). One thread uses the consumers and the
+producer.
 """
 
 import threading
@@ -46,7 +48,10 @@ from dedup_service.runtime.kafka.topics import Topics
 __all__ = ["DecideSettings", "DecideStep", "outputs_of"]
 
 KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
-"""Verdicts whose pages go to `pages.unique`; not `unchanged`, since the store behind Kafka cannot lose a page."""
+"""Verdicts whose pages go to `pages.unique`.
+
+`unchanged` is not among them: the store behind Kafka cannot lose a page.
+"""
 
 _PATIENCE_S = 0.06  # a page's outcome takes longer
 _PAUSE_S = 0.05  # the longest that an idle turn waits for either topic
@@ -61,8 +66,8 @@ class DecideSettings:
     """Limits of the step.
 
     batch_records, batch_bytes: of a transaction. log_records: applied between two transactions.
-    buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that wait for
-    their pages; from this number on the log is not read as long as any of them can be written.
+    buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
+    wait for their pages; from this number on the log is not read as long as any of them can be written.
     """
 
     batch_records: int = 500
@@ -76,7 +81,8 @@ class DecideSettings:
 class DecideStep:
     """The deciding step; runs in one thread.
 
-    restored: the state to start from. log: the consumer that restored it, at its position. queries: from other threads.
+    restored: the state to start from. log: the consumer that restored it, at its position. queries: from
+    other threads.
     """
 
     def __init__(
@@ -128,7 +134,7 @@ class DecideStep:
         return StepStatus(step="decide", ticked_at=self.ticked_at, assigned=assigned)
 
     def run(self, stop: threading.Event, drain_s: float = 0.0) -> None:
-        """Take turns until `stop` is set; then drain: write everything up to the end of the log, within `drain_s`.
+        """Take turns until `stop` is set; then write everything up to the end of the log, within `drain_s`.
 
         Raises what ends the step; whatever was not committed is done again after the next start.
         """
@@ -178,7 +184,7 @@ class DecideStep:
             self._read_pages(_PAUSE_S)
 
     def _read_log(self, timeout_s: float) -> int:
-        """Apply new records of the log, unless too many outcomes are pending and some of them can be written."""
+        """Apply new records of the log, unless too many outcomes are pending and some can be written."""
         if len(self._pending_outcomes) >= self._settings.max_pending_outcomes and self._page_buffer.ready(
             self._pending_outcomes, 1, 1
         ):
@@ -208,10 +214,11 @@ class DecideStep:
         return len(records)
 
     def _write(self, stop: threading.Event, *, behind: bool) -> int:
-        """Write the outputs of the pages whose outcome is known, in one transaction; return the number of pages.
+        """Write the outputs of all pages with a known outcome in one transaction; return their number.
 
-        behind: the log has more to read, so a larger transaction is worth a longer wait. Otherwise the step waits as
-        long as the previous transaction took: a transaction costs about 10 ms of processor time, however small.
+        behind: the log has more to read, so a larger transaction is worth a longer wait. Otherwise the step
+        waits as long as the previous transaction took: a transaction costs about 10 ms of processor time,
+        however small.
         """
         ready = self._page_buffer.ready(
             self._pending_outcomes, self._settings.batch_records, self._settings.batch_bytes
@@ -251,8 +258,8 @@ class DecideStep:
     def _rewind_after(self, error: TransactionLostError, stop: threading.Event) -> None:
         """Drop everything in flight, pause, and continue from the committed offsets.
 
-        It rewinds even if `stop` ends the pause: the transaction may have been committed, and a drain must not write it
-        again.
+        It rewinds even if `stop` ends the pause: the transaction may have been committed, and a drain must
+        not write it again.
         """
         self._failures += 1
         self._observer.problem(ProblemEvent("decide", "transaction_lost", str(error)))
@@ -260,7 +267,7 @@ class DecideStep:
         self._assigned(self._consumer.rewind())
 
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Start partitions at their committed positions; outputs known to be written are not written again."""
+        """Start partitions at their committed positions; skip outputs that are known to be written."""
         for (topic, partition), position in positions.items():
             self._pending_outcomes.written_below(topic, partition, position)
             self._page_buffer.begin(partition, self._pending_outcomes.written.get((topic, partition), 0))

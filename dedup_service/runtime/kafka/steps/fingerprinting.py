@@ -1,17 +1,19 @@
 """The fingerprinting step: records of `pages` → prepared in worker processes → the log `fingerprints`.
 
-One thread polls, hands chunks of records to the workers, and commits the results in transactions that hold both the
-log's records and the offsets of the input. Some chunks are with the workers while a transaction is under way. If a
-transaction may be lost, or a partition moves to another process, its records in flight are dropped; the next owner of
-the partition reads them again from the committed offsets.
+One thread polls, hands chunks of records to the workers, and commits the results in transactions that hold
+both the log's records and the offsets of the input. Some chunks are with the workers while a transaction is
+under way. If a transaction may be lost, or a partition moves to another process, its records in flight are
+dropped; the next owner of the partition reads them again from the committed offsets.
 
-A record that is not a page, or is oversized, is rejected by `messages.page`: it becomes a rejection record in the log,
-and the deciding step moves it to `pages.dlq`. `dead_letter_limit` bounds the share of such records.
+A record that is not a page, or is oversized, is rejected by `messages.page`: it becomes a rejection record
+in the log, and the deciding step moves it to `pages.dlq`. `dead_letter_limit` bounds the share of such
+records.
 
-Invariants: each input record gives one record of the log, a page or a rejection. Offsets are committed in order within
-a partition, together with the log's records or not at all. If a record is in the log twice nevertheless (its offsets
-were reset), every reader of the log skips the second one (`core.decision.replica`). A record is never rejected because
-of a transient error, only because it does not describe a page.
+Invariants: each input record gives one record of the log, a page or a rejection. Offsets are committed in
+order within a partition, together with the log's records or not at all. If a record is in the log twice
+nevertheless (its offsets were reset), every reader of the log skips the second one
+(`core.decision.replica`). A record is never rejected because of a transient error, only because it does not
+describe a page.
 """
 
 import threading
@@ -51,10 +53,11 @@ class FingerprintSettings:
     """Limits of the step.
 
     batch_records: of a transaction. in_flight: of the records in flight.
-    min_linger_s, max_linger_s, backlog_linger_s: how long a transaction waits after the previous one for more records,
-    unless half a batch is ready. If the workers keep up, it waits twice as long as the previous transaction took,
-    between the minimum and the maximum; if chunks wait for the workers, it waits `backlog_linger_s`. A transaction
-    costs about 10 ms of processor time here, and some more in every reader of the log.
+    min_linger_s, max_linger_s, backlog_linger_s: how long a transaction waits after the previous one for
+    more records, unless half a batch is ready. If the workers keep up, it waits twice as long as the
+    previous transaction took, between the minimum and the maximum; if chunks wait for the workers, it waits
+    `backlog_linger_s`. A transaction costs about 10 ms of processor time here, and some more in every reader
+    of the log.
     """
 
     batch_records: int = 500
@@ -67,8 +70,8 @@ class FingerprintSettings:
 class FingerprintStep:
     """The fingerprinting step; runs in one thread, which alone uses `producer`.
 
-    space_id: of the fingerprints that `preparer` makes. assigned: its partitions. lag: records not yet committed, by
-    partition ("pages-0").
+    space_id: of the fingerprints that `preparer` makes. assigned: its partitions. lag: records not yet
+    committed, by partition ("pages-0").
     """
 
     def __init__(
@@ -119,10 +122,11 @@ class FingerprintStep:
         return StepStatus(step="fingerprint", ticked_at=self.ticked_at, assigned=assigned)
 
     def run(self, stop: threading.Event, drain_s: float = 30.0) -> None:
-        """Take turns until `stop` is set; then drain: commit the started chunks, within `drain_s`.
+        """Take turns until `stop` is set; then commit the started chunks, within `drain_s`.
 
-        Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: an operator has to
-        fix these. Whatever was not committed is read again by the next owner of the partitions.
+        Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: an
+        operator has to fix these. Whatever was not committed is read again by the next owner of the
+        partitions.
         """
         with closing(self._producer), closing(self._consumer):
             self._producer.open(stop)
@@ -184,7 +188,7 @@ class FingerprintStep:
         return count
 
     def _transact(self, ready: Sequence[Chunk], pairs: Sequence[tuple[PageMessage, Answer]]) -> int | None:
-        """Append records to the log and commit their input offsets; return the log offset of the last record."""
+        """Append to the log and commit the input offsets; return the log offset of the last record."""
         with self._timings.timed("encode"):
             messages = [self._message(message, answer) for message, answer in pairs]
         offsets = {

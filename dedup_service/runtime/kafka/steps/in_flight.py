@@ -1,9 +1,11 @@
-"""Records in flight: read from `pages`, prepared by the workers, and not yet committed by the fingerprinting step.
+"""Records in flight: read from `pages`, and not yet committed by the fingerprinting step.
 
-Records are grouped into chunks of one partition each, limited in records and bytes, so that no chunk delays others. A
-chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its partition are done:
-offsets are committed in order within a partition, and a slow page delays its own partition only.
-Invariant: a dropped chunk is never ready again. Workers may still be busy with it; `start` takes that into account.
+Records are grouped into chunks of one partition each, limited in records and bytes, so that no chunk delays
+others. A chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its
+partition are done: offsets are committed in order within a partition, and a slow page delays its own
+partition only.
+Invariant: a dropped chunk is never ready again. Workers may still be busy with it; `start` takes that into
+account.
 """
 
 from collections import deque
@@ -26,9 +28,10 @@ Submit = Callable[[Sequence[PageMessage]], "Future[list[Answer]]"]
 class InFlightLimits:
     """Bounds on the records in flight.
 
-    records, bytes: read and not yet committed; one partition may use half of each. started: chunks that the workers
-    have at a time. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page (text), or 60 KB and 10 ms (HTML), a
-    chunk is up to 50 ms of work: a worker seldom waits for its owner, and the started chunks outlast a commit.
+    records, bytes: read and not yet committed; one partition may use half of each. started: chunks that the
+    workers have at a time. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page (text), or 60 KB and
+    10 ms (HTML), a chunk is up to 50 ms of work: a worker seldom waits for its owner, and the started chunks
+    outlast a commit.
     """
 
     records: int = 4000
@@ -77,7 +80,7 @@ class InFlight:
         return sum(len(chunk.messages) for chunk in self._chunks.get(partition, ()))
 
     def full(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        """Return which of `partitions` to pause: all at a total limit, otherwise those at half of one alone."""
+        """Return which of `partitions` to pause: all at a total limit, or those at half of it alone."""
         records = {partition: self.records_of(partition) for partition in self._chunks}
         sizes = {partition: sum(chunk.size_bytes for chunk in chunks) for partition, chunks in self._chunks.items()}
         limits, partitions = self._limits, frozenset(partitions)
@@ -99,9 +102,9 @@ class InFlight:
             chunks[-1].size_bytes += size
 
     def start(self, submit: Submit, budget_s: float) -> None:
-        """Hand waiting chunks to the workers, up to `started` at a time; return after `budget_s` at the latest.
+        """Hand waiting chunks to the workers, up to `started` at a time, for up to `budget_s`.
 
-        The budget is checked between chunks: it matters where `submit` prepares the pages itself.
+        The budget is checked between chunks; it matters if `submit` prepares the pages itself.
         """
         deadline = monotonic() + budget_s
         self._started = [answers for answers in self._started if not answers.done()]

@@ -1,7 +1,8 @@
 """Bounded buffer of pages that were read from `pages` and wait for their outcome in the log.
 
-Outputs are written in order of offset within a partition, so only the head of a partition's queue can be written. The
-buffer is bounded in records and bytes: while it is full, the consumer pauses and the broker keeps the rest.
+Outputs are written in order of offset within a partition, so only the head of a partition's queue can be
+written. The buffer is bounded in records and bytes: while it is full, the consumer pauses and the broker
+keeps the rest.
 """
 
 from collections import deque
@@ -62,7 +63,7 @@ class PageBuffer:
             self._count(record, 1)
 
     def ready(self, outcomes: PendingOutcomes, max_records: int, max_bytes: int) -> list[Ready]:
-        """Return the records that can be written now, in order within a partition; they stay queued until `done`."""
+        """Return the records that can be written, in order within a partition; they stay until `done`."""
         ready: list[Ready] = []
         size = 0
         for queue in self._queues.values():

@@ -1,7 +1,7 @@
 """Queries to the replica from other threads, answered between two turns of the deciding step.
 
-The replica has one owner, the thread that decides. A thread that explains a page queries what takes microseconds, or
-the entries in pieces, which takes milliseconds, and analyses the result itself.
+The replica has one owner, the thread that decides. A thread that explains a page queries what takes
+microseconds, or the entries in pieces, which takes milliseconds, and analyses the result itself.
 """
 
 import queue
@@ -22,7 +22,7 @@ _MAX_WAITING = 32
 
 
 class QueryTimeoutError(StateError):
-    """The deciding step did not answer in time, or does not run here. Retry, or ask a process that decides."""
+    """The deciding step did not answer in time, or does not run here. Retry, or ask another process."""
 
 
 class ReplicaQueries:

@@ -57,7 +57,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_folders_of_the_two_kinds_are_not_mixed(tmp_path: Path) -> None:
-    """The service refuses the folder of an embedded filter, and the filter that of a service; both name the file."""
+    """The service refuses the folder of a filter, and the filter that of a service, naming the file."""
     NearDuplicateFilter.open(tmp_path / "filter").close()
     LocalState.open(tmp_path / "service").close()
     with pytest.raises(ForeignStateError, match=r"journal\.sqlite is in it"):

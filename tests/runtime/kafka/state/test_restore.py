@@ -61,7 +61,7 @@ records = st.lists(
 def test_a_snapshot_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, some: list[LogRecord], cut: int, written: int, names_lost: bool
 ) -> None:
-    """Wherever it was taken, with or without its page names, the state is the one that the log alone gives."""
+    """Wherever it was taken, with or without page names, the state is that of the log alone."""
     log, folder = [first(), *some], tmp_path_factory.mktemp("cut")
     run(folder, ListLog(log[: cut + 1]), keep=True)
     if names_lost:
@@ -86,7 +86,7 @@ def test_a_damaged_snapshot_only_costs_time(
     damage: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A snapshot truncated, deleted or overwritten gives the state of the log; the first and last also warn."""
+    """A truncated, deleted or overwritten snapshot gives the log's state, with a warning unless deleted."""
     run(tmp_path, ListLog(SOME), keep=True)
     path = tmp_path / SNAPSHOT_FILE
     if damage == "deleted":
