@@ -4,8 +4,8 @@ Start: lock the state folder, check the topics, agree on the policy with the log
 start the threads. Brokers that are unavailable at startup are retried for `start_s`.
 Stop: fingerprinting stops first and commits its started chunks; then deciding writes what the log has by
 then; both within one budget. A clean stop is not required: whatever was not committed is done again after
-the next start. Invariant: a step that fails ends the service with its error; the other step does not
-continue alone.
+the next start.
+Invariant: a step that fails ends the service with its error; the other step does not continue alone.
 """
 
 import logging

@@ -56,8 +56,8 @@ class PendingOutcomes:
 
     written: (topic, partition) → offset below which all outputs are known to be written. It never decreases,
     so outputs are not written twice if group offsets expire or are reset to an earlier position.
-    topic: the `pages` whose outputs are written here, None for any. A log made by `replay` names another
-    topic. Invariant: an outcome is pending iff its record was read from the log and its offset is not below
+    topic: the `pages` whose outputs are written here, None for any. A log made by `replay` names another one.
+    Invariant: an outcome is pending iff its record was read from the log and its offset is not below
     `written`.
     """
 

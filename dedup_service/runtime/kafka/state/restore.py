@@ -85,7 +85,8 @@ def restore(
     """Return the state at the current committed end of `log`; None if `stop` was set first.
 
     written: (topic, partition) → offset that the deciding group has committed; outcomes below it are not
-    pending. pages: the topic whose outcomes are pending, None for any.
+    pending.
+    pages: the topic whose outcomes are pending, None for any.
     max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if
     nothing was ever written; reading on from `position` is then equivalent to restoring.
     Raises ForeignStateError if the folder belongs to another log, StateError if the log is shorter than the

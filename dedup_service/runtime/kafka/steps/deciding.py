@@ -103,7 +103,7 @@ class DecideStep:
         self._topics = topics
         self._local = local
         self._replica = restored.replica
-        self._replica.take_left()  # before our time
+        self._replica.take_left()  # they happened before this start
         self._pending_outcomes = restored.pending_outcomes
         self._tail = restored.tail
         self._log = log
