@@ -153,8 +153,8 @@ class Publishing:
     def _show(self) -> None:
         """Put into the stats what others count."""
         self._counts.set("publish_retried_count", self._delivery.retried)
-        self._counts.set("publish_most_pages", self._places.maximum)
-        self._counts.set("publish_most_bytes", self._places.max_bytes)
+        self._counts.set("publish_max_pages", self._places.maximum)
+        self._counts.set("publish_max_bytes", self._places.max_bytes)
 
     def _tell(self, *, stalled: bool) -> None:
         if stalled:

@@ -94,8 +94,8 @@ def test_what_is_on_its_way_is_bounded(broker: Broker, topics: Topics) -> None:
     with crawl(broker.bootstrap, topics, **bounds) as (running, runner):
         runner.run(running.give(stories(500)))
         assert running.stat("published_count") == 500
-    assert 0 < running.stat("publish_most_pages") <= 8
-    assert 0 < running.stat("publish_most_bytes") <= 20_000
+    assert 0 < running.stat("publish_max_pages") <= 8
+    assert 0 < running.stat("publish_max_bytes") <= 20_000
     assert len(set(published(broker.bootstrap, topics))) == 500
 
 
@@ -139,7 +139,7 @@ def test_a_broker_that_dies_costs_no_page(own_cluster: Callable[..., Cluster]) -
     with crawl(cluster.bootstrap, topics, TWINSIEVE_KAFKA_BUFFER_PAGES=20) as (running, runner):
         assert len(runner.run(scenario(running))) == 400
         assert running.stat("published_count") == 400
-        assert running.stat("publish_most_pages") <= 20
+        assert running.stat("publish_max_pages") <= 20
     found = published(cluster.bootstrap, topics)
     assert set(found) == {story["url"] for story in stories(400)}
 

@@ -106,7 +106,7 @@ def test_with_the_broker_away_a_crawl_stops_and_then_goes_on(
     [summary] = json_lines(said)
     assert set(paths(published(cluster.bootstrap, topics))) == set(visits) == set(PAGES)
     assert summary["pages"] == visits.total()
-    assert summary["most_pages_on_their_way"] <= 4
+    assert summary["max_pages_in_flight"] <= 4
 
 
 def test_ctrl_c_while_the_broker_is_away_says_what_stayed_behind(
