@@ -130,7 +130,7 @@ def test_a_broker_that_dies_costs_no_page(own_cluster: Callable[..., Cluster]) -
         giving = asyncio.create_task(running.give(stories(400)))
         await running.until(lambda: running.stat("published_count") >= 100)
         await asyncio.to_thread(cluster.kill, 0)
-        await running.until(lambda: running.publisher.publishing._places.held == 20)
+        await running.until(lambda: running.publisher.publishing._limit.held == 20)
         assert not giving.done()
         assert running.stat("published_count") < 400
         await asyncio.to_thread(cluster.start, 0)
@@ -153,7 +153,7 @@ def test_a_crawl_closed_while_the_broker_is_away_waits_so_long_and_counts(own_cl
         await running.give(stories(3))
         await asyncio.to_thread(cluster.kill, 0)
         giving = asyncio.create_task(running.give(stories(30)))
-        await running.until(lambda: running.publisher.publishing._places.waiting == 20)
+        await running.until(lambda: running.publisher.publishing._limit.waiting == 20)
         assert not giving.done()
         running.slot.closing = object()
         return await giving
