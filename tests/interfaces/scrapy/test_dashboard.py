@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.http.access_guard import VARIABLE
+from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
 from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
 
 
@@ -36,7 +36,7 @@ def test_a_crawl_shows_what_it_finds(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_another_address_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without one, the crawl does not start."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     with pytest.raises(ConfigurationError, match="TWINSIEVE_DASHBOARD_TOKEN"):
         RunningMiddleware(TWINSIEVE_DASHBOARD="0.0.0.0:0")
 
