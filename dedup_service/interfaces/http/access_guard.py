@@ -99,8 +99,9 @@ def token_for(address: Address, configured: str | None, *, name: str = "--dashbo
         if is_loopback(address.host):
             return None
         raise ConfigurationError(
-            f"a dashboard at {address} can be reached from other machines, so it needs a token: make one with {GENERATE_COMMAND} "
-            f"and set {ENV_VARIABLE} (or {name}); or give a port without a host, then only this machine can connect"
+            f"a dashboard at {address} can be reached from other machines, so it needs a token: "
+            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE} (or {name}); or give a port without a host, "
+            "then only this machine can connect"
         )
     if len(text) < MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable():
         raise ConfigurationError(
