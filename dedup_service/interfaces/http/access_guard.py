@@ -4,11 +4,10 @@ Checks, in this order:
 
 1. Rate: requests of one address.
 2. On loopback, the Host header: the name of a web page elsewhere may resolve to 127.0.0.1, and the page then
-sends
-   requests in a browser's name (DNS rebinding).
-3. The token, if there is one. Without a token, a dashboard may only listen on loopback (`token_for`). 4. For
-all methods but GET and HEAD: the request comes from our own page, is JSON, and is short (cross-site request
-   forgery).
+   sends requests in a browser's name (DNS rebinding).
+3. The token, if there is one. Without a token, a dashboard may only listen on loopback (`token_for`).
+4. For all methods but GET and HEAD: the request comes from our own page, is JSON, and is short (cross-site
+   request forgery).
 
 Invariant: a route behind the guard does none of this itself, and cannot forget it.
 Source: OWASP cheat sheets on CSRF and HTTP headers; W3C Fetch Metadata.

@@ -4,8 +4,8 @@
 filter in this process, of `twinsieve filter` or of a crawl:
 
     dashboard = EmbeddedDashboard(address, token, "filter")
-    with NearDuplicateFilter.open(…, observers=dashboard.observers) as dedup, dashboard.serving(dedup, pool):
-    ...
+    with NearDuplicateFilter.open(…, observers=dashboard.observers) as dedup:
+        with dashboard.serving(dedup, pool): ...
 
 New pages of the dashboard join in `dashboard_routes`: each module of routes takes what it needs from the
 sources.

@@ -1,10 +1,8 @@
 """The routes `/api/why` and `/api/corrections`: why a page has its verdict, and what people correct.
 
-docs/why.md has the JSON.
-
 An explanation segments texts and reads the log, some 20 ms of this process. Many at a time would delay the
 stream, so one thread (`ExplainWorker`) answers one question after another, and few may wait. One thread also
-means one vocabulary: fingerprinters keep one for each thread.
+means one vocabulary: fingerprinters keep one for each thread. docs/why.md has the JSON.
 """
 
 import asyncio

@@ -228,13 +228,13 @@ class NearDuplicateDownloaderMiddleware:
             ProblemEvent(_STEP_OF_FAILURE.get(kind, "fingerprint"), kind, f"{response.url}: {error}")
         )
         trace = error if kind == "bug" and isinstance(error, Exception) else None
-        logger.error("%s gets no verdict and is kept: %s", response, error, exc_info=trace)
+        logger.error("%s cannot be decided and is kept: %s", response, error, exc_info=trace)
 
     def _close_crawl(self) -> None:
         """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""
         if self._closing is None and self._crawler.engine is not None:
             logger.critical(
-                "The near-duplicate state cannot be written, so the crawl is closed; free disk space and start it again"
+                "The near-duplicate state cannot be written, so the crawl is closed: correct the error above, start it again"
             )
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
 

@@ -86,8 +86,8 @@ class KafkaPublisher:
 
         Raises:
             NotConfigured: No brokers are named. Scrapy then continues without the pipeline.
-            ConfigurationError: A setting is wrong, or the Kafka client is not installed. The crawl does not
-            start. TwinsieveError: The brokers cannot be used as configured. The crawl does not start.
+            ConfigurationError: A setting is wrong, or the client is not installed. The crawl does not start.
+            TwinsieveError: The brokers cannot be used as configured. The crawl does not start.
         """
         settings = NearDuplicateSettings.from_settings(crawler.settings).kafka
         if settings is None:

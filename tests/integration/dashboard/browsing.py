@@ -37,14 +37,14 @@ class Demo:
             self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=clean_environment())
 
     @property
-    def said(self) -> str:
+    def output(self) -> str:
         """The output so far."""
         return self._log.read_text()
 
     @property
     def url(self) -> str:
         """URL of the dashboard; waits until it is served."""
-        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self.said))[1]
+        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self.output))[1]
 
     def get(self, path: str) -> str:
         """Return the body at a path of the dashboard, "" while it does not answer."""
@@ -58,8 +58,8 @@ class Demo:
         """Wait for a true result of `condition` and return it; fail if the process ends."""
         deadline = time.monotonic() + PATIENCE_S
         while not (result := condition()):
-            assert self._process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
+            assert self._process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
             time.sleep(0.05)
         return result
 

@@ -42,7 +42,7 @@ class Crawl:
 
     async def until(self, reached: Callable[[], bool]) -> None:
         async with asyncio.timeout(LIMIT_S):
-            while not reached():  # noqa: ASYNC110 - the counters of others set no event
+            while not reached():  # noqa: ASYNC110 - counters set no event
                 await asyncio.sleep(0.02)
 
     async def give(self, items: list[Any]) -> list[Any]:
