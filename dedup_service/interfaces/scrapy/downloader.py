@@ -233,9 +233,7 @@ class NearDuplicateDownloaderMiddleware:
     def _close_crawl(self) -> None:
         """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""
         if self._closing is None and self._crawler.engine is not None:
-            logger.critical(
-                "The near-duplicate state cannot be written, so the crawl is closed: correct the error above, start it again"
-            )
+            logger.critical("The near-duplicate state cannot be written, so the crawl is closed: see the error above")
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
 
     def _report_time(self, step: str, seconds: float) -> None:
