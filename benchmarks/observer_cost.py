@@ -41,8 +41,8 @@ from rich.table import Table
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.text.normalise import letters
-from dedup_service.interfaces.http.dashboard import dashboard
-from dedup_service.interfaces.http.explain_backends import Watched
+from dedup_service.interfaces.http.dashboard import serve_dashboard
+from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.server import Address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
@@ -97,7 +97,7 @@ def observed_cost(pages: Sequence[Page]) -> tuple[Ratio, float, float]:
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
         bare = stack.enter_context(NearDuplicateFilter.open(folders[0]))
-        told = stack.enter_context(NearDuplicateFilter.open(folders[1], observers=[feed, Metrics(feed=feed)]))
+        told = stack.enter_context(NearDuplicateFilter.open(folders[1], observers=[feed, Metrics(live_stats=feed)]))
         prepare = build_fingerprinter().prepare
         for page in pages[:2000]:
             prepare(page)
@@ -122,11 +122,14 @@ def streamed(turn_pages: int, turns: int) -> Iterator[tuple[str, Any]]:
     """Yield figures of both paces."""
     pages = prepared_pages()
     feed = LiveStats("filter")
-    observers: list[Observer] = [feed, Metrics(feed=feed)]
+    observers: list[Observer] = [feed, Metrics(live_stats=feed)]
     with (
         NearDuplicateFilter.open(None, observers=observers) as dedup,
-        dashboard(
-            Watched(feed=feed, dedup=dedup), Metrics(feed=feed).registry, Address("127.0.0.1", 0), None
+        serve_dashboard(
+            DashboardSources(live_stats=feed, dedup=dedup),
+            Metrics(live_stats=feed).registry,
+            Address("127.0.0.1", 0),
+            None,
         ) as server,
     ):
         before = resident_mib()
@@ -231,7 +234,7 @@ class _Recorder(NullObserver):
         found = []
         for _ in range(5):
             feed = LiveStats("filter")
-            observers = (feed, Metrics(feed=feed))
+            observers = (feed, Metrics(live_stats=feed))
             began = time.process_time()
             for name, fact in self._facts:
                 for observer in observers:

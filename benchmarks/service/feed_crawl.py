@@ -64,7 +64,7 @@ def main(bootstrap: str, prefix: str, pages: str) -> None:
     process.start()
     stats = crawler.stats
     assert stats is not None
-    names = ("published_count", "publish_retried_count", "publish_most_pages", "publish_most_bytes")
+    names = ("published_count", "publish_retried_count", "publish_max_pages", "publish_max_bytes")
     print({name: stats.get_value(f"twinsieve/{name}") for name in names}, flush=True)
 
 

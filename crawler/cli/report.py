@@ -38,8 +38,8 @@ def published_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         "retried": stats.get("twinsieve/publish_retried_count", 0),
         "unpublished": _prefixed(stats, "twinsieve/unpublished_count/"),
         "items_passed": stats.get("twinsieve/item_passed_count", 0),
-        "most_pages_on_their_way": stats.get("twinsieve/publish_most_pages", 0),
-        "most_bytes_on_their_way": stats.get("twinsieve/publish_most_bytes", 0),
+        "max_pages_in_flight": stats.get("twinsieve/publish_max_pages", 0),
+        "max_bytes_in_flight": stats.get("twinsieve/publish_max_bytes", 0),
         **_common(stats, seconds, "twinsieve/published_count", PUBLISHING_STEPS),
     }
 
@@ -56,7 +56,7 @@ def print_report(summary: Mapping[str, Any], *, as_json: bool) -> None:
         title = f"{summary['pages']:,} pages published"
         rows = [("sent again", summary["retried"]), *_unread(summary)]
         rows += [(f"not published: {reason}", count) for reason, count in summary["unpublished"].items()]
-        _print_table(summary, title, rows, f"at most {summary['most_pages_on_their_way']:,} pages on their way")
+        _print_table(summary, title, rows, f"at most {summary['max_pages_in_flight']:,} pages in flight")
 
 
 def _common(stats: Mapping[str, Any], seconds: float, counted: str, steps: Sequence[str]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def test_it_ends_with_a_table_and_leaves_what_was_asked_for(tmp_path: Path) -> N
     """State, kept pages and verdicts stay in --keep; a second run does not mix with them."""
     done = run("demo", "--keep", "kept", "--processes", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "What was said of each page" in done.stdout
+    assert "Verdict and truth of each page" in done.stdout
     assert {"state", "pages.jsonl", "verdicts.jsonl"} <= {path.name for path in (tmp_path / "kept").iterdir()}
     again = run("demo", "--keep", "kept", cwd=tmp_path)
     assert (again.returncode, "kept" in again.stderr) == (2, True)

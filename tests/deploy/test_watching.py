@@ -12,8 +12,8 @@ import yaml
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, ProblemEvent
-from tests.interfaces.http.facts import Told, both_steps
-from tests.interfaces.http.test_metrics import watched
+from tests.interfaces.http.fake_status import FakeStatus, both_steps
+from tests.interfaces.http.test_metrics import full_metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
@@ -35,8 +35,8 @@ def rules() -> list[dict[str, Any]]:
 
 def series_of_the_code() -> set[str]:
     """Names of all samples that a process can have."""
-    told = Told(both_steps())
-    feed, _ = watched(told)
+    told = FakeStatus(both_steps())
+    feed, _ = full_metrics(told)
     metrics = Metrics(told, Health(told), feed)
     metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
     metrics.problem(ProblemEvent("s", "transaction_lost", "text"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.interfaces.http.access_guard import VARIABLE
+from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
@@ -48,7 +48,7 @@ def test_figures_while_it_runs(tmp_path: Path) -> None:
 
 def test_another_address_needs_a_token(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is read or made before that is clear."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     pages = write_lines(tmp_path / "pages.jsonl", [page(1)])
     ran = cli("filter", pages, "--dashboard", "0.0.0.0:0", "--state", tmp_path / "state")
     assert ran.code == 2

@@ -161,7 +161,7 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
     """Return where to serve, None for nowhere; ConfigurationError for an address that is none or needs a token."""
     if options["http"] is None and dashboard_of(options) is None:
         return None
-    from dedup_service.interfaces.http.access_guard import VARIABLE, is_loopback, token_for
+    from dedup_service.interfaces.http.access_guard import ENV_VARIABLE, is_loopback, token_for
     from dedup_service.interfaces.http.server import Address
     from dedup_service.interfaces.http.service import Addresses
 
@@ -170,7 +170,7 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
         dashboard = Address.parse(options["dashboard"])
         return Addresses(http, dashboard, token_for(dashboard, options["dashboard_token"]), carried=False)
     assert http is not None
-    given = options["dashboard_token"] or os.environ.get(VARIABLE)
+    given = options["dashboard_token"] or os.environ.get(ENV_VARIABLE)
     if not given and not is_loopback(http.host):
         return Addresses(http, None, None, carried=False)
     return Addresses(http, None, token_for(http, given), carried=True)
