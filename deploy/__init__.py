@@ -1,1 +1,1 @@
-"""How twinsieve is put to work: images, a compose file, a broker to test and try with."""
+"""Deployment: a container image, a compose file, dashboards and alerts, and a broker for tests and trials."""

@@ -1,4 +1,4 @@
-"""Make the pictures of the dashboard in docs/images, of the demo in a real browser.
+"""Take the pictures of the dashboard in docs/images: the demo in a real browser.
 
 python -m docs.screenshots
 """
@@ -19,7 +19,7 @@ DESK, PHONE = (1280, 1000), (360, 760)
 
 
 def main() -> int:
-    """Run as a command; returns the exit code."""
+    """Run as a command; return the exit code."""
     try:
         with chromium() as browser, tempfile.TemporaryDirectory() as folder, Demo.running(Path(folder)) as demo:
             demo.wait_for(lambda: "stays until" in demo.said)
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def take(browser: Browser, url: str, name: str, size: tuple[int, int], *, why: bool = False, **context: Any) -> None:
-    """One picture of the window as it opens, or of the page that tells why."""
+    """Take one picture of the dashboard, or of the page that explains a verdict."""
     watched = Watched(browser, url, size, **context)
     page = watched.page
     page.goto("/")
@@ -53,7 +53,7 @@ def take(browser: Browser, url: str, name: str, size: tuple[int, int], *, why: b
 
 
 def explain(page: Page) -> None:
-    """Go to a duplicate's reasons, and to where the texts stand side by side."""
+    """Open the explanation of a duplicate and scroll to its rule and the two texts."""
     row = page.locator("#rows tbody tr", has_text="nearly equal", has=page.locator(".verdict.duplicate")).first
     row.get_by_role("link", name="Why").click()
     expect(page.locator("#features tbody tr")).not_to_have_count(0)

@@ -9,10 +9,10 @@ import pytest
 from benchmarks.quality import baselines, channels, profiles
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.estimator import Estimates
-from benchmarks.quality.short_texts import FORMS, Found
+from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.store import Store
 from benchmarks.quality.tables import TABLES
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.workspace import Workspace
 from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.rules.profiles import PROFILES
 
@@ -31,7 +31,7 @@ def write(path, rows):
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
+def workspace(tmp_path_factory):
     """Four articles and a copy of each. Truth, pairs and HTML of them."""
     folder = tmp_path_factory.mktemp("data")
     texts = [*ARTICLES, *ARTICLES]
@@ -65,9 +65,9 @@ def world(tmp_path_factory):
     return Workspace(Corpora(folder), Store(folder / "cache"), processes=1)
 
 
-def test_every_profile_finds_the_copies_and_nothing_else(world):
+def test_every_profile_finds_the_copies_and_nothing_else(workspace):
     """Four positives in both halves together, pairs likewise, and no piece is another page's."""
-    found = profiles.compute(world)
+    found = profiles.compute(workspace)
     for row in found.rows:
         assert sum(half.right for half in row.by_half) == 4, (row.system, row.task)
         assert sum(half.wrong for half in row.by_half) == 0, (row.system, row.task)
@@ -75,9 +75,9 @@ def test_every_profile_finds_the_copies_and_nothing_else(world):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # jieba leaves its table open
-def test_every_system_compared_finds_exact_copies_on_every_task(world):
+def test_every_system_compared_finds_exact_copies_on_every_task(workspace):
     """Each package is driven as it is meant to be: four exact copies, no article taken for another."""
-    rows = baselines.compute(world)
+    rows = baselines.compute(workspace)
     assert {(row.task) for row in rows} == {"stream", "pairs", "html"}
     for row in rows:
         if row.best and "seed-java" not in row.system:
@@ -85,9 +85,9 @@ def test_every_system_compared_finds_exact_copies_on_every_task(world):
             assert (right, wrong) == (4, 0), (row.system, row.task)
 
 
-def test_keys_find_what_bits_find(world):
+def test_keys_find_what_bits_find(workspace):
     """Every copy is among the candidates of the keys; the table keeps no other."""
-    found = {channel.name: channel for channel in channels.compute(world)}
+    found = {channel.name: channel for channel in channels.compute(workspace)}
     keys = found["8 keys"]
     assert (keys.after.wrong, keys.after.missed) == (0, 0)
     assert keys.us_a_page > 0
@@ -97,7 +97,9 @@ def test_keys_find_what_bits_find(world):
 def test_tables_say_what_was_counted():
     """A count stays a count, and classes of length without a pair are left out."""
     shares = [
-        Found("number", harmless=False, form=form, half=half, share=Share(1, 2000)) for form in FORMS for half in (0, 1)
+        ShortTextScore("number", harmless=False, form=form, half=half, share=Share(1, 2000))
+        for form in FORMS
+        for half in (0, 1)
     ]
     assert TABLES["short"].make({"short": shares}).splitlines()[-1] == "| number | 0 |" + " 1 of 2,000 |" * 4
     found = Estimates(np.array([200, 300]), np.array([0.5, 0.7]), np.array([0.52, 0.7]), 2, {"pairs": (2, 0)})
