@@ -1,15 +1,17 @@
-"""Claim: under crashes and faults, every page is answered exactly once, with the verdict of a sequential oracle.
+"""Claim: under faults, every page is answered exactly once, with the verdict of a sequential oracle.
 
     python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--again N]
 
-Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve` processes and a
-stream of generated pages with known truth. It kills, freezes, restarts and damages at random (benchmarks/service).
-After the faults it reads every topic with `read_committed` and compares it with the oracle byte for byte, with the
-records that were sent, and with the known truth of the stream. One round in the middle has at least 20,000 pages.
+Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve`
+processes and a stream of generated pages with known truth. It kills, freezes, restarts and damages at random
+(benchmarks/service). After the faults it reads every topic with `read_committed` and compares it with the
+oracle byte for byte, with the records that were sent, and with the known truth of the stream. One round in
+the middle has at least 20,000 pages.
 
-A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json counts the
-good rounds, so the same command continues after the last one. --again N repeats round N; --short runs a small round
-with the usual faults. A round that fails ends the run; its folder (history, logs, state folders) is kept.
+A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json
+counts the good rounds, so the same command continues after the last one. --again N repeats round N; --short
+runs a small round with the usual faults. A round that fails ends the run; its folder (history, logs, state
+folders) is kept.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""Claim: guards pass a crawl on that collapses into a few pages, and do not change the verdicts on an ordinary crawl.
+"""Claim: guards do not let a crawl be dropped that collapses into a few pages; other crawls are unchanged.
 
     python -m benchmarks.collapse PAGES [--copies 50000]
 
-PAGES (JSON lines: url, title, text) is an ordinary crawl. Its verdicts with and without guards are compared: they
-should be the same. Then copies are added after its first half, two for each ordinary page:
+PAGES (JSON lines: url, title, text) is an ordinary crawl. Its verdicts with and without guards are compared:
+they should be the same. Then copies are added after its first half, two for each ordinary page:
 
     wall      one consent page under one title, each on a different host
     frame     one site's frame in place of its articles, each under an article's title
@@ -12,8 +12,8 @@ should be the same. Then copies are added after its first half, two for each ord
     wire      no fault: one story on 400 hosts, a sixth of them with a different headline
     mirror    no fault: the first half again, from another host
 
-Shown for each: copies called `duplicate` (lost with the action `drop`), copies left `undecided`, by guard, and ordinary
-pages whose verdict differs from the run without copies. Nothing is random.
+Shown for each: copies called `duplicate` (lost with the action `drop`), copies left `undecided`, by guard,
+and ordinary pages whose verdict differs from the run without copies. Nothing is random.
 """
 
 import argparse

@@ -1,15 +1,16 @@
-"""Claim: extraction limits a crawl of real pages, and the event loop stays responsive (lag p99 at most 20 ms).
+"""Claim: extraction limits a crawl of real pages, and the event loop stays free (lag p99 at most 20 ms).
 
 Measured: 7 ms in a crawl without links on a quiet machine, 27 ms with links, 17 to 33 ms beside other work.
 
     python -m benchmarks.crawl FOLDER [--processes 2] [--links] [--json]
 
-Serves the HTML files of FOLDER on localhost from another process and crawls them with the `site` spider at full speed.
-The lag of the event loop is measured inside the crawl: a task repeatedly sleeps 5 ms, and the time that it oversleeps
-is lag. The time of each step of a worker is measured separately, in this process, on a sample of the files.
+Serves the HTML files of FOLDER on localhost from another process and crawls them with the `site` spider at
+full speed. The lag of the event loop is measured inside the crawl: a task repeatedly sleeps 5 ms, and the
+time that it oversleeps is lag. The time of each step of a worker is measured separately, in this process, on
+a sample of the files.
 
---links: extract and schedule the links of every page as well. robots.txt forbids all URLs outside FOLDER, so nothing
-else is fetched. Deterministic except for the machine's load, which is printed.
+--links: extract and schedule the links of every page as well. robots.txt forbids all URLs outside FOLDER, so
+nothing else is fetched. Deterministic except for the machine's load, which is printed.
 """
 
 import argparse
@@ -135,7 +136,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def crawl(url: str, processes: int, *, links: bool) -> dict[str, Any]:
-    """Crawl the site at full speed; return Scrapy's stats, the loop's lag and this process's processor seconds."""
+    """Crawl the site at full speed; return stats, the loop's lag and this process's processor seconds."""
     from crawler.running import project_settings, run_site
 
     lag = LoopLag()
@@ -158,7 +159,7 @@ def crawl(url: str, processes: int, *, links: bool) -> dict[str, Any]:
 
 
 def ms_by_step(folder: Path) -> dict[str, float]:
-    """Return milliseconds a page for each step of a worker and for the decision, on a sample in this process."""
+    """Return milliseconds a page for each worker step and the decision, on a sample in this process."""
     from dedup_service.core.extraction import extract, to_page
     from dedup_service.runtime.embedded.filter import NearDuplicateFilter
     from dedup_service.runtime.resources import build_fingerprinter

@@ -4,17 +4,18 @@ Measured: 3.3 and 39 times as fast on Chinese text, 15 times on HTML (docs/perfo
 
     python -m benchmarks.fingerprint [--pages FILE] [--html DIR] [--count N]
 
-Text: both channels of `twinsieve` against PyPI `simhash` (its defaults: 4-grams, MD5), and against jieba.posseg with
-`simhash` over tagged words, the usual implementation of the published schemes.
-HTML: extraction, fingerprints and decision against trafilatura at its defaults, jieba.posseg, and `simhash` with its
-index.
-All contenders run in one process: the pages are cut into chunks, and each contender takes each chunk in turn. The
-ratio is that of the summed processor times, so that a slower machine slows all alike. Before the measurement,
-`twinsieve` prepares --warm other pages, as in a running stream: it caches the words that it has seen. The others cache
-nothing; they take a few pages to load their dictionaries.
+Text: both channels of `twinsieve` against PyPI `simhash` (its defaults: 4-grams, MD5), and against
+jieba.posseg with `simhash` over tagged words, the usual implementation of the published schemes.
+HTML: extraction, fingerprints and decision against trafilatura at its defaults, jieba.posseg, and `simhash`
+with its index.
 
-Data: FILE has JSON lines of pages (`title`, `text`), of which the Chinese ones are used. DIR has *.html. Without them
-the pages of the demo site are used.
+All contenders run in one process: the pages are cut into chunks, and each contender takes each chunk in
+turn. The ratio is that of the summed processor times, so that a slower machine slows all alike. Before the
+measurement, `twinsieve` prepares --warm other pages, as in a running stream: it caches the words that it has
+seen. The others cache nothing; they take a few pages to load their dictionaries.
+
+Data: FILE has JSON lines of pages (`title`, `text`), of which the Chinese ones are used. DIR has *.html.
+Without them the pages of the demo site are used.
 """
 
 import argparse

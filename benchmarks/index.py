@@ -1,12 +1,15 @@
 """Block index: probes and inserts a second, compared with the index of PyPI simhash in one run.
 
 Data: uniform fingerprints from numpy's PCG64, seed 2026; one probe in ten is a stored fingerprint with up to
-`radius` bits flipped. "one by one" is a Python loop of probe and insert, as in the filter; "bulk" is insert_many and
-probe_many. simhash gets the same fingerprints, already computed, with k = radius.
-`--skew` puts a fifth of the fingerprints into one hot block and compares with and without the second level.
-`--threshold` measures one hot bucket of several sizes, split and whole, to find the size at which splitting pays.
+`radius` bits flipped. "one by one" is a Python loop of probe and insert, as in the filter; "bulk" is
+insert_many and probe_many. simhash gets the same fingerprints, already computed, with k = radius.
 
-    python -m benchmarks.index [--sizes 100000 1000000] [--radius 3] [--peer-sizes 100000] [--skew] [--threshold]
+--skew puts a fifth of the fingerprints into one hot block and compares with and without the second level.
+--threshold measures one hot bucket of several sizes, split and whole, to find the size at which splitting
+pays.
+
+    python -m benchmarks.index [--sizes 100000 1000000] [--radius 3 7] [--peer-sizes 100000] [--skew 500000]
+                               [--threshold]
 """
 
 import argparse
@@ -46,7 +49,7 @@ def near(stored: Fingerprints, count: int, radius: int) -> Fingerprints:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Return the processor time of a call, which other work on the machine disturbs less than wall-clock time."""
+    """Return the processor time of a call, which other work affects less than wall-clock time."""
     begin = time.process_time()
     call()
     return time.process_time() - begin
@@ -117,7 +120,7 @@ def simhash(size: int, radius: int) -> tuple[float, float]:
 
 
 def skew(size: int, radius: int) -> None:
-    """Print probes a second when a fifth of the fingerprints share a block, with the bucket whole and split."""
+    """Print probes a second when a fifth of the fingerprints share a block, whole and split."""
     stored = uniform(size, SEED)
     stored[: size // 5] = hot(size // 5, SEED + 3)
     probes = near(stored, 2000, radius)

@@ -1,7 +1,7 @@
 """Claim: `serve` answers 5 times as many pages a second as a plain consumer, and 99% of them within 500 ms.
 
-The first half of the claim is about Chinese text with one worker, the second about half of the highest rate. Measured
-on two cores that broker, service and load share (docs/performance.md):
+The first half of the claim is about Chinese text with one worker, the second about half of the highest rate.
+Measured on two cores that broker, service and load share (docs/performance.md):
 
     throughput   4.8 to 6.9 times the plain consumer in six runs: the claim does not hold in every run
     latency      p99 of 2,003 ms at half of the highest rate: the claim does not hold;
@@ -9,16 +9,19 @@ on two cores that broker, service and load share (docs/performance.md):
 
     python -m benchmarks.kafka [--repeats 3] [--text 6000] [--html 400] [--seconds 20] [--json FILE]
 
-Throughput: the pages are published first, then the contender is started. Its rate is that of the answers from the first
-tenth to the last hundredth, by the timestamps of their messages, so that start-up does not count. The contenders take
-turns on fresh topics, `repeats` times; the medians and their ratio are printed.
-Latency (benchmarks.service.latency): with one worker at a half, a quarter and an eighth of its highest rate, with the
-cores that each program kept busy.
+Throughput: the pages are published first, then the contender is started. Its rate is that of the answers
+from the first tenth to the last hundredth, by the timestamps of their messages, so that start-up does not
+count. The contenders take turns on fresh topics, `repeats` times; the medians and their ratio are printed.
+Latency (benchmarks.service.latency): with one worker at a half, a quarter and an eighth of its highest rate,
+with the cores that each program kept busy.
 
-Also printed: processor time a page of the main process (both steps and their clients), of the workers (extraction,
-segmentation, fingerprints) and of the broker; and the shares of a second by step and part, from /metrics.
-Data: generated Chinese text of 2 KB, a tenth of it copies, or HTML of 60 KB (benchmarks.service.load), seed 2026. Peer:
-benchmarks.service.plain_consumer (kafka-python, jieba, PyPI simhash and its index, at least once).
+Also printed: processor time a page of the main process (both steps and their clients), of the workers
+(extraction, segmentation, fingerprints) and of the broker; and the shares of a second by step and part, from
+/metrics.
+
+Data: generated Chinese text of 2 KB, a tenth of it copies, or HTML of 60 KB (benchmarks.service.load), seed
+2026. Peer: benchmarks.service.plain_consumer (kafka-python, jieba, PyPI simhash and its index, at least
+once).
 """
 
 import argparse

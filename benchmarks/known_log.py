@@ -1,10 +1,10 @@
 """A generated log of any length in which every verdict is known, computed from page numbers alone.
 
-Fingerprints of unrelated pages are codewords of the extended BCH code [64, 36, 12], so no two of them are within 11
-bits, whatever their number; random fingerprints would match by accident some 1,900 times among 10 million. A copy has
-up to 3 bits flipped in each channel, so it is near its original and at least 9 bits from everything else. The rule uses
-distance alone; pages have no evidence.
-Of each hundred pages ten are copies of earlier ones, one is an unchanged visit, one an update, and 88 are new.
+Fingerprints of unrelated pages are codewords of the extended BCH code [64, 36, 12], so no two of them are
+within 11 bits, whatever their number; random fingerprints would match by accident some 1,900 times among 10
+million. A copy has up to 3 bits flipped in each channel, so it is near its original and at least 9 bits from
+everything else. The rule uses distance alone; pages have no evidence. Of each hundred pages ten are copies
+of earlier ones, one is an unchanged visit, one an update, and 88 are new.
 
 Invariant: everything about page n is a function of n; nothing is stored.
 Source of the code: Lin and Costello, Error Control Coding, table of BCH generators, n = 63, t = 5.
@@ -137,8 +137,8 @@ def role(number: int) -> VerdictKind:
 def _original(number: int) -> int:
     """Return the page that page `number` refers to.
 
-    An update refers to the page 11 before it, which no other page refers to; a copy or a visit to an earlier one of
-    the first seven of a ten.
+    An update refers to the page 11 before it, which no other page refers to; a copy or a visit to an earlier
+    one of the first seven of a ten.
     """
     if number % 100 == 18:
         return number - 11
@@ -147,7 +147,7 @@ def _original(number: int) -> int:
 
 
 def _channels(numbers: Words) -> tuple[Words, Words]:
-    """Return the words and body fingerprints of new pages: uint64[n] each. Odd factors permute the messages."""
+    """Return words and body fingerprints of new pages: uint64[n] each. Odd factors permute the messages."""
     limit = np.uint64((1 << MESSAGE_BITS) - 1)
     words, body = numbers * np.uint64(0x5851F42D4C957F2D) & limit, numbers * np.uint64(0x2545F4914F6CDD1D) & limit
     return codewords(words), codewords(body)

@@ -1,9 +1,10 @@
-"""Articles of our own writing in several languages, their edited copies, and pages that only look like copies.
+"""Our own articles in several languages, their edited copies, and pages that only look like copies.
 
-Each file of `language_texts/` has sentences on six topics with placeholders for names, numbers and dates. An article
-takes sentences from one main topic and from others, fills them at random from the seed and joins them to paragraphs. A
-copy is an article after one edit; a look-alike shares an article's topic, its sentences with other names and numbers,
-or its headline and boilerplate. Strengths S1 to S3: copies that lost or gained up to 5, 15 and 30% of their text.
+Each file of `language_texts/` has sentences on six topics with placeholders for names, numbers and dates. An
+article takes sentences from one main topic and from others, fills them at random from the seed and joins
+them to paragraphs. A copy is an article after one edit; a look-alike shares an article's topic, its
+sentences with other names and numbers, or its headline and boilerplate. Strengths S1 to S3: copies that lost
+or gained up to 5, 15 and 30% of their text.
 """
 
 import random
@@ -117,7 +118,7 @@ class _Writer:
         )
 
     def one_fact_changed(self, sentences: int) -> tuple[str, str]:
-        """Return a text of `sentences` sentences, and the same text with one name, number or date changed."""
+        """Return a text of `sentences` sentences, and the same with one name, number or date changed."""
         pools: dict[str, list[str]] = self._bank["topics"]
         templates = self._random.sample([line for lines in pools.values() for line in lines], sentences)
         parts = [_parts(template) for template in templates]
@@ -175,7 +176,7 @@ EDITS: dict[str, tuple[str, Callable[[_Writer, _Article], _Article]]] = {
 
 
 def stream_of(language: str, seed: int = 6) -> LanguageStream:
-    """Return ARTICLES articles in `language`, a copy of each by one of EDITS, and three kinds of look-alikes."""
+    """Return ARTICLES articles in `language`, a copy of each by one of EDITS, and look-alikes."""
     writer = _Writer(language, seed)
     names = writer.topics
     articles = [writer.article(names[at % len(names)]) for at in range(ARTICLES)]
@@ -202,7 +203,7 @@ def stream_of(language: str, seed: int = 6) -> LanguageStream:
 
 
 def short_pairs(language: str, count: int, seed: int = 6) -> list[tuple[str, str]]:
-    """Return `count` pairs of texts of one to six sentences that differ in one name, number, date or place."""
+    """Return `count` pairs of texts of one to six sentences that differ in a name, number, date or place."""
     writer = _Writer(language, seed)
     return [writer.one_fact_changed(1 + at % 6) for at in range(count)]
 

@@ -2,10 +2,10 @@
 
     python -m benchmarks.language_segmenters [--language ja|ko|th] [--seed N]
 
-All segmenters get the same pages (`benchmarks.language_pages`), folded alike, with the same stop words and weights. The
-k is the best one on half 0; figures are of half 1, times in milliseconds of processor time. A segmenter whose library
-is not installed is skipped: icu4py, SudachiPy with sudachidict-small, fugashi with unidic-lite, budoux, tinysegmenter,
-kiwipiepy, pythainlp, nlpo3. docs/languages.md has the table.
+All segmenters get the same pages (`benchmarks.language_pages`), folded alike, with the same stop words and
+weights. The k is the best one on half 0; figures are of half 1, times in milliseconds of processor time. A
+segmenter whose library is not installed is skipped: icu4py, SudachiPy with sudachidict-small, fugashi with
+unidic-lite, budoux, tinysegmenter, kiwipiepy, pythainlp, nlpo3. docs/languages.md has the table.
 """
 
 import argparse

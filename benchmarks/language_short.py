@@ -2,11 +2,11 @@
 
     python -m benchmarks.language_short [--count N] [--seed N]
 
-A text with fewer letters than `min_letters` of a profile must be equal, letter for letter. The bound counts letters,
-and letters carry more or less information in different languages. Printed: letters a word, letters of fifty words,
-and, of pairs with fewer than fifty words that differ in one name, number, date or place, the share that the profile
-`balanced` merges at each bound.
-The pairs are generated from the seed by `benchmarks.language_pages`. Counting words needs the extra `languages`.
+A text with fewer letters than `min_letters` of a profile must be equal, letter for letter. The bound counts
+letters, and letters carry more or less information in different languages. Printed: letters a word, letters
+of fifty words, and, of pairs with fewer than fifty words that differ in one name, number, date or place, the
+share that the profile `balanced` merges at each bound. The pairs are generated from the seed by
+`benchmarks.language_pages`. Counting words needs the extra `languages`.
 """
 
 import argparse

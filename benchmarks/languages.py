@@ -2,10 +2,11 @@
 
     python -m benchmarks.languages [--language NAME] [--seed N] [--unspaced icu|pairs] [--samples]
 
-The pages are generated from the seed (`benchmarks.language_pages`): for each language 400 articles, a copy of each
-after one edit, and 300 look-alikes. No language should be worse than two references: the channel `body`, character
-shingles alone, and *exact Jaccard*, every pair of pages compared by their exact sets of 5 letters. k and the bound of
-Jaccard are the best ones on half 0; figures are of half 1. docs/languages.md has the tables.
+The pages are generated from the seed (`benchmarks.language_pages`): for each language 400 articles, a copy
+of each after one edit, and 300 look-alikes. No language should be worse than two references: the channel
+`body`, character shingles alone, and *exact Jaccard*, every pair of pages compared by their exact sets of 5
+letters. k and the bound of Jaccard are the best ones on half 0; figures are of half 1. docs/languages.md has
+the tables.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-"""Claim: memory is bounded while a million pages pass through a crawl and a service, and while the broker is frozen.
+"""Claim: memory of crawl and service is bounded over a million pages, and while the broker is frozen.
 
-    python -m benchmarks.memory [--pages 1000000] [--frozen 60] [--processes 1] [--plot FILE.png] [--json FILE]
+    python -m benchmarks.memory [--pages 1000000] [--frozen 60] [--processes 1] [--plot PNG] [--json FILE]
 
-A crawl publishes generated pages (benchmarks.service.feed_crawl) while one service answers them. After half of the
-pages the only broker is frozen (SIGSTOP) for a minute and then resumed. Resident memory of the crawl and of the service
-with its workers is sampled every second. Bounds on the growth, checked at the end:
+A crawl publishes generated pages (benchmarks.service.feed_crawl) while one service answers them. After half
+of the pages the only broker is frozen (SIGSTOP) for a minute and then resumed. Resident memory of the crawl
+and of the service with its workers is sampled every second. Bounds on the growth, checked at the end:
 
     crawl     CRAWL_MB above its memory after the first tenth of the pages
-    service   SERVICE_MB, BYTES_A_PAGE for each page kept since then, and WORKER_MB for a worker's replacement, which
-              starts beside it, above its memory after the first tenth of the pages
+    service   SERVICE_MB, WORKER_MB for a worker's replacement, which starts beside it, and BYTES_A_PAGE for each
+              page kept since then, above its memory after the first tenth of the pages
     both      FROZEN_MB during the freeze
 
 The exit code is 1 if a bound is exceeded.
@@ -46,7 +46,7 @@ PATIENCE_S = 7200.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Pages so far, resident bytes of crawl and service, and whether the broker is frozen, after `at_s` seconds."""
+    """Pages so far, resident bytes of crawl and service, and the broker's state, after `at_s` seconds."""
 
     at_s: float
     published: int

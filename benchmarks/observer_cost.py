@@ -2,16 +2,16 @@
 
     python -m benchmarks.observer_cost [--pages FILE] [--turn PAGES]
 
-Observers: texts become verdicts in two filters, one with live stats and metrics as observers, one without observers.
-Each chunk of pages goes through both, alternately one and the other first, so that a slower machine slows both. Shown:
-the ratio of processor times with its 95% interval by bootstrap over the chunks, and the observers' own time, measured
-by replaying the events of such a run.
+Observers: texts become verdicts in two filters, one with live stats and metrics as observers, one without
+observers. Each chunk of pages goes through both, alternately one and the other first, so that a slower
+machine slows both. Shown: the ratio of processor times with its 95% interval by bootstrap over the chunks,
+and the observers' own time, measured by replaying the events of such a run.
 
-Streams: prepared pages (a third of them copies) go through the filter's `decide_many`, alternately without clients and
-with 180 clients that read and 20 that do not, all in another process. The state is in memory, so that no disk hides
-processor time. The first runs are at 2,000 pages/s, the others at full speed. Shown: pages per second of wall-clock
-time, their ratio with its interval over the turns, the processor time of the server's thread (the most that it can
-take from a filter with one core), and the memory of the process.
+Streams: prepared pages (a third of them copies) go through the filter's `decide_many`, alternately without
+clients and with 180 clients that read and 20 that do not, all in another process. The state is in memory, so
+that no disk hides processor time. The first runs are at 2,000 pages/s, the others at full speed. Shown:
+pages per second of wall-clock time, their ratio with its interval over the turns, the processor time of the
+server's thread (the most that it can take from a filter with one core), and the memory of the process.
 
 Data: FILE has JSON lines of pages (`title`, `text`); without it, generated ones. Seed 7.
 """
@@ -91,7 +91,7 @@ def prepared_pages() -> Iterator[PreparedPage]:
 
 
 def observed_cost(pages: Sequence[Page]) -> tuple[Ratio, float, float]:
-    """Return (time with / without observers, µs a page without observers, µs a page of the observers alone)."""
+    """Return (time with / without observers, µs a page without them, µs a page of the observers alone)."""
     recorder = _EventRecorder()
     feed = LiveStats("filter")
     with ExitStack() as stack:
@@ -153,7 +153,7 @@ def streamed(turn_pages: int, turns: int) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def crowd(address: Address, feed: LiveStats) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Keep the clients connected, in another process; yields a function that returns their figures afterwards."""
+    """Keep clients connected, in another process; yields a function that returns their figures later."""
     figures: dict[str, Any] = {}
     command = [sys.executable, "-m", "benchmarks.observer_cost", "--crowd", str(address.port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -169,15 +169,11 @@ def crowd(address: Address, feed: LiveStats) -> Iterator[Callable[[], dict[str, 
 
 def be_a_crowd(port: int) -> None:
     """Read event streams until standard input is closed, then print how many bytes were read."""
-    request = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(READERS + IDLERS)]
-    for line in lines:
-        line.sendall(request)
-        line.recv(1024)
+    streams = [_open_stream(port) for _ in range(READERS + IDLERS)]
     read = 0
     with selectors.DefaultSelector() as selector:
-        for line in lines[:READERS]:
-            selector.register(line, selectors.EVENT_READ)
+        for stream in streams[:READERS]:
+            selector.register(stream, selectors.EVENT_READ)
         selector.register(sys.stdin, selectors.EVENT_READ)
         print("watching", flush=True)
         while True:
@@ -186,6 +182,17 @@ def be_a_crowd(port: int) -> None:
                     print(json.dumps({"read": read}))
                     return
                 read += len(key.fileobj.recv(1 << 16))  # type: ignore[union-attr]
+
+
+def _open_stream(port: int) -> socket.socket:
+    """Open an event stream; retry while the rate limit (300 requests, then 50 a second) refuses it."""
+    while True:
+        stream = socket.create_connection(("127.0.0.1", port))
+        stream.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        if stream.recv(1024).startswith(b"HTTP/1.1 200"):
+            return stream
+        stream.close()
+        time.sleep(0.1)
 
 
 def _rate(dedup: NearDuplicateFilter, batches: Sequence[Sequence[PreparedPage]], pace: int | None) -> float:

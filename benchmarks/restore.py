@@ -1,17 +1,18 @@
-"""Time and memory of a restore: from the log alone, and from a snapshot and the rest of the log. Both are verified.
+"""Time and memory of a restore from the log alone, and from a snapshot and the rest of the log.
 
     python -m benchmarks.restore [--entries 1000000] [--shards 1] [--bootstrap ADDRESS]
 
-A real broker has a log of N page records in which every verdict is known (`known_log`). Each step runs in a separate
-process, so that its peak of resident memory can be told apart:
+A real broker has a log of N page records in which every verdict is known (`known_log`). Each step runs in a
+separate process, so that its peak of resident memory can be told apart:
 
     fill     append N - N / 20 records in transactions of 2,000, as the fingerprint step does
     log      restore with an empty folder, then write a snapshot
     fill     append a tail of N / 20 records
     both     restore from the snapshot and the tail
 
-Verified after each restore: the counts by verdict and the number of entries; the verdicts on the last 4,000 records, as
-they would be written; and the verdicts on copies of 4,000 pages from anywhere in the log (original and distance).
+Verified after each restore: the counts by verdict and the number of entries; the verdicts on the last 4,000
+records, as they would be written; and the verdicts on copies of 4,000 pages from anywhere in the log
+(original and distance).
 """
 
 import argparse
@@ -133,7 +134,7 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
 
 
 def verify(state: RestoredReplica, entries: int) -> None:
-    """Compare counts, pending outcomes and samples with the known verdicts; AssertionError if any differs."""
+    """Compare counts, pending outcomes and samples with the known verdicts; AssertionError if any differ."""
     kinds = Counter(known_log.role(number) for number in range(entries))
     assert all(state.replica.counts[kind.value] == count for kind, count in kinds.items()), state.replica.counts
     assert len(state.replica) == kinds[VerdictKind.UNIQUE], len(state.replica)
@@ -146,7 +147,7 @@ def verify(state: RestoredReplica, entries: int) -> None:
 
 
 def verify_copies(replica: Replica, entries: int) -> None:
-    """Decide copies of pages from anywhere in the log. They are duplicates, so no entry is added or removed."""
+    """Decide copies of random pages of the log. They are duplicates, so no entry is added or removed."""
     rng = random.Random(SEED)
     for at in range(SAMPLE):
         original = rng.randrange(entries // 10) * 10 + rng.randrange(7)

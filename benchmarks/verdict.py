@@ -2,14 +2,14 @@
 
     python -m benchmarks.verdict [--before COMMIT] [--pages FILE] [--count N]
 
-Each build is a process on the same single core: the current tree with two profiles, and with --before the tree of
-COMMIT (in a git worktree, with the same installed libraries). The builds take turns, a chunk of pages at a time, so
-that a slower machine slows all alike. Rates are those of the median chunk, ratios those of chunks of one turn. A chunk
-is fingerprinted, then decided in batches, as `filter` does. Bytes a page are the growth of the process over the chunks,
-without the names of pages.
+Each build is a process on the same single core: the current tree with two profiles, and with --before the
+tree of COMMIT (in a git worktree, with the same installed libraries). The builds take turns, a chunk of
+pages at a time, so that a slower machine slows all alike. Rates are those of the median chunk, ratios those
+of chunks of one turn. A chunk is fingerprinted, then decided in batches, as `filter` does. Bytes a page are
+the growth of the process over the chunks, without the names of pages.
 
-Data: FILE has JSON lines of pages (`url`, `title`, `text`); without it, generated Chinese pages of 2 KB, seed 2026, a
-tenth of them copies.
+Data: FILE has JSON lines of pages (`url`, `title`, `text`); without it, generated Chinese pages of 2 KB,
+seed 2026, a tenth of them copies.
 """
 
 import argparse
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Build:
-    """A process that runs one tree with one profile, and its figures: seconds and resident bytes for each chunk."""
+    """A process that runs one tree with one profile; its seconds and resident bytes for each chunk."""
 
     name: str
     process: "subprocess.Popen[str]"
@@ -64,7 +64,7 @@ class Build:
 
 
 def work(pages_file: Path, profile: str, core: int) -> None:
-    """Run as the child: do a chunk for each line of standard input. Uses only names that earlier trees have too."""
+    """Run as the child: do a chunk for each line of standard input, with names that earlier trees have."""
     from dedup_service.core.page import Page
     from dedup_service.core.url import canonicalise
     from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter

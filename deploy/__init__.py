@@ -1,1 +1,1 @@
-"""Deployment: a container image, a compose file, dashboards and alerts, and a broker for tests and trials."""
+"""Deployment: container image, compose file, dashboards, alerts, and a broker for tests and trials."""

@@ -1,6 +1,7 @@
 """Install packages of the distribution: with apt-get, as root or with sudo if it needs no password.
 
-Nothing here raises: actions and failures are printed on stderr. The caller checks afterwards what can be found.
+Nothing here raises: actions and failures are printed on stderr. The caller checks afterwards what can be
+found.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Find Chromium, Prometheus and promtool, which the tests of the dashboard run, and install them if they are missing.
+"""Find Chromium, Prometheus and promtool, and install them if they are missing.
 
     python -m deploy.programs
 
-They come from the distribution's packages, if this user may install packages. If a program is still missing, one line
-says how to install it, and the exit code is 1.
+The tests of the dashboard run them. They come from the distribution's packages, if this user may install
+packages. If a program is still missing, one line says how to install it, and the exit code is 1.
 """
 
 import os
@@ -25,8 +25,8 @@ class MissingProgramError(Exception):
 class Program:
     """An external program.
 
-    names: on PATH, the first one found is used. package: of Debian. variable: environment variable with its path.
-    elsewhere: how to install it on other systems.
+    names: on PATH, the first one found is used. package: of Debian. variable: environment variable with its
+    path. elsewhere: how to install it on other systems.
     """
 
     names: tuple[str, ...]

@@ -2,9 +2,10 @@
 
     python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N]
 
-DIR has the folders stream/, pairs/ and html/ of the evaluation data. Results are cached under a digest of the code and
-data that they depend on, so an interrupted run continues, and an unchanged part costs nothing. With --only, tables and
-pictures that also need other parts are left unchanged, unless those parts are in the cache.
+DIR has the folders stream/, pairs/ and html/ of the evaluation data. Results are cached under a digest of
+the code and data that they depend on, so an interrupted run continues, and an unchanged part costs nothing.
+With --only, tables and pictures that also need other parts are left unchanged, unless those parts are in the
+cache.
 """
 
 import argparse

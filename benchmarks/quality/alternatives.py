@@ -1,10 +1,12 @@
-"""The block index compared with the two alternatives that the sources name, at k = 3 on uniform fingerprints.
+"""The block index compared with the two alternatives in the sources, at k = 3 on uniform fingerprints.
 
-Probe all: each of the 43,745 variants of a fingerprint within 3 bits is looked up among the stored fingerprints. Store
-all: the 43,745 variants of each stored fingerprint are stored, and a probe is one look-up. Both use the most compact
-table, a sorted array with binary search. All three designs get one probe at a time.
+Probe all: each of the 43,745 variants of a fingerprint within 3 bits is looked up among the stored
+fingerprints. Store all: the 43,745 variants of each stored fingerprint are stored, and a probe is one
+look-up. Both use the most compact table, a sorted array with binary search. All three designs get one probe
+at a time.
 
-Source: SimHash principle notes and the Art of Programming notes; Manku, Jain, Das Sarma, WWW 2007, section 3.
+Source: SimHash principle notes and the Art of Programming notes; Manku, Jain, Das Sarma, WWW 2007, section
+3.
 """
 
 import time
@@ -57,7 +59,7 @@ def compute(workspace: Workspace) -> list[Alternative]:
 
 def _rows(size: int, flips: Words) -> list[Alternative]:
     stored = uniform(size, SEED)
-    probes = near(stored, 10 * PROBES, RADIUS)[::10]  # each is a stored fingerprint with up to 3 bits flipped
+    probes = near(stored, 10 * PROBES, RADIUS)[::10]  # stored fingerprints with up to 3 bits flipped
     index = BlockIndex(RADIUS)
     index.insert_many(np.arange(size), stored)
     table = np.sort(stored)

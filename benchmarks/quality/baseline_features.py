@@ -1,8 +1,8 @@
 """Features of the compared systems, computed with their own packages.
 
-Each system gets the body that the filter uses: folded (NFKC, case, traditional to simplified), without a first line
-that repeats the title and without repost markers. This is in their favour: on the raw text they miss the copies in
-traditional characters, as a `raw` row shows.
+Each system gets the body that the filter uses: folded (NFKC, case, traditional to simplified), without a
+first line that repeats the title and without repost markers. This is in their favour: on the raw text they
+miss the copies in traditional characters, as a `raw` row shows.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ __all__ = ["MOD", "PERMUTATIONS", "TOP_TERMS", "WIDTH", "BaselineFeatures", "fea
 PERMUTATIONS = 128
 TOP_TERMS = (50, 200)
 WIDTH, MOD = 3, 8
-"""Sampled Shingle: words of a shingle; hashes divisible by MOD are kept. The paper does not give these values."""
+"""Sampled Shingle: words a shingle; hashes divisible by MOD are kept. The paper gives no values."""
 
 Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineFeatures:
-    """Features of one page: digest, fingerprints (None without features), MinHash uint32[128], shingles uint64[n]."""
+    """Features of a page: fingerprints (None without features), minhash uint32[128], sampled uint64[n]."""
 
     md5: str
     pypi: int | None
@@ -75,7 +75,7 @@ def _pypi(body: str) -> int:
 
 
 def _weighted(terms: Sequence[tuple[str, float]]) -> int | None:
-    """Return the SimHash of weighted words, hashed with xxh3; the package gives the same in ten times the time."""
+    """Return the SimHash of weighted words, hashed with xxh3; the package takes ten times as long."""
     hashes = [xxhash.xxh3_64_intdigest(term.encode()) for term, _ in terms]
     return simhash(hashes, fixed_point(np.array([weight for _, weight in terms], np.float64)))
 

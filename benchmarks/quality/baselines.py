@@ -1,8 +1,8 @@
 """Alternative systems on the same tasks: packages with their defaults, and the published schemes.
 
 MinHash LSH: the pairs that share a bucket; with exact Jaccard, each of these is then compared exactly.
-Shingle: pages that share a sampled shingle, by the Jaccard similarity of their samples (Broder 1997, as Zhang & He ran
-it).
+Shingle: pages that share a sampled shingle, by the Jaccard similarity of their samples (Broder 1997, as
+Zhang & He ran it).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,8 @@
 """What each candidate channel finds, before and after verification by the rule table, and what it costs.
 
-Candidates are searched among all earlier pages. Greedy deduplication then runs over the verified ones. 128-bit
-fingerprints have no index: their candidates come from comparing all pairs, so they have no time and no bytes.
+Candidates are searched among all earlier pages. Greedy deduplication then runs over the verified ones.
+128-bit fingerprints have no index: their candidates come from comparing all pairs, so they have no time and
+no bytes.
 """
 
 import time
@@ -42,10 +43,10 @@ Index = TypeVar("Index")
 class ChannelFigures:
     """Figures of one channel.
 
-    candidates: earlier candidates for each page. found: of the positives of half 1, the share with a page of their
-    group among the candidates, by strength ("" is all). after: scores of greedy deduplication over the verified
-    candidates. bytes_an_entry: of the index, with ENTRIES uniform fingerprints or keys. us_a_page: µs to probe and
-    insert each page of the stream in turn. Both are None without an index.
+    candidates: earlier candidates for each page. found: of the positives of half 1, the share with a page of
+    their group among the candidates, by strength ("" is all). after: scores of greedy deduplication over the
+    verified candidates. bytes_an_entry: of the index, with ENTRIES uniform fingerprints or keys. us_a_page:
+    µs to probe and insert each page of the stream in turn. Both are None without an index.
     """
 
     name: str
@@ -106,9 +107,10 @@ def _channels(workspace: Workspace, pages: Sequence[PreparedPage]) -> dict[str, 
 
 
 def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
-    """Return owners int64[m] and keys uint64[m] of sets: the smallest hash of each part of the sketch's first round.
+    """Return owners int64[m] and keys uint64[m] of sets.
 
-    With eight parts these are the keys of the evidence.
+    A key is the smallest hash of one part of the sketch's first round. With eight parts these are the keys
+    of the evidence.
     """
     owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values + STEP), parts)
     return owners, keys

@@ -1,7 +1,8 @@
 """The evaluation data as values: pages in their order, and their truth.
 
-DIR has `stream/` (pages.jsonl, truth.jsonl, unrelated30k.jsonl), `pairs/` (pages.jsonl, pairs.jsonl) and `html/`
-(html.jsonl, pairs.jsonl and the HTML files that html.jsonl names). The data is copied nowhere except into the cache.
+DIR has `stream/` (pages.jsonl, truth.jsonl, unrelated30k.jsonl), `pairs/` (pages.jsonl, pairs.jsonl) and
+`html/` (html.jsonl, pairs.jsonl and the HTML files that html.jsonl names). The data is copied nowhere except
+into the cache.
 """
 
 import json

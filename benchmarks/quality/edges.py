@@ -1,6 +1,7 @@
 """Similar pairs of pages with their similarity: the common form of all compared systems except twinsieve.
 
-An edge joins a later page to an earlier one. A greater `likeness` means more similar; a distance is stored negated.
+An edge joins a later page to an earlier one. A greater `likeness` means more similar; a distance is stored
+negated.
 """
 
 from dataclasses import dataclass

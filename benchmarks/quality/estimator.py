@@ -1,7 +1,7 @@
 """Error of the sketch's Jaccard similarity, and whether a verdict depends on the order of the two pages.
 
-Data: PAIRS random pairs of all candidates in the stream (a shared key, or a distance of at most 3 in a channel).
-Symmetry is checked on these and on every labelled pair: the decision is made in both orders.
+Data: PAIRS random pairs of all candidates in the stream (a shared key, or a distance of at most 3 in a
+channel). Symmetry is checked on these and on every labelled pair: the decision is made in both orders.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,8 @@ LENGTHS = (0, 160, 320, 640, 1280, 2560, 1 << 62)
 class Estimates:
     """Exact and estimated similarity float64[n] of n pairs, and letters of the shorter page int64[n].
 
-    candidates: number of pairs from which n were drawn. orders: by set of pairs, (pairs, verdicts that differ).
+    candidates: number of pairs from which n were drawn. orders: by set of pairs, (pairs, verdicts that
+    differ).
     """
 
     letters: npt.NDArray[np.int64]
@@ -43,7 +44,7 @@ class Estimates:
 
 
 def compute(workspace: Workspace) -> Estimates:
-    """Return estimates and exact values of PAIRS candidate pairs, and the verdicts that depend on the order."""
+    """Return estimates and exact values of PAIRS candidate pairs, and the counts of `Estimates.orders`."""
     pages = workspace.prepared("stream")
     found = candidate_edges(workspace, pages)
     drawn = np.sort(np.random.default_rng(SEED).permutation(len(found))[:PAIRS])

@@ -1,8 +1,9 @@
 """Ablation of the published weights: factors added one after the other, and each factor removed alone.
 
-The papers do not report it. The ladder starts from relative tf·idf and adds, in the order of the sources, word length,
-part of speech, marker words and title. All spaces use the `words` channel and distance alone, as the papers do. The
-pages of the stream have no metadata; the effect of metadata is measured on the HTML pages (`baselines`).
+The papers do not report it. The ladder starts from relative tf·idf and adds, in the order of the sources,
+word length, part of speech, marker words and title. All spaces use the `words` channel and distance alone,
+as the papers do. The pages of the stream have no metadata; the effect of metadata is measured on the HTML
+pages (`baselines`).
 """
 
 from benchmarks.quality.baselines import schemes

@@ -1,9 +1,9 @@
 """Repetition of the short-text experiment of the source: city names as words, some of them changed.
 
-The author found a distance of 7 bits for texts of twenty words with a similarity of about .8, and of about 4 bits for
-.94, so k = 3 does not fit short texts. Here: texts of 20, 100 and 500 words drawn from our own list of names (numbered
-beyond its end), a share of which is replaced by other names; DRAWS texts a point, seed 7. Measured with the rolling
-hash of the source, and with xxh3.
+The author found a distance of 7 bits for texts of twenty words with a similarity of about .8, and of about 4
+bits for .94, so k = 3 does not fit short texts. Here: texts of 20, 100 and 500 words drawn from our own list
+of names (numbered beyond its end), a share of which is replaced by other names; DRAWS texts a point, seed 7.
+Measured with the rolling hash of the source, and with xxh3.
 
 Source: SimHash introduction with Java code, section 4 and its experiment.
 """
@@ -34,8 +34,8 @@ DRAWS = 300
 class FewWords:
     """Distances of texts of `words` words of which `changed` were replaced.
 
-    hash: of the words, java or xxh3. low, high: 5th and 95th percentile of the distances. within: share of distances of
-    at most 3 bits.
+    hash: of the words, java or xxh3. low, high: 5th and 95th percentile of the distances. within: share of
+    distances of at most 3 bits.
     """
 
     hash: str

@@ -1,7 +1,7 @@
-"""Greedy deduplication of a stream by any measure: a page is kept if and only if no earlier kept page is similar.
+"""Greedy deduplication by any measure: a page is kept if and only if no earlier kept page is similar.
 
-The rules of the filter without its code: a known URL is not a duplicate; an update replaces its predecessor; of several
-similar kept pages the most similar one is the original, the earliest of equals.
+The rules of the filter without its code: a known URL is not a duplicate; an update replaces its predecessor;
+of several similar kept pages the most similar one is the original, the earliest of equals.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """Changes to a short text: four operators that change its meaning, and four that do not.
 
-An operator turns a text into a pair, or None if it does not apply (no number to change). The first text of a pair is
-usually the original text; the operator that changes a date first adds one to a text without a date. All randomness
-comes from the given generator, so a seed gives the same pairs. Words and names come from the texts, cut by rjieba.
+An operator turns a text into a pair, or None if it does not apply (no number to change). The first text of a
+pair is usually the original text; the operator that changes a date first adds one to a text without a date.
+All randomness comes from the given generator, so a seed gives the same pairs. Words and names come from the
+texts, cut by rjieba.
 """
 
 import random
@@ -90,7 +91,7 @@ def _date(text: str, rng: random.Random, _names: Names) -> Pair | None:
 
 
 def _name(text: str, rng: random.Random, names: Names) -> Pair | None:
-    """Replace all occurrences of a name by another name of the same kind, of the same length if there is one."""
+    """Replace a name everywhere by another of the same kind, of the same length if there is one."""
     found = sorted({(word, tag) for word, tag in rjieba.tag(text) if tag in names and len(word) > 1})
     if not found:
         return None
@@ -133,7 +134,7 @@ def _added(text: str, addition: str, rng: random.Random) -> str:
 
 
 def _punctuation(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """Change punctuation: narrow or wide forms, spaces instead, other marks at the end, or quotation marks."""
+    """Change punctuation: narrow or wide forms, spaces, other marks at the end, or quotation marks."""
     changes: list[Callable[[str], str]] = [
         lambda value: value.translate(_NARROW),
         lambda value: value.translate(_WIDE),

@@ -31,7 +31,7 @@ def replaced(page: str, tables: Mapping[str, str]) -> str:
 
 
 def names_in(page: str) -> list[str]:
-    """Return the names of the blocks in order; ValueError if markers are not paired, or if a name is used twice."""
+    """Return the names of the blocks in order; ValueError for markers without a pair or names used twice."""
     marks = [mark.removeprefix("<!-- ").removesuffix(" -->") for mark in _MARK.findall(page)]
     names, ends = marks[::2], marks[1::2]
     if len(names) != len(ends) or "end" in names or set(ends) - {"end"}:

@@ -26,7 +26,8 @@ COMMON = ("corpora", "edges", "greedy_dedup", "scheme_words", "shingles", "syste
 class Part:
     """How to compute a part, and what it depends on.
 
-    modules: of this package, besides COMMON. deciding: whether it depends on the modules of the core that decide.
+    modules: of this package, besides COMMON. deciding: whether it depends on the modules of the core that
+    decide.
     """
 
     compute: Callable[[Workspace], object]

@@ -1,4 +1,4 @@
-"""The pictures of docs/quality.md, as PNG and SVG, from the same results as its tables. All figures are of half 1."""
+"""The pictures of docs/quality.md, as PNG and SVG, from the same results as its tables; all of half 1."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Picture:
 
 
 def _precision_recall(results: Results) -> Figure:
-    """Draw every system over its thresholds with the best one marked, profiles as points, and the corner enlarged."""
+    """Draw every system over its thresholds, profiles as points, and the best corner enlarged."""
     figure, (whole, corner) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained")
     for axes in (whole, corner):
         for name, colour in COMPARED.items():

@@ -1,4 +1,4 @@
-"""Verdicts of every profile on every task: the decisions of `twinsieve filter` and `twinsieve pairs`, page by page."""
+"""Verdicts of every profile on every task, as `twinsieve filter` and `twinsieve pairs` decide them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +24,8 @@ FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPD
 class Profiles:
     """Figures of all profiles.
 
-    rows: scores of each profile on each task. pieces: by profile, flags that name a piece of another page, and all
-    flags. recrawls: of half 1, by profile and operator, the share of right verdicts.
+    rows: scores of each profile on each task. pieces: by profile, flags that name a piece of another page,
+    and all flags. recrawls: of half 1, by profile and operator, the share of right verdicts.
     """
 
     rows: list[TaskScore]

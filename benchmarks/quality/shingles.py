@@ -1,7 +1,7 @@
 """Exact Jaccard similarity of the 5-grams of letters, which sketches and samples estimate.
 
-The letters are those of the evidence: of the folded body, without a first line that repeats the title and without
-repost markers.
+The letters are those of the evidence: of the folded body, without a first line that repeats the title and
+without repost markers.
 """
 
 from collections.abc import Sequence
@@ -91,8 +91,8 @@ def _alike(
 ) -> tuple[Integers, Integers, npt.NDArray[np.float64]]:
     """Count, for each set, the members that it shares with each earlier set.
 
-    rank: number of each member among the distinct ones. starts: where the owners of a member begin in `owners`;
-    they are ascending.
+    rank: number of each member among the distinct ones. starts: where the owners of a member begin in
+    `owners`; they are ascending.
     """
     count = len(offsets) - 1
     room, found = 1 << 16, 0

@@ -1,7 +1,8 @@
-"""Short texts: find pairs with the same meaning, keep pairs apart that differ in a number, date, name or "not".
+"""Short texts: pairs with the same meaning, and pairs that differ in a number, date, name or "not".
 
-Texts are the distinct headlines of the stream, and headlines with the first sentence of their page, as in a microblog.
-PAIRS pairs for each operator and form; the decider compares each pair in both orders in an empty index.
+Texts are the distinct headlines of the stream, and headlines with the first sentence of their page, as in a
+microblog. PAIRS pairs for each operator and form; the decider compares each pair in both orders in an empty
+index.
 """
 
 import random
@@ -84,7 +85,7 @@ def _sentence(text: str, title: str) -> str | None:
 
 
 def pairs_of(texts: list[str], operator: Operator, form: str, names: Names, seed: int) -> Iterator[ShortPair]:
-    """Yield PAIRS pairs of texts in a random order of `seed`; texts are reused if too few of them can be changed."""
+    """Yield PAIRS pairs of texts in random order; texts are reused if too few of them can be changed."""
     rng = random.Random(f"{seed} {operator.name} {form}")
     count = 0
     for _ in range(PAIRS):
@@ -118,7 +119,8 @@ def compute(workspace: Workspace) -> list[ShortTextScore]:
 def run(job: ShortTextJob) -> tuple[ShortTextScore, list[ShortPair]]:
     """Return the score of a job, and the pairs that were decided wrongly.
 
-    A harmless pair counts as found if it is a duplicate in both orders, any other as merged if it is in either order.
+    A harmless pair counts as found if it is a duplicate in both orders, any other as merged if it is in
+    either order.
     """
     operator = next(operator for operator in OPERATORS if operator.name == job.operator)
     fingerprinter = build_fingerprinter()

@@ -1,7 +1,7 @@
 """Cache of computed values, keyed by a digest of everything that they depend on.
 
-The key of a value has the code, the data and the options that it was computed with, so a stale value is never found. An
-interrupted run continues where it stopped. Files are written atomically.
+The key of a value has the code, the data and the options that it was computed with, so a stale value is
+never found. An interrupted run continues where it stopped. Files are written atomically.
 """
 
 import ast
@@ -58,7 +58,7 @@ class Store:
 
 @cache
 def digest_of_code(*, preparing: bool = False) -> str:
-    """Return a digest of the core and its data. preparing: only of PREPARING and what these modules import."""
+    """Return a digest of the core and its data. preparing: only of PREPARING and all that they import."""
     paths = modules_behind(PREPARING) if preparing else CORE.rglob("*.py")
     data = (path for path in (ROOT / "dedup_service" / "runtime" / "data").iterdir() if path.is_file())
     return digest_of_files(sorted(paths) + sorted(data))

@@ -1,6 +1,7 @@
-"""The compared systems: each is a similarity of pages, as edges in the stream and as a value for each labelled pair.
+"""The compared systems: each is a measure of similarity between pages.
 
-A system is scored at several thresholds: the published ones, and the one with the highest F1 on half 0.
+In the stream a measure gives edges, on the other tasks a value for each labelled pair. A system is scored at
+several thresholds: the published ones, and the one with the highest F1 on half 0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,8 +34,8 @@ class Measure:
 class System:
     """A compared system.
 
-    measures: by task. thresholds: of likeness, among which the best is chosen. published: thresholds that are always
-    shown. words: how a threshold is written, with {} for its absolute value.
+    measures: by task. thresholds: of likeness, among which the best is chosen. published: thresholds that
+    are always shown. words: how a threshold is written, with {} for its absolute value.
     """
 
     name: str

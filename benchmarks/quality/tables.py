@@ -138,7 +138,7 @@ def _strata(task: str) -> Callable[[Results], str]:
 
 
 def _natural(evaluation: Any) -> tuple[str, str, str]:
-    """Return precision, recall and F1 over the natural Chinese pairs: reposts against other events and reports."""
+    """Return P, R and F1 over the natural Chinese pairs: reposts against other events and reports."""
     right = evaluation.recall_by[NATURAL[0]]
     wrong = sum(evaluation.drops_by[name].hits for name in NATURAL[1:] if name in evaluation.drops_by)
     precision = right.hits / (right.hits + wrong) if right.hits + wrong else float("nan")

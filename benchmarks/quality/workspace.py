@@ -1,7 +1,7 @@
 """The shared input of all parts: the data, the store, and pages prepared in any space.
 
-Prepared pages and fingerprints are computed once and stored under the `space_id` and a digest of the code that prepares
-them.
+Prepared pages and fingerprints are computed once and stored under the `space_id` and a digest of the code
+that prepares them.
 """
 
 from collections.abc import Callable, Sequence
@@ -133,7 +133,7 @@ class Workspace:
     def _once(
         self, name: str, make: Callable[[], Value], names: Sequence[str] = (), *, code: str | None = None
     ) -> Value:
-        """Return a value from memory or the store, or compute it. code: digest of the code that computes it."""
+        """Return a value from memory or the store, or compute it. code: digest of what computes it."""
         key = (name, *names)
         if key not in self._held:
             inputs = (*names, self.data, code or digest_of_code(preparing=True))

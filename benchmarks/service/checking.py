@@ -1,7 +1,8 @@
 """Checks after a round: every page was answered exactly once, and correctly.
 
-Reads all topics as a plain consumer with `read_committed`. Compares them with the records that were sent, with the
-oracle over the log, and with the known truth of the stream. Each finding is a sentence; no findings means success.
+Reads all topics as a plain consumer with `read_committed`. Compares them with the records that were sent,
+with the oracle over the log, and with the known truth of the stream. Each finding is a sentence; no findings
+means success.
 """
 
 from collections import Counter, defaultdict
@@ -35,7 +36,7 @@ PASSED_ON = {
 
 @dataclass
 class Findings:
-    """Result of a check. complaints: sentences, at most MAX of each kind; counts: records by their outcome."""
+    """Result of a check. complaints: sentences, at most MAX of each kind; counts: records by outcome."""
 
     complaints: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -49,7 +50,7 @@ class Findings:
 
 
 def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset[str] = frozenset()) -> Findings:
-    """Read all topics and compare. sent: the published records; loose: stories that may be unique more than once."""
+    """Read all topics and compare. sent: the published records; loose: stories that may be unique again."""
     names = (topics.pages, topics.fingerprints, topics.unique, topics.duplicate, topics.verdicts, topics.dlq)
     records = read_all(bootstrap, names)
     findings = Findings()

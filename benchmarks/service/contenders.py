@@ -1,7 +1,7 @@
 """The programs that the benchmarks compare: `twinsieve serve` and the plain consumer.
 
-A contender is started on fresh topics and reports the processor time that it uses. It is killed after the measurement:
-none of them needs a clean shutdown.
+A contender is started on fresh topics and reports the processor time that it uses. It is killed after the
+measurement: none of them needs a clean shutdown.
 """
 
 import sys

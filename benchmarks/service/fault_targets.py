@@ -1,7 +1,7 @@
 """The type of a fault, and the processes and topics that a fault may affect.
 
-A fault is over when its function returns: by then it has restarted all that it stopped. So the faults of one lane
-follow each other, and may overlap with those of the other lane.
+A fault is over when its function returns: by then it has restarted all that it stopped. So the faults of one
+lane follow each other, and may overlap with those of the other lane.
 """
 
 import random

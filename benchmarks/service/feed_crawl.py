@@ -1,9 +1,9 @@
-"""A crawl that publishes generated pages as fast as it can: the add-on and Scrapy's engine, without a network.
+"""A crawl that publishes generated pages at full speed: the add-on and Scrapy's engine, without a network.
 
     python -m benchmarks.service.feed_crawl BOOTSTRAP PREFIX PAGES
 
-Each request is a `data:` URL whose callback yields PER_RESPONSE pages as items. So the engine, its back-pressure and
-the item pipeline work as in any crawl, and a page costs little more than publishing it.
+Each request is a `data:` URL whose callback yields PER_RESPONSE pages as items. So the engine, its
+back-pressure and the item pipeline work as in any crawl, and a page costs little more than publishing it.
 """
 
 import random

@@ -1,8 +1,8 @@
 """Expected guard decisions, from all earlier decisions: lists and sets, counted from scratch for each page.
 
-Shares only the bounds with the code under test. The estimated number of distinct values is part of the specified
-behaviour, so it is computed here as well: from the whole set, in fractions.
-Not modelled: eviction of clusters when there are more than 131,072 of them; no test has that many.
+Shares only the bounds with the code under test. The estimated number of distinct values is part of the
+specified behaviour, so it is computed here as well: from the whole set, in fractions. Not modelled: eviction
+of clusters when there are more than 131,072 of them; no test has that many.
 """
 
 import math
@@ -69,7 +69,7 @@ class GuardOracle:
             self._thousands.append(sum(self._marks[-WINDOW:]) * 65536)
 
     def _usual(self) -> int | None:
-        """Return the usual number of suspicious pages in a thousand, in 1/65536; None before one was learned."""
+        """Return the usual number of suspicious pages in a thousand, in 1/65536; None before the first."""
         usual = learned = 0
         for marks in self._thousands[:-1]:  # the last complete thousand overlaps the last 1,000 pages
             if not learned or marks <= usual + 250 * 65536:

@@ -75,10 +75,11 @@ class KeptPages:
             self._rows[row] = None
 
     def candidates(self, rule: MatchRule, prepared: PreparedPage) -> list[KeptPage]:
-        """Return the candidates: pages whose distances a condition of the rule allows, and pages that share a key.
+        """Return the pages that satisfy a distance condition of the rule, and those that share a key.
 
-        A page that cannot be judged has no distances. For each key, only its 64 earliest pages that are still kept
-        count. Of all these, the 32 pages that share the most keys are candidates; of equals, the earliest.
+        A page that cannot be judged has no distances. For each key, only its 64 earliest pages that are
+        still kept count. Of all these, the 32 pages that share the most keys are candidates; of equals, the
+        earliest.
         """
         distances = {channel: self._distances(channel, prepared) for channel in CHANNELS}
         near = np.zeros(len(self._rows), np.bool_)

@@ -1,8 +1,8 @@
 """Latency of verdicts: pages are published at a fixed rate, and a consumer records when each answer arrives.
 
-The latency of a page is the time from its timestamp, taken when the producer accepts it, to the moment when a consumer
-with `read_committed` has its verdict. The service answers a first load before, so that broker and workers have
-compiled their code and know the common words.
+The latency of a page is the time from its timestamp, taken when the producer accepts it, to the moment when
+a consumer with `read_committed` has its verdict. The service answers a first load before, so that broker and
+workers have compiled their code and know the common words.
 """
 
 import json
@@ -26,7 +26,7 @@ PATIENCE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Latencies at `rate` pages/s. seconds: publish → verdict of each page, sorted; cores: cores busy, by process."""
+    """Latencies at `rate` pages/s. seconds: of each page, sorted; cores: cores busy, by process."""
 
     rate: float
     seconds: list[float]
@@ -40,9 +40,10 @@ class Latency:
 def measure(
     bootstrap: str, topics: Topics, folder: Path, first_load: Sequence[Sent], pages: Sequence[Sent], rate: float
 ) -> Latency:
-    """Let a service with one worker answer `first_load`, then publish `pages` at `rate` a second and await all answers.
+    """Measure latency with one worker at `rate` pages a second.
 
-    `topics` must exist and be empty. Raises TimeoutError if answers are missing after ten minutes.
+    The service first answers `first_load`; then `pages` are published and all answers awaited. `topics` must
+    exist and be empty. Raises TimeoutError if answers are missing after ten minutes.
     """
     contender = TwinsieveContender(1)
     contender.start(bootstrap, topics, folder)
@@ -70,7 +71,7 @@ def measure(
 
 
 class _Arrivals(threading.Thread):
-    """Records when each verdict arrives at a consumer. arrived_at: seconds since the epoch by (partition, offset)."""
+    """Records when each verdict arrives at a consumer. arrived_at: Unix time by (partition, offset)."""
 
     def __init__(self, bootstrap: str, topics: Topics, expected: int) -> None:
         super().__init__(daemon=True)

@@ -1,7 +1,7 @@
-"""Generated pages for throughput and latency: Chinese text of 2 KB, and HTML of 60 KB around a distinct article.
+"""Generated pages for throughput and latency: Chinese text of 2 KB, and HTML of 60 KB.
 
-A tenth of the text pages repeat an earlier one at another URL, so that every contender has duplicates to find.
-Invariant: the same seed gives the same bytes.
+A tenth of the text pages repeat an earlier one at another URL, so that every contender has duplicates to
+find. Invariant: the same seed gives the same bytes.
 """
 
 import json
@@ -56,7 +56,7 @@ def _paragraphs(texts: list[str]) -> str:
 
 
 def _surroundings(rng: random.Random, writer: Writer) -> str:
-    """Return the frame of a news page around a story: styles, scripts, menus, lists of other stories, a footer."""
+    """Return the frame of a news page: styles, scripts, menus, lists of other stories, a footer."""
     links = [(f"https://daily.example/{rng.randrange(10**6)}", writer.title()) for _ in range(120)]
     teasers = "".join(
         f'<div class="card"><a href="{url}"><img src="{url}.jpg" alt=""><h4>{title}</h4></a><p>{writer.chinese(40)}</p>'

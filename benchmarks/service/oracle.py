@@ -1,8 +1,8 @@
 """Brute force over the log: the verdict on every input record, byte for byte.
 
 Reads the log from its beginning and compares each page with every kept one by counting bits
-(`benchmarks.service.kept_pages`). Shares with the code under test only its values (records, rules) and the similarity
-of the evidence of two pages. A verdict is encoded with the standard library's JSON.
+(`benchmarks.service.kept_pages`). Shares with the code under test only its values (records, rules) and the
+similarity of the evidence of two pages. A verdict is encoded with the standard library's JSON.
 """
 
 import json
@@ -41,8 +41,8 @@ Bits = dict[str, int | None]
 class OracleAnswer:
     """The expected answer to an input record.
 
-    value: the bytes of its verdict, None for a rejected record. dropped: the action keeps the page from being
-    passed on.
+    value: the bytes of its verdict, None for a rejected record. dropped: the action keeps the page from
+    being passed on.
     """
 
     sequence: int
@@ -157,7 +157,7 @@ class Oracle:
         return min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence), default=None)
 
     def _containment(self, rule: MatchRule, prepared: PreparedPage) -> str | None:
-        """Return which candidate contains the page, or is contained in it, at more than 1.5 times the length."""
+        """Return which candidate contains the page or is contained in it, with a length ratio over 1.5."""
         best, reason = 0.0, None
         candidates = self._kept.candidates(rule, prepared) if rule.verified else []
         for kept in sorted(candidates, key=lambda kept: kept.sequence):

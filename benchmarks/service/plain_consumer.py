@@ -1,9 +1,10 @@
-"""The peer: a plain consumer of kafka-python, jieba, and PyPI simhash with its index, as many people write it first.
+"""The peer: a plain consumer with kafka-python, jieba, and PyPI simhash with its index.
 
     python -m benchmarks.service.plain_consumer BOOTSTRAP INPUT OUTPUT GROUP
 
-At least once: it commits after each poll. It keeps no state, and it answers pages twice that arrive twice. It follows
-the documentation of its libraries, with the improvements that cost nothing: batched sends and one flush for each poll.
+At least once: it commits after each poll. It keeps no state, and it answers pages twice that arrive twice.
+It follows the documentation of its libraries, with the improvements that cost nothing: batched sends and one
+flush for each poll.
 """
 
 import json

@@ -1,7 +1,8 @@
 """`twinsieve serve` processes that are killed and restarted, as under a supervisor.
 
-A service and all that it started are killed when this process ends (`deploy.kafka.die_with_parent`). The output of a
-service goes through a pipe into a file, so that a limit on its file size does not suppress its log.
+A service and all that it started are killed when this process ends (`deploy.kafka.die_with_parent`). The
+output of a service goes through a pipe into a file, so that a limit on its file size does not suppress its
+log.
 """
 
 import os
@@ -70,7 +71,7 @@ class ServiceProcess:
         self._end(signal.SIGKILL)
 
     def terminate(self, timeout_s: float) -> bool:
-        """Send SIGTERM and wait; return whether it ended in time. If not, its log has the stack of each thread."""
+        """Send SIGTERM; return whether it ended in time. If not, its log has the stack of each thread."""
         with self._turn:
             self.wanted = False
             self.send(signal.SIGTERM)
@@ -130,7 +131,7 @@ class ServiceProcess:
 
 
 class Fleet:
-    """Services under a supervisor that restarts a service which ended by itself. log: receives a sentence each time."""
+    """Services under a supervisor that restarts them. log: receives a sentence for each one that ended."""
 
     def __init__(self, services: Sequence[ServiceProcess], log: Callable[[str], None]) -> None:
         self.services = list(services)

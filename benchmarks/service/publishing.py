@@ -1,7 +1,8 @@
-"""Publish a stream at a fixed rate through broker failures: a plain idempotent producer with bounded records in flight.
+"""Publish a stream at a fixed rate, through failures of brokers.
 
-A record whose delivery failed is sent again and may then be in the topic twice, as with any crawler. The topic `pages`
-itself shows what arrived.
+A plain idempotent producer with a bounded number of records in flight. A record whose delivery failed is
+sent again and may then be in the topic twice, as with any crawler. The topic `pages` itself shows what
+arrived.
 """
 
 import time
@@ -27,7 +28,7 @@ class _Flight:
 
 
 class PacedPublisher:
-    """Publishes to `topic`. published: acknowledged records; resent: deliveries that failed and were repeated."""
+    """Publishes to `topic`. published: acknowledged records; resent: deliveries that were repeated."""
 
     def __init__(self, bootstrap: str, topic: str, *, in_flight: int = IN_FLIGHT) -> None:
         self._topic = topic
@@ -51,7 +52,7 @@ class PacedPublisher:
         self.resent = 0
 
     def publish(self, records: Iterable[Sent], *, rate: float | None, stopped: Callable[[], bool] = bool) -> None:
-        """Publish all, `rate` a second (None: unlimited); return when all are acknowledged or `stopped()` is true."""
+        """Publish records, `rate` a second (None: unlimited), until `stopped()`; await acknowledgements."""
         began = time.monotonic()
         for count, sent in enumerate(records):
             if stopped():

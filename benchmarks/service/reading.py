@@ -1,7 +1,7 @@
 """Read topics as a plain consumer without a group sees them: committed records only.
 
-`read_all` reads topics from beginning to end; `Tail` keeps reading while a round runs. Both wait for brokers that are
-unavailable, and work around nothing else: they must see what any consumer would see.
+`read_all` reads topics from beginning to end; `Tail` keeps reading while a round runs. Both wait for brokers
+that are unavailable, and work around nothing else: they must see what any consumer would see.
 """
 
 import time
@@ -19,7 +19,7 @@ FETCH_BYTES = 16 << 20
 def reader(
     bootstrap: str, topics: Iterable[str], *, isolation: str = "read_committed", timeout_s: float = 60.0
 ) -> KafkaConsumer:
-    """Return a consumer at the beginning of all partitions of `topics`; TimeoutError if they cannot be read."""
+    """Return a consumer at the beginning of all partitions; TimeoutError if the topics cannot be read."""
     deadline = time.monotonic() + timeout_s
     while True:
         consumer = None
@@ -51,8 +51,8 @@ def reader(
 def read_all(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 120.0) -> dict[str, list[ConsumerRecord]]:
     """Return all committed records of each of `topics`, sorted by partition and offset.
 
-    Reads to the end offsets at the time of the call. Transactions that are open by then must end. Raises TimeoutError
-    if an end is not reached; the message names the partitions.
+    Reads to the end offsets at the time of the call. Transactions that are open by then must end. Raises
+    TimeoutError if an end is not reached; the message names the partitions.
     """
     topics = list(topics)
     found: dict[str, list[ConsumerRecord]] = {topic: [] for topic in topics}
@@ -73,7 +73,7 @@ def read_all(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 120.0)
 
 
 def end_of(bootstrap: str, topic: str) -> int:
-    """Return the sum of the end offsets: the number of records of a topic that is written without transactions."""
+    """Return the sum of the end offsets: the number of records, if all were written without transactions."""
     consumer = reader(bootstrap, [topic])
     try:
         return sum(consumer.end_offsets(list(consumer.assignment())).values())

@@ -1,4 +1,4 @@
-"""Rewind a consumer group, as an operator may while the services are down: its records are then read a second time."""
+"""Rewind a consumer group while the services are down, so that its records are read a second time."""
 
 import random
 import time
@@ -15,7 +15,7 @@ MAX_RECORDS = 200
 
 
 def rewind_group(targets: FaultTargets, rng: random.Random) -> str:
-    """Commit earlier offsets for the fingerprinting group once the brokers see it as empty; return a description."""
+    """Commit earlier offsets for the fingerprinting group once it is empty; return a description."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:

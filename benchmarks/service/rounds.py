@@ -1,12 +1,13 @@
 """One round of chaos: services, a stream, random faults, and a check of every output.
 
-A round is a function of its seed, except for the machine's timing. Two lanes of faults run beside the stream, one for
-services and one for brokers. After the last fault every service runs, and all records must be answered within a bounded
-time. A service that makes no progress gets SIGABRT, so that Python writes the stack of each thread to its log.
+A round is a function of its seed, except for the machine's timing. Two lanes of faults run beside the
+stream, one for services and one for brokers. After the last fault every service runs, and all records must
+be answered within a bounded time. A service that makes no progress gets SIGABRT, so that Python writes the
+stack of each thread to its log.
 
 A broker that is killed may lose the end marker of a transaction
-(`dedup_service.runtime.kafka.control.hanging_transactions`). The round then repairs it, as an operator would with
-`twinsieve topics repair-transactions`, and counts it; all outputs must be right after that.
+(`dedup_service.runtime.kafka.control.hanging_transactions`). The round then repairs it, as an operator would
+with `twinsieve topics repair-transactions`, and counts it; all outputs must be right after that.
 
 The folder of a round has all that is needed to understand a failure: history, logs, state folders, topics.
 """
@@ -43,7 +44,7 @@ TRANSACTION_S = 5.0
 DRAIN_S = 10.0
 PATIENCE_S = 120.0
 STILL_S = 25.0
-"""Seconds without an answer after which an operator would look: well above the session and transaction timeouts."""
+"""Seconds without an answer after which an operator would look: well above all timeouts."""
 
 MAX_CRASHES = 20
 FIRST_PAGES = 100
@@ -53,8 +54,8 @@ FIRST_PAGES = 100
 class Plan:
     """The settings of a round.
 
-    early: faults begin while the services still start, not after their first answers. pause_s: the longest pause
-    between two faults of a lane.
+    early: faults begin while the services still start, not after their first answers. pause_s: the longest
+    pause between two faults of a lane.
     """
 
     seed: str
@@ -81,7 +82,7 @@ class Plan:
         if rng.random() < 0.3:
             service_faults += _drawn(rng, OPERATIONS, rng.randint(1, 2))
             rng.shuffle(service_faults)
-            action = None  # a service with an explicit action refuses to start after the policy got another one
+            action = None  # a service refuses to start with another action than the policy's
         rate = int(pages / seconds)
         early = rng.random() < 0.25
         return cls(seed, pages, brokers, rate, tuple(service_faults), tuple(broker_faults), action=action, early=early)
@@ -89,7 +90,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """complaints: empty on success. counts: of records. faults: those that struck. crashes: services that ended."""
+    """Result of a round. complaints: empty on success; counts: of records; crashes: services that ended."""
 
     plan: Plan
     complaints: list[str] = field(default_factory=list)

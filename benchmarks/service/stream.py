@@ -2,11 +2,13 @@
 
 Every record belongs to one of these kinds, and a URL to one kind only:
 
-    story   a text at several URLs, each visited at least once   one visit is `unique`, any other repeats it
-    visits  a URL whose body changes; no other URL has it        first `unique`; then `unchanged` or `updated`, by body
-    short   too little text to judge                             first `undecided`; then `unchanged`
-    empty   no text at all                                       always `undecided`
-    poison  describes no page                                    no verdict, one dead letter
+    story   a text at several URLs, visited once or more   one visit is `unique`, any other repeats it
+    visits  a URL whose body changes                       `unique`; then `unchanged` or `updated`, by body
+    short   too little text to judge                       `undecided`; then `unchanged`
+    empty   no text at all                                 always `undecided`
+    poison  describes no page                              no verdict, one dead letter
+
+A body of the kind `visits` is at no other URL.
 
 The records of a URL keep their order, because the canonical URL is the key and so determines the partition.
 Invariant: the same seed gives the same records.
@@ -48,7 +50,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordTruth:
-    """name: the story, or the URL; body: the version of the text (equal names and bodies are equal texts)."""
+    """name: the story or the URL; body: version of the text (equal names and bodies mean equal texts)."""
 
     kind: Kind
     name: str

@@ -1,9 +1,9 @@
-"""Generated Chinese and English texts that share little with each other, made as fast as a broker takes them.
+"""Generated Chinese and English texts that share little with each other, faster than a broker takes them.
 
-Words are drawn from a vocabulary, frequent ones more often, and put into sentences and paragraphs. The Chinese words
-come from jieba's IDF table, so that a segmenter works as hard as on real pages. The English words are random letters:
-words made of few syllables would give all texts the same n-grams.
-Invariant: the same seed gives the same texts.
+Words are drawn from a vocabulary, frequent ones more often, and put into sentences and paragraphs. The
+Chinese words come from jieba's IDF table, so that a segmenter works as hard as on real pages. The English
+words are random letters: words made of few syllables would give all texts the same n-grams. Invariant: the
+same seed gives the same texts.
 """
 
 import random

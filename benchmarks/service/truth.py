@@ -2,8 +2,8 @@
 
     complaints = contradictions(truths, verdicts)
 
-Records of one partition are decided in order; the order between partitions is open. So any one visit of a story may be
-the unique one, but the history of a single URL is known exactly.
+Records of one partition are decided in order; the order between partitions is open. So any one visit of a
+story may be the unique one, but the history of a single URL is known exactly.
 """
 
 from collections import Counter, defaultdict

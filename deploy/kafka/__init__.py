@@ -1,4 +1,4 @@
-"""A real Apache Kafka for tests and trials: one or three KRaft nodes that end with the process that started them.
+"""A real Apache Kafka for tests and trials: KRaft nodes that end with the process that started them.
 
 >>> with Cluster(brokers=3) as cluster:                     # doctest: +SKIP
 ...     run_something_against(cluster.bootstrap)

@@ -1,7 +1,7 @@
 """Start a broker for the duration of a command, or until Ctrl-C.
 
-python -m deploy.kafka                              prints the address and waits for Ctrl-C
-python -m deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, returns its exit code
+python -m deploy.kafka                              prints the address and waits for Ctrl-C python -m
+deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, returns its exit code
 """
 
 import argparse
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(command: Sequence[str], bootstrap: str) -> int:
-    """Run the command and return its exit code. Ctrl-C reaches the command directly: it is in our process group."""
+    """Run the command and return its exit code. Ctrl-C reaches it directly: it is in our process group."""
     process = subprocess.Popen(command, env={**os.environ, _ENVIRONMENT: bootstrap})  # noqa: S603
     while True:
         try:

@@ -25,7 +25,7 @@ class Certificates:
 
 
 def make_certificates(folder: Path, address: str) -> Certificates:
-    """Write both PEM files into `folder`; the broker's certificate is valid for the IP `address` and for localhost."""
+    """Write both PEM files into `folder`; the broker's is valid for the IP `address` and for localhost."""
     ca_key, broker_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = _name("twinsieve test authority")
     ca = (

@@ -1,8 +1,9 @@
 """A cluster of one or three nodes in a temporary folder, as a context manager.
 
-Goal: a broker that a test can use, damage and discard. `open` returns when every node lists every broker; `close`
-kills the nodes and removes the folder. If this process is killed, the nodes die with it (die_with_parent.py), and the
-next cluster removes the folder: a folder belongs to the process that holds its lock file.
+Goal: a broker that a test can use, damage and discard. `open` returns when every node lists every broker;
+`close` kills the nodes and removes the folder. If this process is killed, the nodes die with it
+(die_with_parent.py), and the next cluster removes the folder: a folder belongs to the process that holds its
+lock file.
 """
 
 import base64
@@ -34,9 +35,9 @@ USER, PASSWORD = "twinsieve", "sieve-secret"
 class Cluster:
     """Apache Kafka nodes, numbered from 0; a context manager.
 
-    settings: server.properties that override the defaults here. sasl: the listener of clients is SASL_SSL with
-    SCRAM-SHA-512; `user`, `password` and `ca_file` are the credentials, `client_options` has them under kafka-python's
-    names. heap_mb: Java heap of each node.
+    settings: server.properties that override the defaults here. sasl: the listener of clients is SASL_SSL
+    with SCRAM-SHA-512; `user`, `password` and `ca_file` are the credentials, `client_options` has them under
+    kafka-python's names. heap_mb: Java heap of each node.
     """
 
     def __init__(
@@ -182,7 +183,7 @@ class Cluster:
 
 
 def _options(heap_mb: int) -> list[str]:
-    """Return options for a small Java that starts quickly: a single collector thread, the first compiler only."""
+    """Return options for a small Java that starts quickly: one collector thread, the first compiler only."""
     return [f"-Xmx{heap_mb}m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]
 
 

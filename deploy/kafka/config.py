@@ -1,8 +1,8 @@
 """The server.properties of a node, as values.
 
-Each node has three listeners: CLIENT (plain, or SASL_SSL with SCRAM), INTERNAL between brokers, and CONTROLLER; the
-last two are plain, and all are on 127.0.0.1 only. The default settings detect failures quickly; each can be overridden
-by name.
+Each node has three listeners: CLIENT (plain, or SASL_SSL with SCRAM), INTERNAL between brokers, and
+CONTROLLER; the last two are plain, and all are on 127.0.0.1 only. The default settings detect failures
+quickly; each can be overridden by name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,8 +16,8 @@ FAST: Mapping[str, str] = {
     "group.min.session.timeout.ms": "500",
     "broker.session.timeout.ms": "1500",
     "broker.heartbeat.interval.ms": "250",
-    # Not below 3 s: at 0.5 s a transaction that expired while a single broker was down can lose its abort marker, and
-    # then blocks every read-committed reader permanently.
+    # Not below 3 s: at 0.5 s a transaction that expired while a single broker was down can lose its abort
+    # marker, and then blocks every read-committed reader permanently.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
@@ -40,7 +40,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """The configuration of one node. ports: of all nodes; tls_pem: key and certificate chain, None for plain."""
+    """The configuration of one node. ports: of all nodes; tls_pem: key and certificates, None for plain."""
 
     number: int
     ports: Sequence[Ports]
@@ -93,7 +93,7 @@ def _replication(copies: int) -> dict[str, str]:
 
 
 def _secure(tls_pem: Path) -> dict[str, str]:
-    """Return settings for TLS from a PEM file, SCRAM users, and an authorizer that allows all until an ACL exists."""
+    """Return settings for TLS, SCRAM users, and an authorizer that allows everything until an ACL exists."""
     return {
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.client.scram-sha-512.sasl.jaas.config": (

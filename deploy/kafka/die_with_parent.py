@@ -2,11 +2,11 @@
 
     python die_with_parent.py PARENT_PID COMMAND…
 
-PR_SET_PDEATHSIG survives exec, so this small program sets it and then becomes the command. It is a separate program
-because `preexec_fn` would run Python between fork and exec, which can deadlock if the parent has threads. Two traps of
-prctl(2): the signal is sent when the *thread* that started the child ends, not the process, so one thread that lives
-as long as the process starts all children (`start_dying_with_parent`); and a parent that died before the call is never
-reported, hence the check of getppid().
+PR_SET_PDEATHSIG survives exec, so this small program sets it and then becomes the command. It is a separate
+program because `preexec_fn` would run Python between fork and exec, which can deadlock if the parent has
+threads. Two traps of prctl(2): the signal is sent when the *thread* that started the child ends, not the
+process, so one thread that lives as long as the process starts all children (`start_dying_with_parent`); and
+a parent that died before the call is never reported, hence the check of getppid().
 """
 
 import ctypes
@@ -37,7 +37,7 @@ def _start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]
 
 @cache
 def _starter(_pid: int) -> ThreadPoolExecutor:
-    """Return the single thread of this process that starts children. A fork does not inherit its parent's."""
+    """Return the one thread of this process that starts children. A fork does not inherit its parent's."""
     return ThreadPoolExecutor(max_workers=1, thread_name_prefix="die-with-parent")
 
 

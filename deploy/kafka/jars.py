@@ -1,7 +1,7 @@
 """Fetch the broker's jars once, with Maven, into a folder named after the digest of the pom that lists them.
 
-The first process takes a lock, fetches into a temporary folder and renames it. So a folder with the final name is
-complete, and parallel test runs share it.
+The first process takes a lock, fetches into a temporary folder and renames it. So a folder with the final
+name is complete, and parallel test runs share it.
 """
 
 import hashlib

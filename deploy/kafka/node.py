@@ -18,7 +18,7 @@ _SHOWN_LINES = 40
 
 
 class Node:
-    """A broker and controller in one process; raises ClusterError with the end of its log if it does not start."""
+    """A broker and controller in one process; ClusterError with the end of its log if it does not start."""
 
     def __init__(self, config: NodeConfig, folder: Path, java: Sequence[str]) -> None:
         self.config = config
@@ -77,7 +77,7 @@ class Node:
         if self._process is None or self.pid is None:
             return
         self._process.send_signal(number)
-        self._process.send_signal(signal.SIGCONT)  # a paused process handles the signal only after it is resumed
+        self._process.send_signal(signal.SIGCONT)  # a paused process handles signals after SIGCONT
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:

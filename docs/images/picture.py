@@ -2,8 +2,8 @@
 
 Run: .venv/bin/python docs/images/picture.py
 
-The picture shows the output of the command on a terminal 150 columns wide. The middle of the long table is omitted,
-and the picture says so.
+The picture shows the output of the command on a terminal 150 columns wide. The middle of the long table is
+omitted, and the picture says so.
 """
 
 import io

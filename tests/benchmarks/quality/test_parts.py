@@ -1,4 +1,4 @@
-"""The parts on a folder of a few pages of our own: what they count is what is there."""
+"""The parts on a small folder of our own pages: their counts are exact."""
 
 import json
 from itertools import product
@@ -21,18 +21,18 @@ ARTICLES = """
 一场大雪使山区的公路中断了两天。养路工人清理了四十公里路面，星期三下午恢复通车。当地小学停课一天，老师在网上给学生布置了作业。村民用拖拉机把牛奶送到镇上。
 今年的苹果比去年早熟了一个星期。果农说，春天雨水足，夏天日照长，果子又大又甜。合作社在村口建了冷库，可以存放两千吨。第一批苹果已经装车运往南方，价格与去年持平。
 长江上的新渡船昨天试航，两岸往来只要八分钟。渡船用电池驱动，充满一次能跑六趟，船上可以放二十辆自行车。渡口重新铺了路面，候船室装了暖气。票价不变，老人和孩子免费。
-""".split()  # noqa: SIM905 - a text a line
+""".split()  # noqa: SIM905 - one text a line
 
 
 def write(path, rows):
-    """Write lines of JSON."""
+    """Write JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
-    """Four articles and a copy of each. Truth, pairs and HTML of them."""
+    """A workspace with four articles and a copy of each, with truth, pairs and HTML."""
     folder = tmp_path_factory.mktemp("data")
     texts = [*ARTICLES, *ARTICLES]
     pages = [
@@ -66,7 +66,7 @@ def workspace(tmp_path_factory):
 
 
 def test_every_profile_finds_the_copies_and_nothing_else(workspace):
-    """Four positives in both halves together, pairs likewise, and no piece is another page's."""
+    """Four positives over both halves, also for pairs; no piece is called a duplicate of another page's."""
     found = profiles.compute(workspace)
     for row in found.rows:
         assert sum(half.right for half in row.by_half) == 4, (row.system, row.task)
@@ -74,9 +74,9 @@ def test_every_profile_finds_the_copies_and_nothing_else(workspace):
     assert {name: foreign for name, (foreign, _) in found.pieces.items()} == dict.fromkeys(PROFILES, Share(0, 4))
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # jieba leaves its table open
-def test_every_system_compared_finds_exact_copies_on_every_task(workspace):
-    """Each package is driven as it is meant to be: four exact copies, no article taken for another."""
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # jieba does not close its table
+def test_every_compared_system_finds_exact_copies_on_every_task(workspace):
+    """Each system finds the four exact copies and confuses no articles."""
     rows = baselines.compute(workspace)
     assert {(row.task) for row in rows} == {"stream", "pairs", "html"}
     for row in rows:
@@ -85,8 +85,8 @@ def test_every_system_compared_finds_exact_copies_on_every_task(workspace):
             assert (right, wrong) == (4, 0), (row.system, row.task)
 
 
-def test_keys_find_what_bits_find(workspace):
-    """Every copy is among the candidates of the keys; the table keeps no other."""
+def test_keys_find_every_copy(workspace):
+    """Every copy is among the candidates of the keys, and the rule table accepts no other."""
     found = {channel.name: channel for channel in channels.compute(workspace)}
     keys = found["8 keys"]
     assert (keys.after.wrong, keys.after.missed) == (0, 0)
@@ -94,8 +94,8 @@ def test_keys_find_what_bits_find(workspace):
     assert found["8 keys, body and words, k = 3"].candidates >= keys.candidates
 
 
-def test_tables_say_what_was_counted():
-    """A count stays a count, and classes of length without a pair are left out."""
+def test_tables_show_counts():
+    """Shares are shown as counts, and length classes without pairs are omitted."""
     shares = [
         ShortTextScore("number", harmless=False, form=form, half=half, share=Share(1, 2000))
         for form in FORMS
