@@ -30,7 +30,7 @@ from typing import Any
 
 import jieba
 import jieba.posseg
-import simhash
+import simhash  # type: ignore[import-untyped]
 import trafilatura
 from rich.console import Console
 from rich.table import Table
@@ -66,7 +66,7 @@ class UsualPipeline:
 
     def __call__(self, html: bytes) -> object:
         """Return the near-duplicates found, and add the page."""
-        found = trafilatura.bare_extraction(html, with_metadata=True)
+        found: Any = trafilatura.bare_extraction(html, with_metadata=True)
         if found is None or not found.text:
             return []
         value = with_posseg(Page(url="", canonical_url="", id="", title=found.title or "", text=found.text))

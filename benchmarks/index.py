@@ -96,7 +96,7 @@ def block_index(size: int, radius: int) -> tuple[float, float]:
 
 def simhash(size: int, radius: int) -> tuple[float, float]:
     """Print PyPI simhash's figures at one size; return (seconds to build, probe + insert a second)."""
-    from simhash import Simhash, SimhashIndex
+    from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
 
     logging.getLogger("simhash").setLevel(logging.ERROR)
     stored = uniform(size, SEED)

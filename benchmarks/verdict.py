@@ -154,6 +154,7 @@ def write_pages(path: Path, count: int) -> None:
 
     with path.open("w", encoding="utf-8") as file:
         for sent in text_pages(2026, count):
+            assert sent.value is not None  # only rejected records have none
             file.write(sent.value.decode() + "\n")
 
 

@@ -36,14 +36,14 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Figures of one design at one size. asked: number of probes; found: how many of them had an answer."""
+    """Figures of one design at one size. probes: how many were made; found: how many had an answer."""
 
     name: str
     entries: int
     us_a_probe: float
     bytes_an_entry: float
     found: int
-    asked: int
+    probes: int
 
 
 def compute(workspace: Workspace) -> list[Alternative]:

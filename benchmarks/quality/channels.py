@@ -66,10 +66,10 @@ def compute(workspace: Workspace) -> list[ChannelFigures]:
     costs = _costs(workspace, pages)
     found = []
     for name, part in edges.items():
-        kept = verified[np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True)]
-        chosen = everything.where(np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True))
-        judged = Edges(chosen.later, chosen.earlier, kept).at_least(0.0)
-        named = greedy_dedup(pages, judged)
+        mask = np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True)
+        chosen = everything.where(mask)
+        accepted = Edges(chosen.later, chosen.earlier, verified[mask]).at_least(0.0)
+        named = greedy_dedup(pages, accepted)
         bytes_an_entry, us_a_page = costs.get(name, (None, None))
         found.append(
             ChannelFigures(

@@ -294,7 +294,7 @@ def _alternatives(results: Results) -> str:
             f"{row.entries:,}",
             f"{row.us_a_probe:,.0f}",
             f"{row.bytes_an_entry:,.0f}",
-            f"{row.found} of {row.asked}",
+            f"{row.found} of {row.probes}",
         ]
         for row in found
     ]
