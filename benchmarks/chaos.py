@@ -48,8 +48,8 @@ def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
         return SHORT
     seed = f"{arguments.seed}/{number}"
     if number == max(1, arguments.rounds // 2):
-        return Plan.of(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
-    return Plan.of(seed, arguments.pages)
+        return Plan.draw(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
+    return Plan.draw(seed, arguments.pages)
 
 
 def run(number: int, arguments: argparse.Namespace) -> Result:

@@ -70,7 +70,7 @@ class Plan:
     pause_s: float = 4.0
 
     @classmethod
-    def of(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
+    def draw(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
         """Draw a plan. seconds: duration of the stream if nothing delays it."""
         rng = random.Random(f"plan {seed}")
         brokers = 3 if rng.random() < 0.2 else 1
