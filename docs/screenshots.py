@@ -19,7 +19,7 @@ DESK, PHONE = (1280, 1000), (360, 760)
 
 
 def main() -> int:
-    """Run as a command; returns the exit code."""
+    """Run as a command; return the exit code."""
     try:
         with chromium() as browser, tempfile.TemporaryDirectory() as folder, Demo.running(Path(folder)) as demo:
             demo.wait_for(lambda: "stays until" in demo.output)

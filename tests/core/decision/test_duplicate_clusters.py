@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.service.guard_oracle import about
+from benchmarks.service.guard_oracle import estimated_distinct
 from dedup_service.core.decision.duplicate_clusters import Copy, DuplicateClusters, Sizes
 from dedup_service.core.url import url_hash
 
@@ -25,7 +25,7 @@ def test_sizes_are_those_of_the_sets(copies: list[tuple[int, str, str, str | Non
         seen.append(copy)
         mine = [one for one in seen if one[0] == copy[0]]
         sets = [{str(one[place]).encode() for one in mine if one[place] is not None} for place in (1, 2, 3)]
-        assert size == Sizes(*map(about, sets))
+        assert size == Sizes(*map(estimated_distinct, sets))
 
 
 @given(growths, st.integers(0, 120), st.integers(2, 4))
