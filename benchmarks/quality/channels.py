@@ -150,7 +150,7 @@ def _edges_128(world: Workspace, channel: str, judged: npt.NDArray[np.bool_]) ->
 def _verified(pages: Sequence[PreparedPage], edges: Edges) -> npt.NDArray[np.float64]:
     """Return the score of each edge that the default table accepts, −1 of any other: float64[n]."""
     matcher = Matcher(PROFILES[DEFAULT_PROFILE])
-    entries = [Entry.of(place + 1, page, place) for place, page in enumerate(pages)]
+    entries = [Entry.from_page(place + 1, page, place) for place, page in enumerate(pages)]
     evidence = [Evidence(page.evidence) for page in pages]
     found = np.full(len(edges), -1.0)
     pairs = zip(edges.later.tolist(), edges.earlier.tolist(), strict=True)

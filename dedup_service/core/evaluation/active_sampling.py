@@ -88,7 +88,7 @@ class PairGroups:
     def __init__(self) -> None:
         self._up: dict[int, int] = {}
 
-    def of(self, page: int) -> int:
+    def group_of(self, page: int) -> int:
         """Return the name of the page's group: the page itself where nothing joined it."""
         while (up := self._up.get(page, page)) != page:
             self._up[page] = page = self._up.get(up, up)
@@ -96,22 +96,22 @@ class PairGroups:
 
     def join(self, one: int, other: int) -> None:
         """Make one group of two."""
-        minimum, maximum = sorted((self.of(one), self.of(other)))
+        minimum, maximum = sorted((self.group_of(one), self.group_of(other)))
         if minimum != maximum:
             self._up[maximum] = minimum
 
 
 def informative_pairs(
-    pairs: Sequence[CandidatePair], groups: PairGroups, maximum: int, seed: int, *, by_chance: bool = False
+    pairs: Sequence[CandidatePair], groups: PairGroups, maximum: int, seed: int, *, at_random: bool = False
 ) -> list[CandidatePair]:
     """Return at most `maximum` of `pairs` to ask about, in the order to ask.
 
-    groups: of pages that the rule joins. by_chance: in an order that the seed alone gives, so that what people say of
+    groups: of pages that the rule joins. at_random: in an order that the seed alone gives, so that what people say of
     them holds for the candidates at large.
     """
     chances = np.random.default_rng(seed).permutation(len(pairs)).tolist()
-    order = sorted(zip(pairs, chances, strict=True), key=lambda row: (0.0 if by_chance else abs(row[0].margin), row[1]))
-    rows = [(pair, (groups.of(pair.a), groups.of(pair.b))) for pair, _ in order]
+    order = sorted(zip(pairs, chances, strict=True), key=lambda row: (0.0 if at_random else abs(row[0].margin), row[1]))
+    rows = [(pair, (groups.group_of(pair.a), groups.group_of(pair.b))) for pair, _ in order]
     shown: set[int] = set()
     inside = _one_of_each([row for row in rows if row[0].margin >= 0], shown)
     outside = _one_of_each([row for row in rows if row[0].margin < 0], shown)

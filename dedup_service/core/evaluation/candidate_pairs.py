@@ -60,7 +60,7 @@ class CandidatePairs:
         if prepared.body_hash is None or prepared.body_hash in self._bodies:
             return
         self._bodies.add(prepared.body_hash)
-        entry = Entry.of(place, prepared, url_hash(prepared.page.canonical_url))
+        entry = Entry.from_page(place, prepared, url_hash(prepared.page.canonical_url))
         host = urlsplit(prepared.page.canonical_url).hostname or ""
         self._compare(entry, host, prepared)
         self._entries[place] = (entry, host)

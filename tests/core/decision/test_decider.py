@@ -204,7 +204,7 @@ def test_a_restored_decider_goes_on_as_if_nothing_happened(pages: list[tuple[int
         log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
     entries = [decision.entry for decision in log.decisions if decision.entry is not None]
     live = [entry for entry in entries if log.decider.holds(entry.sequence)]
-    restored = Log(shards=shards, restored=EntryRows.of(live))
+    restored = Log(shards=shards, restored=EntryRows.from_entries(live))
     restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
     for url, bits in pages[len(pages) // 2 :]:
         page = prepared(f"u{url}", body=flip(0, bits), text=bits)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.service.guard_oracle import about
-from dedup_service.core.decision.duplicate_clusters import Copy, DuplicateClusters, Sizes
+from dedup_service.core.decision.duplicate_clusters import ClusterSizes, Copy, DuplicateClusters
 from dedup_service.core.url import url_hash
 
 names = st.integers(0, 40).map("site-{}".format)
@@ -21,11 +21,11 @@ def test_sizes_are_those_of_the_sets(copies: list[tuple[int, str, str, str | Non
     """After each copy: about as many pages, hosts and other titles as the sets of them have."""
     groups, seen = DuplicateClusters(), []
     for copy in copies:
-        size = groups.grow(copy_of(*copy))
+        size = groups.add(copy_of(*copy))
         seen.append(copy)
         mine = [one for one in seen if one[0] == copy[0]]
         sets = [{str(one[place]).encode() for one in mine if one[place] is not None} for place in (1, 2, 3)]
-        assert size == Sizes(*map(about, sets))
+        assert size == ClusterSizes(*map(about, sets))
 
 
 @given(growths, st.integers(0, 120), st.integers(2, 4))
@@ -33,31 +33,31 @@ def test_packed_groups_go_on_as_they_would_have(
     copies: list[tuple[int, str, str, str | None]], cut: int, maximum: int
 ) -> None:
     """Also in which of them are forgotten first."""
-    whole, before = DuplicateClusters(maximum=maximum), DuplicateClusters(maximum=maximum)
+    whole, before = DuplicateClusters(max_clusters=maximum), DuplicateClusters(max_clusters=maximum)
     for copy in copies:
-        whole.grow(copy_of(*copy))
+        whole.add(copy_of(*copy))
     for copy in copies[:cut]:
-        before.grow(copy_of(*copy))
-    after = DuplicateClusters(before.pack(), maximum=maximum)
+        before.add(copy_of(*copy))
+    after = DuplicateClusters(before.pack(), max_clusters=maximum)
     for copy in copies[cut:]:
-        after.grow(copy_of(*copy))
+        after.add(copy_of(*copy))
     assert after.pack() == whole.pack()
 
 
 def test_the_least_recently_grown_are_forgotten() -> None:
     """A quarter at once; a group that grows stays, however old it is."""
-    groups = DuplicateClusters(maximum=8)
+    groups = DuplicateClusters(max_clusters=8)
     for original in (*range(8), 0, 8):
-        size = groups.grow(copy_of(original, f"page {original} {len(groups)}", "host", None))
+        size = groups.add(copy_of(original, f"page {original} {len(groups)}", "host", None))
     assert (len(groups), size.pages) == (7, 1)
-    assert groups.grow(copy_of(0, "another", "host", None)).pages == 3
-    assert groups.grow(copy_of(1, "another", "host", None)).pages == 1
+    assert groups.add(copy_of(0, "another", "host", None)).pages == 3
+    assert groups.add(copy_of(1, "another", "host", None)).pages == 1
 
 
 def test_a_group_leaves_with_its_page() -> None:
     """What comes later under the same sequence begins anew; one that has no group may leave, too."""
     groups = DuplicateClusters()
-    groups.grow(copy_of(1, "one", "host", None))
+    groups.add(copy_of(1, "one", "host", None))
     groups.drop(1)
     groups.drop(2)
     assert len(groups) == 0

@@ -24,12 +24,12 @@ def test_chunks_hold_what_a_dictionary_holds(seed: int, monkeypatch: pytest.Monk
     chosen = random.Random(seed)
     end = chosen.randrange(30)
     held = {entry.sequence: entry for entry in made(0, end)}
-    arrays = EntryArrays(EntryRows.of(list(held.values())))
+    arrays = EntryArrays(EntryRows.from_entries(list(held.values())))
     exports: list[tuple[HeldEntries, list[Entry]]] = []
     for _ in range(30):
         more = made(end, chosen.randrange(20))
         end += len(more)
-        arrays.append(EntryRows.of(more))
+        arrays.append(EntryRows.from_entries(more))
         held |= {entry.sequence: entry for entry in more}
         for sequence in chosen.choices(range(3 * end + 2), k=chosen.randrange(30)):
             assert arrays.remove(sequence) == (held.pop(sequence, None) is not None)

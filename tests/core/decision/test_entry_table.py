@@ -13,7 +13,7 @@ from dedup_service.core.decision.entry_rows import EntryRows
 def test_it_behaves_like_a_dictionary(restored: int, touched: list[int]) -> None:
     """Restored and added entries can be looked up and removed alike, once."""
     entries = {sequence: Entry(sequence, sequence, None, 7, sequence) for sequence in range(1, 11)}
-    table = EntryTable(EntryRows.of([entries[sequence] for sequence in range(1, restored + 1)]))
+    table = EntryTable(EntryRows.from_entries([entries[sequence] for sequence in range(1, restored + 1)]))
     for sequence in range(restored + 1, 11):
         table.add(entries[sequence])
     for sequence in touched:

@@ -7,7 +7,7 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.hyperloglog import NOTHING, SKETCH_BYTES, estimate, with_value
+from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimate, with_value
 
 
 def hashes(count: int, seed: int = 0) -> list[int]:
@@ -17,7 +17,7 @@ def hashes(count: int, seed: int = 0) -> list[int]:
 
 def sketch_of(values: list[int]) -> bytes:
     """What is left of them."""
-    sketch = NOTHING
+    sketch = EMPTY
     for value in values:
         sketch = with_value(sketch, value)
     return sketch
@@ -34,7 +34,7 @@ def test_neither_order_nor_repetition_counts(values: list[int], rng: object) -> 
 
 def test_none_and_one_are_exact() -> None:
     """Whatever the value: also one that is all zeros."""
-    assert estimate(NOTHING) == 0
+    assert estimate(EMPTY) == 0
     assert {estimate(sketch_of([value])) for value in (0, 1, 31, 32, 2**64 - 1, *hashes(100))} == {1}
 
 

@@ -76,7 +76,7 @@ def test_guards_that_change_keep_what_was_seen() -> None:
     log += copies(2, 6)
     replica = Replica(Memory())
     read(replica, [FIRST, *log])
-    assert replica.memory().watch is None
+    assert replica.state().watch is None
     said = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
     assert [kind for kind in kinds(log) if kind] == said
     assert kinds([*log, guarded, *copies(3, 20)])[-3:] == ["duplicate", "duplicate", "undecided"]
@@ -139,9 +139,9 @@ def test_a_replica_from_a_snapshot_goes_on_as_if_it_had_read_everything(
     expected = read(whole, log)
     first = Replica(names)
     begun = read(first, log[:cut])
-    second = Replica(names, rows=first.rows(), memory=first.memory())
+    second = Replica(names, rows=first.rows(), state=first.state())
     assert begun + read(second, log[cut:], start=cut) == expected
-    assert second.memory() == whole.memory()
+    assert second.state() == whole.state()
     assert second.rows().rows.tolist() == whole.rows().rows.tolist()
 
 
@@ -151,7 +151,7 @@ def test_records_taken_in_together_have_the_outcomes_of_one_by_one(log: list[Log
     numbered = list(enumerate([FIRST, *log]))
     one_by_one, batch = Replica(Memory()), Replica(Memory())
     assert batch.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
-    assert batch.memory() == one_by_one.memory()
+    assert batch.state() == one_by_one.state()
     assert batch.rows().rows.tolist() == one_by_one.rows().rows.tolist()
 
 
@@ -253,7 +253,7 @@ def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
     names = Memory()
     whole = Replica(names)
     read(whole, log)
-    again = Replica(names, rows=whole.rows(), memory=whole.memory())
+    again = Replica(names, rows=whole.rows(), state=whole.state())
     outcomes = [read(replica, [page(3, url, 3)], start=len(log))[0] for replica in (whole, again)]
     assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == ["unique", "unique"]
 

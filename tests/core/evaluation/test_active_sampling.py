@@ -52,19 +52,19 @@ def test_no_page_or_group_is_shown_twice(count: int, hosts: int, maximum: int, s
     """And no more pairs are chosen than asked for."""
     pairs, groups = candidates(count, hosts)
     chosen = informative_pairs(pairs, groups, maximum, seed)
-    shown = [{groups.of(pair.a), groups.of(pair.b)} for pair in chosen]
+    shown = [{groups.group_of(pair.a), groups.group_of(pair.b)} for pair in chosen]
     assert sum(map(len, shown)) == len(set().union(*shown))
     assert len(chosen) <= maximum
     assert set(chosen) <= set(pairs)
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(0, 3), st.booleans())
-def test_a_longer_choice_begins_with_the_shorter(count: int, hosts: int, seed: int, by_chance: bool) -> None:
+def test_a_longer_choice_begins_with_the_shorter(count: int, hosts: int, seed: int, at_random: bool) -> None:
     """The same seed goes on where it was left."""
     pairs, groups = candidates(count, hosts)
-    everything = informative_pairs(pairs, groups, len(pairs), seed, by_chance=by_chance)
+    everything = informative_pairs(pairs, groups, len(pairs), seed, at_random=at_random)
     for maximum in (1, 3, 10):
-        assert informative_pairs(pairs, groups, maximum, seed, by_chance=by_chance) == everything[:maximum]
+        assert informative_pairs(pairs, groups, maximum, seed, at_random=at_random) == everything[:maximum]
 
 
 def test_the_smallest_margins_come_first_from_both_sides_in_turn() -> None:
@@ -91,10 +91,10 @@ def test_equal_margins_are_ordered_by_the_seed() -> None:
     assert set(one) == set(other)
 
 
-def test_by_chance_margins_do_not_matter() -> None:
+def test_at_random_margins_do_not_matter() -> None:
     """The far pairs come as early as the near ones."""
     pairs = [CandidatePair(2 * at, 2 * at + 1, -at / 1000, ("a", f"{at}")) for at in range(1, 1000)]
-    chosen = informative_pairs(pairs, PairGroups(), 200, 3, by_chance=True)
+    chosen = informative_pairs(pairs, PairGroups(), 200, 3, at_random=True)
     assert 0.4 < sum(-pair.margin for pair in chosen) / 200 < 0.6
 
 
@@ -107,4 +107,4 @@ def test_groups_are_what_pairs_connect(joined: list[tuple[int, int]]) -> None:
     for _ in names:
         for one, other in joined:
             names[one] = names[other] = min(names[one], names[other])
-    assert [groups.of(page) for page in range(16)] == names
+    assert [groups.group_of(page) for page in range(16)] == names

@@ -46,7 +46,7 @@ def test_groups_hold_what_the_rule_joins() -> None:
     """Also pages that are joined through a third one."""
     pages = [prepared(0, story(3)), prepared(1, edited(3, 1)), prepared(2, edited(3, 2)), prepared(3, story(4))]
     groups = gathered(pages).groups
-    assert [groups.of(at) for at in range(4)] == [0, 0, 0, 3]
+    assert [groups.group_of(at) for at in range(4)] == [0, 0, 0, 3]
 
 
 def test_equal_bodies_and_visits_of_one_address_are_no_pairs() -> None:

@@ -8,7 +8,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evaluation.calibration import OFFSETS, tightened, tightest_offset
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.evidence.similarity import Similarity
-from dedup_service.core.rules.profiles import PROFILES, profile_in, written
+from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text
 from dedup_service.core.text.normalise import letters
 from tests.interfaces.cli.edited import SENTENCES, edited, story
 
@@ -45,7 +45,7 @@ def test_no_offset_is_the_rule_itself(name: str) -> None:
 def test_every_member_of_the_family_can_be_written(name: str, offset: float) -> None:
     """As a profile file, bit for bit."""
     rule = tightened(PROFILES[name], offset)
-    assert profile_in(written(rule)) == rule
+    assert parse_profile(profile_text(rule)) == rule
 
 
 def test_distance_alone_has_no_family() -> None:

@@ -32,7 +32,7 @@ def prepared(seed: int, change: float) -> PreparedPage:
 
 def entry(sequence: int, page: PreparedPage) -> Entry:
     """What is kept of it."""
-    return Entry.of(sequence, page, url_hash(page.page.canonical_url))
+    return Entry.from_page(sequence, page, url_hash(page.page.canonical_url))
 
 
 CHANGES = (0.0, 0.02, 0.1, 0.25, 0.4, 0.6, 1.0)

@@ -18,7 +18,7 @@ ENTRIES = [
 
 def held(entries: list[Entry]) -> HeldEntries:
     """Entries as the filter holds them."""
-    return EntryArrays(EntryRows.of(entries)).held()
+    return EntryArrays(EntryRows.from_entries(entries)).held()
 
 
 def jaccard(one: Entry, other: Entry) -> float:
@@ -39,7 +39,7 @@ def test_pages_with_much_in_common_are_found_in_order() -> None:
 
 def test_pages_that_left_are_not_found() -> None:
     """Though their rows are there still; nothing is found among nothing."""
-    arrays = EntryArrays(EntryRows.of(ENTRIES[:20]))
+    arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:20]))
     page = ENTRIES[0]
     before = nearest(arrays.held(), page, 3)
     for entry_ in before:
@@ -52,7 +52,7 @@ def test_pages_that_left_are_not_found() -> None:
 
 def test_who_is_held() -> None:
     """By sequence; one that left is not."""
-    arrays = EntryArrays(EntryRows.of(ENTRIES[:5]))
+    arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:5]))
     arrays.remove(ENTRIES[2].sequence)
     assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
 

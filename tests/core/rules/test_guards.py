@@ -133,12 +133,12 @@ def test_an_operator_ends_a_jump() -> None:
     crawl.decide(ordinary(2000))
     broken = [told(f"http://s{at}.example/", headline(f"b {at}"), f"frame {at % 20}") for at in range(900)]
     assert guards_of(crawl.decide(broken[:600])).keys() == {"surge"}
-    crawl.decider.guard_by(Guards(max_titles=0, surge_percent=100))
+    crawl.decider.set_guards(Guards(max_titles=0, surge_percent=100))
     assert not guards_of(crawl.decide(broken[600:800]))
-    crawl.decider.guard_by(Guards(max_titles=15))
+    crawl.decider.set_guards(Guards(max_titles=15))
     assert guards_of(crawl.decide(broken[800:])) == {"titles": 100}
-    crawl.decider.guard_by(NO_GUARDS)
-    assert crawl.decider.watch is None
+    crawl.decider.set_guards(NO_GUARDS)
+    assert crawl.decider.guard_tracker is None
 
 
 def test_a_wire_story_is_believed() -> None:
@@ -208,11 +208,11 @@ def test_a_watch_goes_on_from_its_memory(cut: int) -> None:
         whole.follow(decision.copy)
         if at < cut:
             first.follow(decision.copy)
-    second = GuardTracker(first.memory())
+    second = GuardTracker(first.state())
     for decision in crawl.decisions[cut:]:
         second.follow(decision.copy)
-    assert crawl.decider.watch is not None
-    assert second.memory() == whole.memory() == crawl.decider.watch.memory()
+    assert crawl.decider.guard_tracker is not None
+    assert second.state() == whole.state() == crawl.decider.guard_tracker.state()
     assert second.objection(Guards(), lambda: "x") == whole.objection(Guards(), lambda: "x") != None  # noqa: E711
 
 

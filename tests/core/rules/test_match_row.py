@@ -77,7 +77,7 @@ def test_a_row_survives_the_log(row: MatchRow) -> None:
         ({"name": "a", "jaccard": 0.0}, "above 0"),
         ({"name": "a", "jaccard": 1.5}, "from 0 to 1"),
         ({"name": "a", "jaccard": 0.5, "tilte": 0.5}, "'tilte'"),
-        ({"name": "a", "jaccard": 0.5, "title": "high"}, "is a number"),
+        ({"name": "a", "jaccard": 0.5, "title": "high"}, "must be a number"),
         ({"name": "a", "jaccard": 0.5, "missing_numbers": -1}, "below 0"),
     ],
 )

@@ -4,14 +4,14 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
-from dedup_service.core.rules.profiles import PROFILES, profile_in, rule_for, written
+from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text, rule_for
 from dedup_service.core.rules.rule import MatchRule
 
 
 @pytest.mark.parametrize("name", ["balanced", "precise", "broad"])
 def test_a_profile_written_to_a_file_is_the_same(name: str) -> None:
     """So a user may start from one of ours."""
-    assert profile_in(written(PROFILES[name])) == PROFILES[name]
+    assert parse_profile(profile_text(PROFILES[name])) == PROFILES[name]
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -41,14 +41,14 @@ def test_every_profile_survives_the_log(name: str) -> None:
 def test_a_file_that_is_no_profile_is_refused(text: str, says: str) -> None:
     """With what is wrong and what may stand there."""
     with pytest.raises(ConfigurationError, match=says):
-        profile_in(text)
+        parse_profile(text)
 
 
 def test_what_no_file_can_say_is_refused() -> None:
     """Bounds on both channels at once, and μ."""
     for rule in (rule_for("both"), rule_for(mu=0.9)):
         with pytest.raises(ConfigurationError):
-            written(rule)
+            profile_text(rule)
 
 
 def test_nothing_named_is_the_default_profile() -> None:
@@ -73,7 +73,7 @@ def test_two_rules_of_their_own_are_refused() -> None:
 def test_a_file_says_what_it_asks_of_guards() -> None:
     """What is left out has its default, 0 asks nothing; a file without the table has all of them."""
     text = "[candidates]\nbody = 3\n"
-    assert profile_in(text).guards == Guards()
-    assert profile_in(text + "[guards]\nmax_hosts = 0\n").guards == Guards(max_hosts=0)
-    unguarded = MatchRule(profile_in(text).conditions)
-    assert profile_in(written(unguarded)).guards == NO_GUARDS
+    assert parse_profile(text).guards == Guards()
+    assert parse_profile(text + "[guards]\nmax_hosts = 0\n").guards == Guards(max_hosts=0)
+    unguarded = MatchRule(parse_profile(text).conditions)
+    assert parse_profile(profile_text(unguarded)).guards == NO_GUARDS

@@ -223,7 +223,7 @@ class _Export:
 
     @classmethod
     def of(cls, replica: Replica, outcomes: PendingOutcomes, tail: str) -> "_Export":
-        memory = replica.memory()
+        memory = replica.state()
         return cls(memory, replica.held(), encode_deciding_state(memory, outcomes), tail)
 
     def label(self) -> SnapshotLabel:

@@ -115,7 +115,7 @@ class DecideStep:
         self._topics = topics
         self._local = local
         self._replica = restored.replica
-        self._replica.take_left()  # before our time
+        self._replica.take_removals()  # before our time
         self._outcomes = restored.outcomes
         self._tail = restored.tail
         self._log = log
@@ -308,7 +308,7 @@ class DecideStep:
         """Tell of every page that the log brought, whoever writes its outputs."""
         decided = [PageDecided(at.verdict, at.title, at.original) for at in outcomes if at.verdict is not None]
         self._observer.decided(decided)
-        for kind, url in self._replica.take_left():
+        for kind, url in self._replica.take_removals():
             self._observer.removed(RemovalEvent(kind, url))
 
     def _tell_of_index(self) -> None:
