@@ -218,7 +218,7 @@ def _bytes_of_blocks() -> float:
 
 
 def _bytes_of_keys(count: int) -> float:
-    index = KeyIndex(best=32)
+    index = KeyIndex(max_found=32)
     keys = np.zeros((AT, 8), np.uint32)
     keys[:, :count] = np.random.default_rng(SEED).integers(1, 1 << 32, (AT, count), dtype=np.uint32)
     index.insert_many(np.arange(AT), keys)

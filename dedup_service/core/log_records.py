@@ -1,9 +1,9 @@
 """The records of the log, as values.
 
-The log decides everything: Kafka's single-partition topic `fingerprints`, one record for each message, whose offset is
-the record's sequence. All readers that apply the records in order have the same state and give the same verdicts
-(`core.decision.replica`); nothing else changes a verdict. `runtime.kafka.messages.log_record` converts records to bytes
-and back.
+The log decides everything: Kafka's single-partition topic `fingerprints`, one record for each message, whose
+offset is the record's sequence. All readers that apply the records in order have the same state and give the
+same verdicts (`core.decision.replica`); nothing else changes a verdict. `runtime.kafka.messages.log_record`
+converts records to bytes and back.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides besides the pages. space_id: of every fingerprint that is compared; a log never changes it."""
+    """What decides besides the pages. space_id: of all fingerprints compared; a log never changes it."""
 
     rule: MatchRule
     action: Action
@@ -44,7 +44,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """A page with its fingerprints of space `space_id`. Its text is "" here; it stays in the topic it came from."""
+    """A page with its fingerprints of space `space_id`. Its text is "" here and stays in the input topic."""
 
     source: Source
     prepared: PreparedPage

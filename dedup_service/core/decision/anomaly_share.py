@@ -1,9 +1,10 @@
 """The share of suspicious pages among the last thousand, against the usual share.
 
-The last thousand pages are a ring of marks. The usual share is learned from whole thousands that have left the ring:
-the mean of all of them, and from the twentieth on an exponentially weighted mean. A thousand with a quarter of all
-pages more than usual suspicious is not learned: a fault does not become usual by lasting, and a surge ends when the
-share returns. All arithmetic is in integers, so the result is the same on every machine.
+The last thousand pages are a ring of marks. The usual share is learned from whole thousands that have left
+the ring: the mean of all of them, and from the twentieth on an exponentially weighted mean. A thousand with
+a quarter of all pages more than usual suspicious is not learned: a fault does not become usual by lasting,
+and a surge ends when the share returns. All arithmetic is in integers, so the result is the same on every
+machine.
 """
 
 __all__ = ["LEARNED", "RECENT", "AnomalyShare"]
@@ -22,9 +23,9 @@ _MAX_EXCESS = RECENT // 4
 class AnomalyShare:
     """The marks so far.
 
-    decided: pages. recent: marks of the last ones, uint8[RECENT] as bytes, a ring. before: suspicious pages in the
-    latest whole thousand, which is learned when the next one is whole; -1 before there is one. learned: thousands
-    learned, up to LEARNED. usual: suspicious pages in a thousand, in 1/2¹⁶.
+    decided: pages. recent: marks of the last ones, uint8[RECENT] as bytes, a ring. before: suspicious pages
+    in the latest whole thousand, which is learned when the next one is whole; -1 before there is one.
+    learned: thousands learned, up to LEARNED. usual: suspicious pages in a thousand, in 1/2¹⁶.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class AnomalyShare:
             self.before = self._count
 
     def above(self, percent: int) -> bool:
-        """Whether more than `percent` of a hundred above the usual share are suspicious; False until one is learned."""
+        """Whether the share is more than `percent` points above the usual one, if that was learned."""
         return self.learned > 0 and self._count * _SCALE > self.usual + percent * RECENT * _SCALE // 100
 
     def _learn(self, suspicious: int) -> None:

@@ -1,11 +1,12 @@
 """Where the candidates of a page come from.
 
-A decider asks for the entries within the rule's radii, and for those that share a key, and reports which entries come
-and go. `LocalCandidates` answers from indexes in this process; another `Candidates` could ask shards elsewhere, and the
-decider would not change.
+A decider asks for the entries within the rule's radii, and for those that share a key, and reports which
+entries come and go. `LocalCandidates` answers from indexes in this process; another `Candidates` could ask
+shards elsewhere, and the decider would not change.
 
-Pages that are decided one after the other may be announced as a batch. Then one probe of many fingerprints and one
-comparison of all pairs in the batch replace a probe and an insertion for each page. The answers are the same.
+Pages that are decided one after the other may be announced as a batch. Then one probe of many fingerprints
+and one comparison of all pairs in the batch replace a probe and an insertion for each page. The answers are
+the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,9 +30,9 @@ Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
 
 _MAX_BY_KEYS = 32
-"""Of the pages that share a key, as many are candidates: those with the most keys in common, the earliest of equals.
+"""Candidates by shared keys, at most: those with the most keys in common, the earliest of equals.
 
-Near-duplicates share several keys. Pages with one sentence in common share one, and there may be hundreds of them.
+Near-duplicates share several keys. Pages with one sentence in common share one; there may be hundreds.
 """
 
 
@@ -57,17 +58,17 @@ class Candidates(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CandidateSizes:
-    """Sizes of the indexes. channels: block index by channel. keys: entries and bytes of the key index, or None."""
+    """Sizes of the indexes. channels: block index by channel. keys: entries and bytes of the key index."""
 
     channels: dict[str, IndexStatistics]
     keys: tuple[int, int] | None
 
 
 class LocalCandidates:
-    """Indexes in this process: a block index for each channel that `rule` probes, a key index if it uses keys.
+    """Indexes in this process: a block index for each channel that `rule` probes, a key index for keys.
 
-    restored: entries to begin with. shards: parts of each block index. Keys are looked up one page at a time, in a
-    batch, too: which pages of a crowded key are looked at depends on those removed in between.
+    restored: entries to begin with. shards: parts of each block index. In a batch, too, keys are looked up
+    one page at a time: which pages of a crowded key are looked at depends on those removed in between.
     """
 
     def __init__(self, rule: MatchRule, restored: EntryRows, *, shards: int = 1) -> None:
@@ -79,7 +80,7 @@ class LocalCandidates:
                 self._indexes[channel].insert_many(*restored.indexed(channel))
         self._keys: KeyIndex | None = None
         if rule.keys:
-            self._keys = KeyIndex(best=_MAX_BY_KEYS)
+            self._keys = KeyIndex(max_found=_MAX_BY_KEYS)
             self._keys.insert_many(*restored.keyed())
         self._batch: _BatchIndex | None = None
         self._keys_read: tuple[bytes, npt.NDArray[np.uint32]] = (b"", Evidence(b"").keys)
@@ -121,7 +122,7 @@ class LocalCandidates:
         return sorted(near)
 
     def add(self, entry: Entry) -> None:
-        """Insert `entry` into the indexes; if it is too short to be judged by distance, into the key index alone."""
+        """Insert `entry` into the indexes; one that is not `indexed`, into the key index alone."""
         if self._keys is not None:
             self._keys.insert(entry.sequence, self._keys_of(entry.evidence))
         if self._batch is not None and entry.indexed:
@@ -155,7 +156,7 @@ class LocalCandidates:
 
 
 class _BatchIndex:
-    """The pages of a batch: which entries were near each before the batch, and which pages are near each other.
+    """The pages of a batch: entries near each of them before the batch, and pages near each other.
 
     fresh: entries added since the batch began, by sequence; removed: sequences removed since then.
     """

@@ -1,13 +1,13 @@
 """From a prepared page to its verdict: a deterministic function of the log so far.
 
-A page is kept if and only if no earlier kept page matches it. Only kept pages have an entry in the indexes. A known
-URL is one with a kept visit: the same body again is `unchanged`; another body is `updated`, and its entry replaces the
-earlier one. A URL whose visits were all duplicates stays unknown, so a copy that is fetched again is a `duplicate`
-again and is never passed on as `unchanged` (docs/adr/0007).
+A page is kept if and only if no earlier kept page matches it. Only kept pages have an entry in the indexes.
+A known URL is one with a kept visit: the same body again is `unchanged`; another body is `updated`, and its
+entry replaces the earlier one. A URL whose visits were all duplicates stays unknown, so a copy that is
+fetched again is a `duplicate` again and is never passed on as `unchanged` (docs/adr/0007).
 
-A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it never becomes
-an original, and the page that it matched continues to count such copies (docs/adr/0015). Overrides take precedence
-over guards.
+A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it
+never becomes an original, and the page that it matched continues to count such copies (docs/adr/0015).
+Overrides take precedence over guards.
 """
 
 from collections.abc import Sequence
@@ -73,7 +73,7 @@ class Decider:
     """Decides pages in the order of their sequence numbers, and keeps the entries of kept pages.
 
     rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
-    shards: parts of each block index. restored: entries from a journal or snapshot; they are not decided again.
+    shards: parts of each block index. restored: entries from a journal or snapshot, not decided again.
     overrides: corrections in force; the caller may add to them between two decisions.
     candidates: finds candidates, `restored` included; None makes indexes in this process.
     guard_tracker: the guard state so far; used only if the rule has guards.
@@ -150,9 +150,9 @@ class Decider:
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
 
     def batch(self, pages: Sequence[tuple[int, PreparedPage]]) -> AbstractContextManager[None]:
-        """Announce the pages that are decided inside: these, in this order, and no others. Cheaper, same verdicts.
+        """Announce the pages decided inside, in this order and no others: same verdicts, lower cost.
 
-        pages: (sequence, page), some hundreds; all pairs among them are compared, so the cost grows with the square.
+        pages: (sequence, page), some hundreds; the cost of comparing all pairs grows with the square.
         """
         return self._candidates.batch(pages)
 
@@ -204,7 +204,7 @@ class Decider:
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared) if remember else None)
 
     def _guarded(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
-        """Return the decision on a page that matches: a duplicate, or undecided if a guard does not accept the match."""
+        """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
         kept = Evidence(self._table[match.sequence].evidence)

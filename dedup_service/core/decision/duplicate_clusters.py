@@ -1,8 +1,8 @@
-"""Size of each cluster of duplicates: about how many pages, hosts and other titles the copies of a kept page have.
+"""Size of each cluster of duplicates: estimated pages, hosts and other titles of a kept page's copies.
 
-Each cluster takes 48 bytes (three sketches of `core.decision.hyperloglog`), about 155 with its place in the dictionary.
-Their number is bounded: beyond the bound the quarter that grew least recently is forgotten at once. A cluster that
-collapses grows all the time and is never among them.
+Each cluster takes 48 bytes (three sketches of `core.decision.hyperloglog`), about 155 with its place in the
+dictionary. Their number is bounded: beyond the bound the quarter that grew least recently is forgotten at
+once. A cluster that collapses grows all the time and is never among them.
 Invariant: the same copies give the same clusters, from the beginning or from the bytes of `pack` in between.
 """
 
@@ -17,7 +17,7 @@ from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimat
 __all__ = ["ClusterSizes", "Copy", "DuplicateClusters"]
 
 MAX_CLUSTERS = 1 << 17
-"""20 MB of memory. A cluster is forgotten after some 100,000 others have grown: about a million pages later."""
+"""20 MB of memory. A cluster is forgotten once 100,000 others have grown: after a million pages or so."""
 
 _NEW = (EMPTY, EMPTY, EMPTY)
 _ROW = np.dtype([("original", "<i8"), ("sketches", f"V{3 * SKETCH_BYTES}")])
@@ -56,7 +56,7 @@ class ClusterSizes(NamedTuple):
 
 
 class DuplicateClusters:
-    """The clusters, by the sequence of their kept page. packed: from `pack`. max_clusters: how many are remembered."""
+    """The clusters by the sequence of their kept page. packed: from `pack`. max_clusters: how many to keep."""
 
     def __init__(self, packed: bytes = b"", max_clusters: int = MAX_CLUSTERS) -> None:
         self._max_clusters = max_clusters

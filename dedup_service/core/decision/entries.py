@@ -1,7 +1,7 @@
 """Entries: the kept pages that later pages are compared with.
 
-An entry has everything that a decision needs of a kept page. A page that is too short to be judged has one, too, but it
-is not `indexed`: its URL is known, and no fingerprint index finds it.
+An entry has everything that a decision needs of a kept page. A page that is too short to be judged has one,
+too, but it is not `indexed`: its URL is known, and no fingerprint index finds it.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,9 @@ __all__ = ["Entry"]
 class Entry:
     """One kept page.
 
-    sequence: its place in the log. words, body: fingerprints, unsigned 64-bit, None if absent. body_hash, url_hash: of
-    the normalised body and of the canonical URL, unsigned 64-bit. indexed: whether the block indexes have it.
+    sequence: its place in the log. words, body: fingerprints, unsigned 64-bit, None if absent. body_hash,
+    url_hash: of the normalised body and of the canonical URL, unsigned 64-bit. indexed: whether the block
+    indexes have it.
     """
 
     sequence: int

@@ -1,13 +1,13 @@
 """The live entries in arrays: no object for each page, look-up in O(log n), and no long pause.
 
-How: `EntryTable` is what a decider uses. The latest entries are values in a dictionary; 4,096 at a time are appended to
-`EntryArrays`, which holds all others in chunks of up to 65,536 rows (`EntryChunk`). Only an entry that is asked for
-becomes an `Entry` again. Growth copies one chunk at most; a removed row is marked, and a chunk is compacted when more
-than half of its rows are marked. `held` exports ten million entries as a list of views; `HeldEntries.rows` joins them,
-which takes a second and can be done in another thread.
+How: `EntryTable` is what a decider uses. The latest entries are values in a dictionary; 4,096 at a time are
+appended to `EntryArrays`, which holds all others in chunks of up to 65,536 rows (`EntryChunk`). Only an
+entry that is asked for becomes an `Entry` again. Growth copies one chunk at most; a removed row is marked,
+and a chunk is compacted when more than half of its rows are marked. `held` exports ten million entries as a
+list of views; `HeldEntries.rows` joins them, which takes a second and can be done in another thread.
 
-Invariants: sequences ascend within a chunk and from chunk to chunk, as in the log. A row that was written is never
-written again, so another thread may read what `held` returned.
+Invariants: sequences ascend within a chunk and from chunk to chunk, as in the log. A row that was written is
+never written again, so another thread may read what `held` returned.
 """
 
 from bisect import bisect_right
@@ -35,7 +35,7 @@ _MAX_LATEST = 4096
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldChunk:
-    """An immutable view of a chunk. rows: ROW[n]; evidence: uint8[m]; alive: bool[n], None if all rows are."""
+    """An immutable view of a chunk. rows: ROW[n]; evidence: uint8[m]; alive: bool[n], None for all rows."""
 
     rows: npt.NDArray[Any]
     evidence: npt.NDArray[np.uint8]
@@ -107,7 +107,7 @@ class EntryChunk:
         return HeldChunk(self._rows[: self._size], self._evidence[: self._evidence_size], alive)
 
     def _place(self, sequence: int) -> int | None:
-        # Sequences are kept as a contiguous, aligned array, too: numpy would copy a column of packed rows for each search.
+        # Not searched in `_rows`: numpy would copy the column of packed rows for each search.
         place = int(self._sequences[: self._size].searchsorted(sequence))
         if place == self._size or self._sequences[place] != sequence or not self._alive[place]:
             return None

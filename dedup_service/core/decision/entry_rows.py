@@ -1,11 +1,11 @@
 """The live entries as one flat array: what a snapshot stores and a restore returns.
 
-The entries are a fold of the log: each record may add one entry (its own) and may remove one (`removes`). Folding the
-rest of a log over the entries at any sequence gives the entries at its end. A snapshot therefore makes a restore
-faster and never changes its result.
+The entries are a fold of the log: each record may add one entry (its own) and may remove one (`removes`).
+Folding the rest of a log over the entries at any sequence gives the entries at its end. A snapshot therefore
+makes a restore faster and never changes its result.
 
-Fields of ROW: sequence int64; words, body, body_hash, url_hash uint64 (0 if absent); evidence_bytes uint32; flags
-uint8. The evidence of all rows is one byte string, in the order of the rows.
+Fields of ROW: sequence int64; words, body, body_hash, url_hash uint64 (0 if absent); evidence_bytes uint32;
+flags uint8. The evidence of all rows is one byte string, in the order of the rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -71,7 +71,7 @@ class EntryRows:
 
     @classmethod
     def from_log(cls, entries: Iterable[Chunk], evidence: Iterable[Chunk]) -> Self:
-        """Return the entries in rows of the log. entries: columns of ROW, but signed; evidence: (evidence,) rows."""
+        """Return the entries in rows of the log. entries: columns of ROW, signed. evidence: (evidence,)."""
         rows = [np.array(chunk, dtype=_SIGNED_ROW) for chunk in entries]
         blob = b"".join(value for chunk in evidence for (value,) in chunk)
         return cls(np.concatenate([np.empty(0, _SIGNED_ROW), *rows]).view(ROW), blob)
@@ -80,7 +80,7 @@ class EntryRows:
         return len(self.rows)
 
     def followed_by(self, added: Self, removed: Iterable[int]) -> Self:
-        """Return these entries and those that later records `added`, without the sequences that they `removed`."""
+        """Return these entries, then the `added` ones of later records, without the `removed` sequences."""
         rows = np.concatenate([self.rows, added.rows])
         evidence = self.evidence + added.evidence
         dropped = np.fromiter(removed, dtype=np.int64)
@@ -105,13 +105,13 @@ class EntryRows:
             yield type(self)(self.rows[start:stop], evidence)
 
     def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """Return the contents of the block index of `channel`: sequences int64[m], fingerprints uint64[m]."""
+        """Return what the block index of `channel` has: sequences int64[m], fingerprints uint64[m]."""
         required = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))
         rows = self.rows[(self.rows["flags"] & required) == required]
         return rows["sequence"].astype(np.int64), rows[channel].astype(np.uint64)
 
     def keyed(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-        """Return the contents of the key index: sequences int64[m], keys uint32[m, KEYS], of rows with evidence."""
+        """Return what the key index has: sequences int64[m], keys uint32[m, KEYS], of rows with evidence."""
         sizes = self.rows["evidence_bytes"].astype(np.int64)
         with_keys, keys = keys_of(np.frombuffer(self.evidence, np.uint8), self.evidence_starts, sizes)
         return self.rows["sequence"][with_keys].astype(np.int64), keys

@@ -3,12 +3,13 @@
     tracker.follow(copy_of(sequence, kept, url, evidence))     # None for a page that matched nothing
     reason = tracker.objection(guards, name of the kept page)  # None: the match is accepted
 
-A copy is suspicious if its title shares little with the kept page's, or if the kept page already has sixteen copies
-or more; in a crawl only a few texts that are everywhere have so many. Re-crawls and mirrors are not suspicious: their
-copies keep their titles, and each copy belongs to another cluster.
+A copy is suspicious if its title shares little with the kept page's, or if the kept page already has sixteen
+copies or more; in a crawl only a few texts that are everywhere have so many. Re-crawls and mirrors are not
+suspicious: their copies keep their titles, and each copy belongs to another cluster.
 
-Invariant: state and answers are a function of the copies in their order. They are the same from the beginning, from
-`state` at any place, or from copies that a journal stored. Thresholds change answers, never the state.
+Invariant: state and answers are a function of the copies in their order. They are the same from the
+beginning, from `state` at any place, or from copies that a journal stored. Thresholds change answers, never
+the state.
 """
 
 from array import array
@@ -33,7 +34,7 @@ In 16,936 pages of a crawl no cluster has more than three copies, which with the
 """
 
 _COMMON_TERMS, _OF_TERMS = 7, 10
-"""Titles are the same if 7 in 10 terms of the shorter one occur in the other: a host's name at the end is ignored."""
+"""Titles are the same if 7 in 10 terms of the shorter one are in the other: a host's name may be added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class GuardState:
 
 
 def copy_of(original: int, kept: Evidence, canonical_url: str, evidence: Evidence) -> Copy:
-    """Return the page at `canonical_url`, with this evidence, as a copy of the kept page at sequence `original`."""
+    """Return the page at `canonical_url`, with this evidence, as a copy of the kept page `original`."""
     host = canonical_url.partition("://")[2].partition("/")[0]
     terms = evidence.terms
     title = None if same_title(kept.terms, terms) else xxhash.xxh3_64_intdigest(array("H", terms).tobytes())
@@ -60,7 +61,7 @@ def copy_of(original: int, kept: Evidence, canonical_url: str, evidence: Evidenc
 
 
 def same_title(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether titles of these terms are the same, apart from a few more words; False if either has no terms."""
+    """Whether titles of these terms are the same, but for some added words; False if either has none."""
     shorter = min(len(one), len(other))
     return shorter > 0 and _OF_TERMS * len(set(one).intersection(other)) >= _COMMON_TERMS * shorter
 
@@ -100,7 +101,7 @@ class GuardTracker:
         self._clusters.drop(sequence)
 
     def objection(self, guards: Guards, name: Callable[[], str]) -> str | None:
-        """Return why a guard does not accept the copy followed last, as a verdict's reason; None if all accept it.
+        """Return why a guard refuses the copy followed last, as a verdict's reason; None if all accept it.
 
         name: returns the name of the kept page; called only for an objection.
         """

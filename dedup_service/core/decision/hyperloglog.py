@@ -1,11 +1,11 @@
 """HyperLogLog: an estimate of how many different values were seen, in 16 bytes (32 registers of four bits).
 
-The low five bits of a value's 64-bit hash choose a register. The register keeps the largest rank seen: the number of
-zeros that the remaining bits begin with (from the low end), plus one, at most 15. Small counts come from the number of
-empty registers (linear counting). The standard error is 1.04/√32, a fifth.
+The low five bits of a value's 64-bit hash choose a register. The register keeps the largest rank seen: the
+number of zeros that the remaining bits begin with (from the low end), plus one, at most 15. Small counts
+come from the number of empty registers (linear counting). The standard error is 1.04/√32, a fifth.
 
-Invariants: a repeated value changes nothing; the order of values does not matter; all arithmetic is in integers, so
-the estimate is the same on every machine.
+Invariants: a repeated value changes nothing; the order of values does not matter; all arithmetic is in
+integers, so the estimate is the same on every machine.
 Source: Flajolet, Fusy, Gandouet, Meunier, "HyperLogLog", AofA 2007, figure 3; α₃₂ = .697.
 """
 

@@ -1,6 +1,6 @@
 """From a candidate to a match: applies the rule to a kept page and a new one.
 
-An index has found the candidate. Here its distances are computed, its evidence is compared, and the rule decides.
+An index has found the candidate. Here distances are computed, evidence is compared, and the rule decides.
 """
 
 import math
@@ -30,7 +30,7 @@ MIN_LENGTH_RATIO = 1.5
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A candidate that the rule accepts: its sequence, distances, score (0 to 1), and the row or condition."""
+    """A candidate that the rule accepts. score: 0 to 1. reason: the row or condition that held."""
 
     sequence: int
     distance: Distance
@@ -42,8 +42,8 @@ class Match:
 class Containment:
     """One page contains the other completely and is more than half as long again: reported, but not a match.
 
-    sequence: of the kept page. containment: estimated share, 0 to 1. contains: the new page contains the kept one;
-    False: the reverse.
+    sequence: of the kept page. containment: estimated share, 0 to 1.
+    contains: True if the new page contains the kept one, False for the reverse.
     """
 
     sequence: int

@@ -1,7 +1,7 @@
 """Overrides: corrections in force. They take precedence over rules and guards.
 
-Pages are identified by the hash of their canonical URL, so a correction outlives the visit that it was made for. The
-latest correction of a pair is in force.
+Pages are identified by the hash of their canonical URL, so a correction outlives the visit that it was made
+for. The latest correction of a pair is in force.
 """
 
 from collections.abc import Iterable

@@ -2,9 +2,9 @@
 
     outcome = replica.apply(sequence, record)
 
-A pure function of the log, record by record. Two replicas that read the same records have the same state and gave the
-same outcomes, in any process, from the beginning of the log or from the state of another replica. A verdict therefore
-needs no agreement between processes beyond the order of the log.
+A pure function of the log, record by record. Two replicas that read the same records have the same state and
+gave the same outcomes, in any process, from the beginning of the log or from the state of another replica. A
+verdict therefore needs no agreement between processes beyond the order of the log.
 
 Invariant: an input record (topic, partition, offset) has one outcome, however often it is in the log.
 """
@@ -46,10 +46,10 @@ _BATCH = 512
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of an input record: a verdict with the action in force, or the problem for which it was rejected.
+    """The result of an input record: a verdict with the action in force, or why the record was rejected.
 
-    canonical_url, title: of a page; None and "" for a rejected record. original: sequence of the page that the verdict
-    names, or None.
+    canonical_url, title: of a page; None and "" for a rejected record. original: sequence of the page that
+    the verdict names, or None.
     """
 
     source: Source
@@ -68,8 +68,8 @@ class ReplicaState:
 
     log: identity of the log. seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64.
     counts: pages by verdict and by guard, other records by kind. corrections: in force, oldest first.
-    watch: the guard state; None if the rule has no guards.
-    Snapshots store the fields by name, so the names are a file format.
+    watch: the guard state; None if the rule has no guards. Snapshots store the fields by name, so the names
+    are a file format.
     """
 
     sequence: int = -1
@@ -84,7 +84,7 @@ class ReplicaState:
 class Replica:
     """Applies records in the order of the log.
 
-    names: of the kept pages. rows, state: both from a snapshot, or neither. shards: parts of each block index.
+    names: of the kept pages. rows, state: from a snapshot, or neither. shards: parts of each block index.
     """
 
     def __init__(
@@ -115,8 +115,9 @@ class Replica:
     def apply(self, sequence: int, record: LogRecord) -> Outcome | None:
         """Apply the record at `sequence` and return the outcome of its input record.
 
-        sequence: larger than any before; there may be gaps. Returns None for a record without an input record, and for
-        an input record that already has its outcome. StateError for a page before any policy; then nothing changed.
+        sequence: larger than any before; there may be gaps. Returns None for a record without an input
+        record, and for an input record that already has its outcome. StateError for a page before any
+        policy; then nothing changed.
         """
         outcome: Outcome | None = None
         match record:
@@ -135,7 +136,7 @@ class Replica:
         return outcome
 
     def apply_many(self, records: Sequence[tuple[int, LogRecord]]) -> list[Outcome | None]:
-        """Apply records in their order and return their outcomes: the same as one by one, in half the time."""
+        """Apply records in order and return their outcomes: the same as one by one, in half the time."""
         outcomes: list[Outcome | None] = []
         for inputs, group in groupby(records, key=lambda row: isinstance(row[1], PageRecord | RejectedRecord)):
             run = list(group)
@@ -165,7 +166,7 @@ class Replica:
         return None if self._candidates is None else self._candidates.sizes()
 
     def take_removals(self) -> list[tuple[str, str]]:
-        """Return the entries removed since the last call, updates excepted: (`retraction` or `correction`, URL).
+        """Return the entries removed since the last call, except by updates: (`retraction` …, URL).
 
         At most the last thousand; they are for observers.
         """
@@ -267,7 +268,7 @@ class Replica:
         self.counts["correction"] += 1
 
     def _change_policy(self, record: PolicyRecord) -> None:
-        """Put a policy in force. One of another space is void: it would stop every reader of the log permanently."""
+        """Put a policy in force. One of another space is void: it would stop all readers permanently."""
         self.counts["policy"] += 1
         if self.policy is not None and (record.initial or record.policy.space_id != self.policy.space_id):
             self.counts["policy_void"] += 1

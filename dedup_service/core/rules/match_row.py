@@ -1,7 +1,7 @@
 """A row of the rule table: named bounds on the similarity of two pages.
 
-Each bound is a field of `MatchRow` and reads the attribute of `core.evidence.similarity.Similarity` that has the same
-name. A verdict's reason quotes the name of the row.
+Each bound is a field of `MatchRow` and reads the attribute of `core.evidence.similarity.Similarity` that has
+the same name. A verdict's reason quotes the name of the row.
 """
 
 from collections.abc import Mapping
@@ -27,15 +27,15 @@ class MatchRow:
     Attributes:
         name: Quoted by the reason of a verdict.
         min_letters: Letters that both bodies have at least; 15 letters of an alphabet count as 8.
-        jaccard: Estimated share of shingles (five letters) in common, at least; above 0 and up to 1. Required.
-        containment: Estimated share of the smaller page's shingles that the other page has, at least; 0 to 1.
+        jaccard: Required. Estimated share of shingles (five letters) in common, at least; above 0, up to 1.
+        containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
         title: Share of title terms in common, at least; 0 to 1.
         sentences: Share of sentences that occur word for word in the other page, at least; 0 to 1.
         numbers: Share of numbers that the other page has, at least; 0 to 1.
         missing_numbers: Numbers that the other page lacks, at most.
         length_ratio: Letters of the longer page for one of the shorter, at most.
         metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
-        combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least; 0 to 1.
+        combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least.
         words_distance: Differing bits of the `words` channel, at most.
         body_distance: Differing bits of the `body` channel, at most.
 

@@ -1,8 +1,8 @@
 """Profiles: named rule tables, and the file in which a user writes one.
 
-`balanced` is the default; `precise` is for pages that differ in figures (laws, prices, encyclopaedias); `broad` is for
-news reposts; `simhash` is distance alone, as published. docs/quality.md has the precision and recall of each. A
-profile belongs to the policy, not to the space: another profile needs no new fingerprints.
+`balanced` is the default; `precise` is for pages that differ in figures (laws, prices, encyclopaedias);
+`broad` is for news reposts; `simhash` is distance alone, as published. docs/quality.md has the precision and
+recall of each. A profile belongs to the policy, not to the space: another profile needs no new fingerprints.
 
 A file, in TOML:
 
@@ -16,7 +16,7 @@ A file, in TOML:
     jaccard = 0.85
     numbers = 0.5
 
-    [guards]                # as in `core.rules.guards`; 0 switches a bound off, omitted bounds have their defaults
+    [guards]                # as in `core.rules.guards`; 0 switches a bound off; the others default
     max_hosts = 2000
 """
 
@@ -35,7 +35,10 @@ __all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "parse_profile", "pro
 DEFAULT_PROFILE = "balanced"
 
 LONG = 160
-"""Letters (300 alphabetic ones, about fifty tokens) from which shingles suffice. Shorter texts must be the same."""
+"""Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet.
+
+Shorter texts must be the same.
+"""
 
 SAME = MatchRow(name="same text", jaccard=0.999, length_ratio=1.05)
 """Texts of any length that are the same after normalisation: their sketches are equal."""

@@ -1,12 +1,12 @@
 """The rule: which pages are candidates, and which candidates are matches.
 
-This is the one place that decides it. Two things bring a candidate: a small distance, and a shared key if the rule uses
-keys. A condition (`DistanceBound`) bounds the distance in one channel or in both. The index of the channel with the
-smaller bound finds the candidate, so that bound is at most 7; the other bound is only checked and may be wider. Any
-condition suffices.
+This is the one place that decides it. Two things bring a candidate: a small distance, and a shared key if
+the rule uses keys. A condition (`DistanceBound`) bounds the distance in one channel or in both. The index of
+the channel with the smaller bound finds the candidate, so that bound is at most 7; the other bound is only
+checked and may be wider. Any condition suffices.
 
-A candidate is a match if any row of the table `verified` holds; rows look at the evidence. A rule without a table is
-SimHash alone: every candidate is a match. Both were chosen on data (docs/quality.md).
+A candidate is a match if any row of the table `verified` holds; rows look at the evidence. A rule without a
+table is SimHash alone: every candidate is a match. Both were chosen on data (docs/quality.md).
 
 Wang & Wang's combined similarity is an option: alone (`combined`), or as a bound of a row.
 """
@@ -71,7 +71,7 @@ class DistanceBound:
 
     @property
     def probes(self) -> str:
-        """The channel whose index finds the candidates: the one with the smaller bound, `body` if they are equal."""
+        """The channel whose index finds the candidates: that of the smaller bound, `body` of equal ones."""
         if self.body is None or (self.words is not None and self.words < self.body):
             return "words"
         return "body"
@@ -89,12 +89,12 @@ class MatchRule:
         conditions: Distances that make a candidate; any one suffices.
         combined: Wang & Wang's similarity as the whole rule, or None.
         keys: Whether pages that share a key are candidates, too.
-        verified: The rule table. A candidate matches if any row holds. Without a table `conditions` and `combined`
-            decide.
+        verified: The rule table. A candidate matches if any row holds. Without a table `conditions` and
+            `combined` decide.
         guards: Bounds beyond which a match is not accepted.
 
     Raises:
-        ConfigurationError: If the rule finds no candidates, uses keys without a table, or combines a table with
+        ConfigurationError: If the rule finds no candidates, has keys without a table, or has a table and
             `combined`.
 
     Example:
@@ -165,7 +165,7 @@ class MatchRule:
         """Make a rule from the values of a policy record.
 
         Args:
-            values: What `to_dict` returned. A record that is older than guards has none, and neither has the rule.
+            values: What `to_dict` returned. A record from before guards gives a rule without guards.
 
         Returns:
             The rule.

@@ -19,8 +19,7 @@ def made(start: int, count: int) -> list[Entry]:
 def test_chunks_hold_what_a_dictionary_holds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However entries came and went, look-ups, lengths and every export made on the way are right."""
     monkeypatch.setattr(entry_arrays, "CHUNK_ROWS", 8)
-    monkeypatch.setattr(entry_arrays, "CHUNK_ROWS", 8)
-    monkeypatch.setattr(entry_arrays, "_SMALLEST", 2)
+    monkeypatch.setattr(entry_arrays, "_MIN_ROWS", 2)
     chosen = random.Random(seed)
     end = chosen.randrange(30)
     held = {entry.sequence: entry for entry in made(0, end)}

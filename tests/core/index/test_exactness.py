@@ -18,15 +18,15 @@ entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size
 @given(
     radius=st.integers(0, 7),
     shards=st.integers(1, 5),
-    smallest_split=st.sampled_from([None, 0, 2, 8]),
+    min_split=st.sampled_from([None, 0, 2, 8]),
     entries=entries_lists,
     probes=st.lists(fingerprints(), min_size=1, max_size=8),
 )
 def test_probes_equal_brute_force(
-    radius: int, shards: int, smallest_split: int | None, entries: list[tuple[int, int]], probes: list[int]
+    radius: int, shards: int, min_split: int | None, entries: list[tuple[int, int]], probes: list[int]
 ) -> None:
     """Any radius, number of shards and splitting of buckets gives the candidates of brute force, in order."""
-    index, oracle = BlockIndex(radius, shards=shards, smallest_split=smallest_split), BruteForceIndex(radius)
+    index, oracle = BlockIndex(radius, shards=shards, min_split=min_split), BruteForceIndex(radius)
     for sequence, fingerprint in entries:
         index.insert(sequence, fingerprint)
         oracle.insert(sequence, fingerprint)
@@ -41,7 +41,7 @@ class AnyHistory(RuleBasedStateMachine):
     @initialize(radius=st.integers(0, 7), shards=st.integers(1, 3))
     def open(self, radius: int, shards: int) -> None:
         """Start empty, with a second level for every bucket of more than two."""
-        self.index = BlockIndex(radius, shards=shards, smallest_split=2)
+        self.index = BlockIndex(radius, shards=shards, min_split=2)
         self.oracle = BruteForceIndex(radius)
 
     @rule(target=inserted, sequence=st.integers(0, 9), fingerprint=fingerprints())

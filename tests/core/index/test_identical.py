@@ -8,7 +8,7 @@ from tests.core.index.streams import pairs_of
 
 def test_identical_fingerprints_are_compared_once() -> None:
     """Ten thousand pages of one fingerprint are all found, at the cost of one comparison, and split nothing."""
-    index = BlockIndex(3, smallest_split=8)
+    index = BlockIndex(3, min_split=8)
     for sequence in range(10_000):
         index.insert(sequence, 42)
     before = index.work()

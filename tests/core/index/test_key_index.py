@@ -66,7 +66,7 @@ class AnyHistory(RuleBasedStateMachine):
     @initialize(maximum=st.sampled_from([1, 2, 3, 64]))
     def open(self, maximum: int) -> None:
         """Start empty."""
-        self.index, self.oracle = KeyIndex(maximum=maximum), BruteForceKeys(maximum)
+        self.index, self.oracle = KeyIndex(max_per_key=maximum), BruteForceKeys(maximum)
 
     @rule(target=inserted, sequence=st.integers(0, 9), keys=few_keys)
     def insert(self, sequence: int, keys: tuple[int, ...]) -> Entry:
@@ -133,7 +133,7 @@ TestAnyHistory = AnyHistory.TestCase
 @given(entries=entries_lists, probes=st.lists(few_keys, min_size=1, max_size=4), maximum=st.integers(1, 4))
 def test_bulk_equals_one_by_one(entries: list[Entry], probes: list[tuple[int, ...]], maximum: int) -> None:
     """The same entries, at once or one by one in any order, answer alike."""
-    at_once, one_by_one = KeyIndex(maximum=maximum), KeyIndex(maximum=maximum)
+    at_once, one_by_one = KeyIndex(max_per_key=maximum), KeyIndex(max_per_key=maximum)
     at_once.insert_many(np.array([sequence for sequence, _ in entries], np.int64), rows(*(keys for _, keys in entries)))
     for sequence, keys in reversed(entries):
         one_by_one.insert(sequence, keys)
@@ -145,7 +145,7 @@ def test_bulk_equals_one_by_one(entries: list[Entry], probes: list[tuple[int, ..
 
 def test_an_entry_that_left_counts_for_nothing() -> None:
     """What is looked at depends on the entries that are there: the next in order takes the place of one that left."""
-    removed, never_there = KeyIndex(maximum=2), KeyIndex(maximum=2)
+    removed, never_there = KeyIndex(max_per_key=2), KeyIndex(max_per_key=2)
     for sequence in range(4):
         removed.insert(sequence, [7, 100 + sequence])
         if sequence != 1:
@@ -169,7 +169,7 @@ def test_an_entry_leaves_by_all_its_keys_and_no_others(keys: tuple[int, ...]) ->
 
 def test_a_common_key_does_not_hide_a_rare_one() -> None:
     """An entry far behind in a crowded bucket is found by its other key."""
-    index = KeyIndex(maximum=3)
+    index = KeyIndex(max_per_key=3)
     index.insert_many(np.arange(1000), rows(*((9, 1000 + at) for at in range(1000))))
     assert index.probe([9, 1900]).tolist() == [0, 1, 2, 900]
 
@@ -179,7 +179,7 @@ def test_entries_come_and_go_by_the_thousand() -> None:
     numbers = np.arange(1, 8 * 40_000 + 1, dtype=np.uint32)
     keys = (numbers * np.uint32(0x85EBCA6B)).reshape(-1, 8)  # an odd factor: all of them differ
     keys[:, 0] = 1 + numbers[: len(keys)] % 49
-    index, batch = KeyIndex(maximum=1), 10_000
+    index, batch = KeyIndex(max_per_key=1), 10_000
     index.insert_many(np.arange(batch), keys[:batch])
     size = index.size_bytes
     for start in range(batch, len(keys), batch):
@@ -214,7 +214,7 @@ def test_keys_that_crowd_the_last_slots_leave_in_any_order() -> None:
 
 def test_the_earliest_of_a_huge_bucket_leave_without_a_walk() -> None:
     """A hundred thousand entries with one key leave in order, and both ends of what is left are right."""
-    index, count = KeyIndex(maximum=2), 100_000
+    index, count = KeyIndex(max_per_key=2), 100_000
     keys = np.zeros((count, 8), np.uint32)
     keys[:, 3] = 7
     index.insert_many(np.arange(count), keys)
@@ -268,14 +268,14 @@ def test_keys_that_do_not_fit_are_refused(keys: list[int]) -> None:
     """A ninth key, a negative one and one of 33 bits are refused by every call."""
     index = KeyIndex()
     for call in (lambda: index.insert(1, keys), lambda: index.remove(1, keys), lambda: index.probe(keys)):
-        with pytest.raises(ConfigurationError, match="not up to 8 of unsigned 32 bits"):
+        with pytest.raises(ConfigurationError, match="up to 8 unsigned 32-bit integers"):
             call()
 
 
 def test_other_values_that_do_not_fit_are_refused() -> None:
     """A probe must look at one entry at least, and a sequence is an int64 that is not negative."""
-    with pytest.raises(ConfigurationError, match="looks at 0 entries"):
-        KeyIndex(maximum=0)
+    with pytest.raises(ConfigurationError, match="probe of 0 entries a key"):
+        KeyIndex(max_per_key=0)
     with pytest.raises(ConfigurationError, match="sequence -1 does not fit"):
         KeyIndex().insert(-1, [1])
 
@@ -283,7 +283,7 @@ def test_other_values_that_do_not_fit_are_refused() -> None:
 @given(st.lists(st.lists(st.integers(1, 12), min_size=8, max_size=8), max_size=40), st.integers(1, 5))
 def test_the_best_share_most_keys(rows: list[list[int]], best: int) -> None:
     """Of all that a probe finds: the earliest of equals, still ascending; many at once as well."""
-    index, full = KeyIndex(best=best), KeyIndex()
+    index, full = KeyIndex(max_found=best), KeyIndex()
     for sequence, keys in enumerate(rows):
         index.insert(sequence, keys)
         full.insert(sequence, keys)

@@ -41,7 +41,7 @@ def test_entries_scanned_on_even_load() -> None:
 def test_second_level_bounds_a_hot_block(radius: int, bound: int) -> None:
     """A block that 20,000 pages share costs hundreds of comparisons, not 20,000; without splitting it does."""
     stored, probes = hot(20_000, 1), hot(200, 2)
-    split, whole = BlockIndex(radius), BlockIndex(radius, smallest_split=None)
+    split, whole = BlockIndex(radius), BlockIndex(radius, min_split=None)
     for index in (split, whole):
         index.insert_many(np.arange(len(stored)), stored)
     work = work_of(split, probes)

@@ -32,7 +32,7 @@ def test_every_profile_survives_the_log(name: str) -> None:
         ("[candidates]\nbody = 3\n[[match]]\njaccard = 0.5", "needs a name"),
         ("match = 3", r"rows \[\[match\]\]"),
         ("[candidates]\nbody = 3\n[guards]\nmost = 1", "max_titles, surge_percent, got 'most'"),
-        ("[candidates]\nbody = 3\n[guards]\nmax_hosts = -1", "max_hosts of the guards is a whole number"),
+        ("[candidates]\nbody = 3\n[guards]\nmax_hosts = -1", "max_hosts of the guards must be a whole number"),
         ("[candidates]\nbody = 3\n[guards]\nsurge_percent = 101", "at most 100"),
         ("guards = 3", r"tables \[candidates\] and \[guards\]"),
         ("[candidates", "TOML"),
