@@ -56,7 +56,7 @@ class ClusterSizes(NamedTuple):
 
 
 class DuplicateClusters:
-    """The clusters by the sequence of their kept page. packed: from `pack`. max_clusters: how many to keep."""
+    """Clusters by the sequence of their kept page. packed: from `pack`. max_clusters: how many to keep."""
 
     def __init__(self, packed: bytes = b"", max_clusters: int = MAX_CLUSTERS) -> None:
         self._max_clusters = max_clusters

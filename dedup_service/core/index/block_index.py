@@ -47,7 +47,7 @@ class BlockIndex:
         """
         if not 0 <= radius <= MAX_RADIUS:
             raise ConfigurationError(
-                f"radius {radius} is outside 0..{MAX_RADIUS}, which four 16-bit blocks search exactly; choose one within"
+                f"radius {radius} is outside 0..{MAX_RADIUS}, which four 16-bit blocks search exactly; choose another"
             )
         if shards < 1:
             raise ConfigurationError(f"{shards} shards cannot hold an index; give 1 or more")
@@ -101,7 +101,7 @@ class BlockIndex:
             )
 
     def probe(self, fingerprint: int) -> ProbeResult:
-        """Return every entry within the radius of a fingerprint; ConfigurationError outside 0 to 2**64 - 1."""
+        """Return every entry within the radius of a fingerprint; ConfigurationError outside 64 bits."""
         self._one_fingerprint[0] = _checked(fingerprint, BITS, "fingerprint")
         found = [shard.probe(self._one_fingerprint)[1:] for shard in self._shards]
         if not any(len(sequences) for sequences, _ in found):

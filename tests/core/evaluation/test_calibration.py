@@ -98,7 +98,9 @@ def test_so_many_right_flags_show_a_precision_and_one_less_does_not(precision: f
     assert needed == 1 or Share(needed - 1, needed - 1).interval[0] < precision
 
 
-@pytest.mark.parametrize(("labels", "lacking"), [([True, None], "pairs that are none"), ([False, None], "duplicates")])
+@pytest.mark.parametrize(
+    ("labels", "lacking"), [([True, None], "pairs that are not duplicates"), ([False, None], "duplicates")]
+)
 def test_one_kind_of_pair_is_nothing_to_choose_by(labels: list[bool | None], lacking: str) -> None:
     """And the message says which kind is lacking."""
     with pytest.raises(ConfigurationError, match=lacking):

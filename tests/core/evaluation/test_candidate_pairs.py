@@ -3,7 +3,7 @@
 from itertools import combinations
 
 from dedup_service.core.evaluation.active_sampling import margin
-from dedup_service.core.evaluation.candidate_pairs import COMPARED, KEPT, CandidatePairs
+from dedup_service.core.evaluation.candidate_pairs import MAX_COMPARED, MAX_PAIRS, CandidatePairs
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.fingerprinter import Fingerprinter
@@ -62,10 +62,10 @@ def test_equal_bodies_and_visits_of_one_address_are_no_pairs() -> None:
 
 def test_a_page_is_in_a_bounded_number_of_pairs_with_earlier_ones() -> None:
     """However many copies of one story there are."""
-    pages = [prepared(at, [*story(1), f"Edition number {at * 7919}."]) for at in range(COMPARED + 20)]
+    pages = [prepared(at, [*story(1), f"Edition number {at * 7919}."]) for at in range(MAX_COMPARED + 20)]
     found = gathered(pages).pairs
     assert len(found) > len(pages)
-    assert all(sum(pair.b == at for pair in found) <= 2 * KEPT for at in range(len(pages)))
+    assert all(sum(pair.b == at for pair in found) <= 2 * MAX_PAIRS for at in range(len(pages)))
 
 
 def test_a_page_without_text_is_nobody() -> None:

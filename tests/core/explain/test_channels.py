@@ -55,4 +55,4 @@ def test_without_a_fingerprint_or_an_index_nothing_is_found() -> None:
     assert compare_channel("words", None, 1, 3).distance is None
     assert compare_channel("words", None, 1, 3).blocks == ()
     assert not compare_channel("words", 1, 1, None).found
-    assert not compare_channel("words", 1, 1, 3, judged=False).found
+    assert not compare_channel("words", 1, 1, 3, indexed=False).found

@@ -78,6 +78,6 @@ def test_what_a_person_said_stands_beside_the_rule() -> None:
         for url, original in (urls, urls[::-1]):
             overrides = Overrides([CorrectionRecord(url, original, duplicate, "")])
             view = explain_pair(PROFILES["balanced"], one, other, overrides=overrides)
-            assert view.judged is duplicate
+            assert view.override is duplicate
             assert view.matches
-    assert explain_pair(PROFILES["balanced"], one, other, overrides=Overrides()).judged is None
+    assert explain_pair(PROFILES["balanced"], one, other, overrides=Overrides()).override is None

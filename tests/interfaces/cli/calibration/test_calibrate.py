@@ -123,7 +123,7 @@ def test_pairs_of_pages_that_are_not_there_are_left_out(cli: Cli, known: Crawl, 
     ("lines", "options", "says"),
     [
         ([{"id": "p0", "duplicate_of": None}], [], "calibrate takes pairs"),
-        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are none among them"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are not duplicates among them"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "simhash"], "no table to tighten"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "unknown"], "there is no profile 'unknown'"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--precision", "1"], "0<x<1"),
