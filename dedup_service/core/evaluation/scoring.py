@@ -112,7 +112,7 @@ class Evaluation:
         return 2 * self.right / total if total else math.nan
 
     def intervals(self, seed: int = 7) -> tuple[Interval, Interval, Interval]:
-        """Return the intervals of precision, recall and F1, by bootstrap over groups; nan if the value is."""
+        """Return the intervals of precision, recall and F1 by bootstrap over groups; nan if the value is."""
         units = self.units[self.units.any(axis=1)]
         empty = len(self.units) - len(units)
         if not len(units):

@@ -94,10 +94,9 @@ def probe_all(
     """Merge the first `max_per_key` rows of the buckets of each row of keys, and keep `max_found` of them.
 
     keys: uint32[n, 8]. offsets: int64[n + 1] receives where the sequences of each row of keys begin in
-    output: int64[room], and the end.
-    shared: uint8[room] receives how many keys each sequence shares. Returns the total number of sequences,
-    and the room that was needed. If that exceeds the room, the output is incomplete, and the caller must
-    probe again with as much.
+    output: int64[room], and the end. shared: uint8[room] receives how many keys each sequence shares.
+    Returns the total number of sequences, and the room that was needed. If that exceeds the room, the output
+    is incomplete, and the caller must probe again with as much.
     """
     cursors = np.empty((4, WIDTH), np.int64)
     found = needed = 0

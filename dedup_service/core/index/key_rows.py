@@ -41,10 +41,9 @@ DONE, FULL, DUPLICATE = range(3)
 KeyArrays = tuple[Buckets, Integers, Keys, Integers]
 """The contents of the index in the form that kernels take: buckets, sequences, next_row, counters.
 
-buckets: uint32[slots, 2], see `key_table`. sequences: int64[entries]; for a free entry, the next free one or
--1.
-next_row: uint32[entries * 8], the next row in the bucket of each row. counters: int64[5], indexed by the
-names above.
+buckets: uint32[slots, 2], see `key_table`. sequences: int64[entries]; for a free entry, the next
+free one or -1. next_row: uint32[entries * 8], the next row in the bucket of each row. counters: int64[5],
+indexed by the names above.
 """
 
 
