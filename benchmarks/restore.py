@@ -118,7 +118,7 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
         seconds = time.monotonic() - began
         assert state is not None
         began = time.monotonic()
-        local.take_snapshot(state.replica, state.outcomes, state.tail)
+        local.take_snapshot(state.replica, state.pending_outcomes, state.tail)
         stopped = time.monotonic() - began
         local.snapshots.wait()
         wrote = time.monotonic() - began
@@ -135,7 +135,9 @@ def verify(state: RestoredReplica, entries: int) -> None:
     kinds = Counter(known_log.role(number) for number in range(entries))
     assert all(state.replica.counts[kind.value] == count for kind, count in kinds.items()), state.replica.counts
     assert len(state.replica) == kinds[VerdictKind.UNIQUE], len(state.replica)
-    waiting = {number_of(source.partition, source.offset): outcome for source, outcome in state.outcomes.items()}
+    waiting = {
+        number_of(source.partition, source.offset): outcome for source, outcome in state.pending_outcomes.items()
+    }
     assert len(waiting) >= SAMPLE, len(waiting)
     for number, outcome in waiting.items():
         verdict, _ = read_verdict(outcome.value)

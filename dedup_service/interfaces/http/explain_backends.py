@@ -14,7 +14,7 @@ from dedup_service.runtime.resources import build_fingerprinter
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.client.config import Connection
-    from dedup_service.runtime.kafka.explain.live_pages import Recent
+    from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
     from dedup_service.runtime.kafka.service import Service
     from dedup_service.runtime.kafka.topics import Topics
 
@@ -34,7 +34,7 @@ class Watched:
     service: "Service | None" = None
     connection: "Connection | None" = None
     topics: "Topics | None" = None
-    recent: "Recent | None" = None
+    recent: "RecentDecisions | None" = None
 
 
 def backend_of(watched: Watched) -> ExplainBackend | None:
@@ -52,7 +52,9 @@ def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
     return ExplainBackend(lambda: Explainer(pages(), fingerprinter), lambda: LiveCorrections(dedup, pages()))
 
 
-def _served(service: "Service", connection: "Connection", topics: "Topics", recent: "Recent") -> ExplainBackend:
+def _served(
+    service: "Service", connection: "Connection", topics: "Topics", recent: "RecentDecisions"
+) -> ExplainBackend:
     from dedup_service.runtime.kafka.explain.live_pages import LivePages, LogCorrections
 
     made: list[LivePages] = []

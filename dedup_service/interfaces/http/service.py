@@ -16,7 +16,7 @@ from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import LIVE_LIMIT_S, Health, app_of, probes
 from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.runtime.events import Observer
-from dedup_service.runtime.kafka.explain.live_pages import Recent
+from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
 from dedup_service.runtime.kafka.explain.page_lookup import PageTextLookup
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
@@ -57,7 +57,7 @@ class ServedService:
         self._health = Health(lambda: self.service.status(), limit_s=limit_s)  # noqa: PLW0108 - there is no service yet
         self._sampler = Sampler(between_s=BETWEEN_S)
         self._feed = LiveStats("serve", scope="log", sampler=self._sampler)
-        self._recent = Recent()
+        self._recent = RecentDecisions()
         self._metrics = Metrics(lambda: self.service.status(), self._health, self._feed)  # noqa: PLW0108
         self.service = Service(settings, [*observers, self._health, self._metrics, self._feed, self._recent])
         self._feed.pool = self.service.pool_state

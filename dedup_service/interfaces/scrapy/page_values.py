@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from itemadapter import ItemAdapter
 
-from dedup_service.core.text.encoding import decode_html
+from dedup_service.core.text.encoding import decode_html, without_surrogates
 from dedup_service.runtime.readers.jsonlines import PageJson
 from dedup_service.runtime.readers.record import believed_or_itself
 
@@ -92,7 +92,8 @@ def _mended(fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]
     left_out: list[str] = []
     for name, value in fields.items():
         try:
-            plain[_without_surrogates(str(name))] = msgspec.json.decode(_encode(_without_surrogates(value)))
+            text = without_surrogates(value) if isinstance(value, str) else value
+            plain[without_surrogates(str(name))] = msgspec.json.decode(_encode(text))
         except NOT_JSON:
             left_out.append(str(name))
     aside = {name: value for name, value in plain.items() if name in KNOWN and not _is_of(value, KNOWN[name])}
@@ -100,11 +101,6 @@ def _mended(fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]
     if aside:
         kept[ASIDE] = {**kept[ASIDE], **aside} if isinstance(kept.get(ASIDE), dict) else aside
     return kept, tuple(left_out)
-
-
-def _without_surrogates(value: Any) -> Any:
-    """Half characters, which no UTF-8 can hold, become question marks."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _is_of(value: Any, kind: Any) -> bool:

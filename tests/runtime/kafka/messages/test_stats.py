@@ -1,4 +1,4 @@
-"""Figures are a function of the log, but for what their writer saw of the lag."""
+"""Stats are a function of the log, except for the lag that their writer saw."""
 
 import json
 
@@ -11,22 +11,22 @@ from dedup_service.runtime.kafka.messages.verdict import Stats, read_stats, stat
 
 
 class Names:
-    """Names in memory."""
+    """Page names in memory."""
 
     def __init__(self) -> None:
         self.names: dict[int, tuple[str, str]] = {}
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """What was added."""
+        """Return the name that was added."""
         return self.names[sequence]
 
     def add(self, sequence: int, page_id: str, url: str) -> None:
-        """Remember."""
+        """Store the name."""
         self.names[sequence] = (page_id, url)
 
 
-def test_figures_are_read_as_they_were_written() -> None:
-    """And a field that is added later is ignored."""
+def test_stats_are_read_as_they_were_written() -> None:
+    """A field that is added later is ignored."""
     replica = Replica(Names())
     page = Page(url="u:1", canonical_url="u:1", id="u:1")
     replica.apply(0, PolicyRecord(Policy(rule_for(), Action.FLAG, "space-1"), initial=True, log="5f0e"))
