@@ -68,8 +68,7 @@ class ReplicaState:
 
     log: identity of the log. seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64.
     counts: pages by verdict and by guard, other records by kind. corrections: in force, oldest first.
-    watch: the guard state; None if the rule has no guards. Snapshots store the fields by name, so the names
-    are a file format.
+    watch: the guard state; None if the rule has no guards.
     """
 
     sequence: int = -1
