@@ -10,12 +10,11 @@ never becomes an original, and the page that it matched continues to count such 
 Overrides take precedence over guards.
 """
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dedup_service.core.decision.candidates import Candidates, LocalCandidates
+from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
@@ -149,7 +148,7 @@ class Decider:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=reason)
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
 
-    def batch(self, pages: Sequence[tuple[int, PreparedPage]]) -> AbstractContextManager[None]:
+    def batch(self, pages: Batch) -> AbstractContextManager[None]:
         """Announce the pages decided inside, in this order and no others: same verdicts, lower cost.
 
         pages: (sequence, page), some hundreds; the cost of comparing all pairs grows with the square.
