@@ -69,7 +69,7 @@ def one_by_one(index: BlockIndex, probes: list[int], first_sequence: int) -> Non
 
 def warm_up(radius: int) -> None:
     """Load or compile the kernels."""
-    index = BlockIndex(radius, smallest_split=2)
+    index = BlockIndex(radius, min_split=2)
     index.insert_many(np.arange(5000), hot(5000, SEED))
     one_by_one(index, [1, 2], 5000)
     index.remove(5000, 1)
@@ -127,7 +127,7 @@ def skew(size: int, radius: int) -> None:
     probes[::5] = hot(len(probes[::5]), SEED + 4)
     figures = {}
     for name, smallest_split in (("even", None), ("whole", None), ("split", 4096)):
-        index = BlockIndex(radius, smallest_split=smallest_split)
+        index = BlockIndex(radius, min_split=smallest_split)
         index.insert_many(np.arange(size), uniform(size, SEED) if name == "even" else stored)
         chosen = uniform(2000, SEED + 1) if name == "even" else probes
         figures[name] = probe_rate(index, chosen), index.statistics().bytes / size
@@ -142,7 +142,7 @@ def threshold(radius: int) -> None:
     for size in (256, 1024, 4096, 16_384, 65_536):
         times, room = [], []
         for smallest_split in (size - 1, None):
-            index = BlockIndex(radius, smallest_split=smallest_split)
+            index = BlockIndex(radius, min_split=smallest_split)
             index.insert_many(np.arange(len(background)), background)
             index.insert_many(np.arange(size) + len(background), hot(size, SEED + 3))
             times.append(1e6 / probe_rate(index, probes))

@@ -99,7 +99,7 @@ def table_of(title: str) -> Table:
 def add(table: Table, name: str, result: Evaluation) -> None:
     """Add a row of figures."""
     strengths = " / ".join(f"{result.recall_by[name].value:.2f}" for name in STRENGTHS)
-    drops = " / ".join(f"{result.drops_by[kind].hits} of {result.drops_by[kind].of}" for kind in KINDS)
+    drops = " / ".join(f"{result.drops_by[kind].hits} of {result.drops_by[kind].total}" for kind in KINDS)
     table.add_row(name, f"{result.precision:.3f}", f"{result.recall:.3f}", f"{result.f1:.3f}", strengths, drops)
 
 

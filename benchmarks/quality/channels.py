@@ -152,7 +152,7 @@ def _edges_128(workspace: Workspace, channel: str, judged: npt.NDArray[np.bool_]
 def _verified(pages: Sequence[PreparedPage], edges: Edges) -> npt.NDArray[np.float64]:
     """Return the score of each edge that the default rule table accepts, −1 for any other: float64[n]."""
     matcher = Matcher(PROFILES[DEFAULT_PROFILE])
-    entries = [Entry.of(place + 1, page, place) for place, page in enumerate(pages)]
+    entries = [Entry.from_page(place + 1, page, place) for place, page in enumerate(pages)]
     evidence = [Evidence(page.evidence) for page in pages]
     found = np.full(len(edges), -1.0)
     pairs = zip(edges.later.tolist(), edges.earlier.tolist(), strict=True)
@@ -220,7 +220,7 @@ def _bytes_of_blocks() -> float:
 
 
 def _bytes_of_keys(count: int) -> float:
-    index = KeyIndex(best=32)
+    index = KeyIndex(max_found=32)
     keys = np.zeros((ENTRIES, 8), np.uint32)
     keys[:, :count] = np.random.default_rng(SEED).integers(1, 1 << 32, (ENTRIES, count), dtype=np.uint32)
     index.insert_many(np.arange(ENTRIES), keys)
@@ -242,7 +242,7 @@ def _time_of_keys(keys: Sequence[tuple[int, ...]]) -> float:
             index.probe(values)
             index.insert(sequence, values)
 
-    return _timed(partial(KeyIndex, best=32), run, len(keys))
+    return _timed(partial(KeyIndex, max_found=32), run, len(keys))
 
 
 def _timed(make: Callable[[], Index], run: Callable[[Index], None], count: int) -> float:

@@ -30,7 +30,7 @@ def with_intervals(evaluation: Evaluation) -> tuple[str, str, str]:
 
 def counted(share: Share | None) -> str:
     """Return a share as `hits of total`, or –."""
-    return "–" if share is None else f"{share.hits:,} of {share.of:,}"
+    return "–" if share is None else f"{share.hits:,} of {share.total:,}"
 
 
 def fraction(share: Share | None, digits: int = 3) -> str:

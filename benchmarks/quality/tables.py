@@ -142,7 +142,7 @@ def _natural(evaluation: Any) -> tuple[str, str, str]:
     right = evaluation.recall_by[NATURAL[0]]
     wrong = sum(evaluation.drops_by[name].hits for name in NATURAL[1:] if name in evaluation.drops_by)
     precision = right.hits / (right.hits + wrong) if right.hits + wrong else float("nan")
-    f1 = 2 * right.hits / (right.hits + right.of + wrong)
+    f1 = 2 * right.hits / (right.hits + right.total + wrong)
     return figure(precision), figure(right.value), figure(f1)
 
 

@@ -113,7 +113,7 @@ def _pair(found: Explanation, pair: PairExplained) -> dict[str, Any]:
         "matches": view.matches,
         "row": view.row,
         "why_not": view.why_not,
-        "judged": JUDGED[view.judged],
+        "judged": JUDGED[view.override],
         "channels": [_channel(channel) for channel in view.channels],
         "keys": {
             "used": view.keys_used,
@@ -122,7 +122,7 @@ def _pair(found: Explanation, pair: PairExplained) -> dict[str, Any]:
             "other": view.keys[1],
         },
         "found_by": list(view.found_by),
-        "likeness": {name: _number(getattr(view.likeness, name)) for name in QUANTITIES},
+        "likeness": {name: _number(getattr(view.similarity, name)) for name in QUANTITIES},
         "rows": _rows(view),
         "nearest_row": None if view.nearest is None else view.nearest.name,
         "features": None if pair.features is None else _features(pair.features),

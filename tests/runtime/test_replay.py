@@ -65,8 +65,8 @@ def opened(folder: Path, snapshot_every: int, rule: MatchRule | None = GUARDED) 
 
 def memory_of(state: State) -> GuardState | None:
     """What the guards have seen."""
-    watch = state._decider.watch
-    return None if watch is None else watch.memory()
+    watch = state._decider.guard_tracker
+    return None if watch is None else watch.state()
 
 
 def fed(state: State, stream: Sequence[Delivery]) -> list[Verdict]:

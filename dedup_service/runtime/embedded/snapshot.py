@@ -177,7 +177,7 @@ _decoder = msgspec.msgpack.Decoder(_Whole)
 
 def encode_guard_state(watch: GuardTracker | None) -> bytes:
     """Return the bytes of a watch for a snapshot; b"" for none."""
-    return b"" if watch is None else _encoder.encode(_Whole(_VERSION, watch.memory()))
+    return b"" if watch is None else _encoder.encode(_Whole(_VERSION, watch.state()))
 
 
 def guard_state_of_log(log: JournalReader, sequence: int, extra: bytes) -> GuardTracker | None:
@@ -194,7 +194,7 @@ def guard_state_of_log(log: JournalReader, sequence: int, extra: bytes) -> Guard
         if kind == "page":
             watch.follow(None if detail is None else Copy.unpack(detail))
         if removes is not None:
-            watch.left(removes)
+            watch.forget(removes)
     return watch
 
 

@@ -16,7 +16,7 @@ from scrapy.utils.test import get_crawler
 from crawler.demo.articles import load_articles
 from crawler.demo.templates import article_page
 from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.profiles import rule_for, written
+from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.embedded.database import StateInUseError
 
@@ -97,7 +97,7 @@ def test_a_copy_is_flagged_and_names_the_page_that_it_repeats(running: RunningMi
 def test_guards_are_counted_by_name(tmp_path: Path) -> None:
     """A copy that a guard leaves undecided passes, even if duplicates are dropped."""
     profile = tmp_path / "guarded.toml"
-    profile.write_text(written(replace(rule_for(), guards=Guards(max_pages=1))))
+    profile.write_text(profile_text(replace(rule_for(), guards=Guards(max_pages=1))))
     running = RunningMiddleware(TWINSIEVE_PROFILE=str(profile), TWINSIEVE_ACTION="drop")
     running.give(page("ferry", FERRY))
     with pytest.raises(IgnoreRequest):

@@ -33,7 +33,7 @@ def copies(state: State, hosts: range, story: int = 0) -> list[Verdict]:
 
 def memory_of(state: State) -> GuardState | None:
     """What the guards have seen."""
-    return None if state._decider.watch is None else state._decider.watch.memory()
+    return None if state._decider.guard_tracker is None else state._decider.guard_tracker.state()
 
 
 def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
@@ -88,6 +88,10 @@ def test_a_part_of_a_snapshot_that_cannot_be_read_is_made_again(tmp_path: Path, 
     copies(state, range(6))
     watch = guard_state_of_log(state.journal.log, 4, extra)
     assert watch is not None
-    assert watch.memory() == memory_of(state)
-    assert encode_guard_state(watch) == encode_guard_state(state._decider.watch) != encode_guard_state(GuardTracker())
+    assert watch.state() == memory_of(state)
+    assert (
+        encode_guard_state(watch)
+        == encode_guard_state(state._decider.guard_tracker)
+        != encode_guard_state(GuardTracker())
+    )
     state.close()

@@ -15,7 +15,7 @@ from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.evaluation.calibration import Calibration, tightened
 from dedup_service.core.evaluation.scoring import LabelledPair, half_of
 from dedup_service.core.page import PreparedPage
-from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES, written
+from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES, profile_text
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.calibration.measured_pairs import RULE, PairMeasurer, curves_of
 from dedup_service.interfaces.cli.calibration.report import as_dict, heading_of, not_reached, show
@@ -139,7 +139,7 @@ def _keep_profile(folder: Path, found: Calibration, base: MatchRule, facts: Mapp
     if chosen is None:
         raise NotReachedError(not_reached(found))
     path = folder / PROFILE
-    path.write_text(heading_of(found, facts) + written(tightened(base, chosen.threshold)), encoding="utf-8")
+    path.write_text(heading_of(found, facts) + profile_text(tightened(base, chosen.threshold)), encoding="utf-8")
     click.echo(f"Use it: --profile {path}")
     if facts["half"] is not None:
         other = 1 - int(str(facts["half"]))

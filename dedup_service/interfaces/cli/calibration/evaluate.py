@@ -136,7 +136,7 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _counts(shares: Mapping[str, Share]) -> dict[str, dict[str, int]]:
-    return {name: {"flagged": share.hits, "of": share.of} for name, share in shares.items()}
+    return {name: {"flagged": share.hits, "of": share.total} for name, share in shares.items()}
 
 
 def _plain(value: float) -> float | None:
@@ -178,5 +178,5 @@ def _strata(title: str, shares: Mapping[str, Share], scale: float) -> Any:
     for name, share in shares.items():
         low, high = share.interval
         bounds = f"{scale * low:.{digits}f}-{scale * high:.{digits}f}"
-        table.add_row(name, f"{scale * share.value:.{digits}f}", bounds, f"{share.hits:,}", f"{share.of:,}")
+        table.add_row(name, f"{scale * share.value:.{digits}f}", bounds, f"{share.hits:,}", f"{share.total:,}")
     return table

@@ -108,7 +108,7 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
                 candidates.add(prepared)
     ids, numbers = list(seen), list(seen.values())
     found = informative_pairs(
-        candidates.pairs, candidates.groups, options["max_pairs"], options["seed"], by_chance=by_chance
+        candidates.pairs, candidates.groups, options["max_pairs"], options["seed"], at_random=by_chance
     )
     return [Question((numbers[pair.a], numbers[pair.b]), (ids[pair.a], ids[pair.b])) for pair in found]
 

@@ -56,7 +56,7 @@ class PairMeasurer:
     def measure(self, a: PreparedPage, b: PreparedPage) -> MeasuredPair:
         """Return what the channels say of `b` after `a`."""
         judged = a.reason is None and b.reason is None
-        distance = Entry.of(1, a, 0).distance_to(b.fingerprint) if judged else Distance()
+        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint) if judged else Distance()
         one, other = Evidence(a.evidence), Evidence(b.evidence)
         jaccard = Similarity(one, other).jaccard if one.shingles and other.shingles else None
         offset = tightest_offset(partial(self.flags, a, b))

@@ -86,7 +86,7 @@ def _cells(name: str, chosen: Point | None, grey: int) -> list[str]:
     return [
         f"{name} {threshold.get(name, f'≤ {chosen.threshold:.0f}')}",
         _with_interval(chosen.precision),
-        f"{chosen.right}/{chosen.precision.of}",
+        f"{chosen.right}/{chosen.precision.total}",
         _with_interval(chosen.recall),
         f"{chosen.grey}/{grey}",
     ]
@@ -107,7 +107,7 @@ def _remarks(found: Calibration) -> list[str]:
     if chosen is not None and chosen.precision.interval[0] < found.precision:
         low, high = chosen.precision.interval
         lines.append(
-            f"rule: {chosen.precision.of} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
+            f"rule: {chosen.precision.total} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
             f"to show {found.precision:g} takes at least {flags_needed(found.precision)} flags, all of them right."
         )
     lines.append("Thresholds look best on the pairs they were chosen on: report them on others.")
@@ -123,7 +123,7 @@ def not_reached(found: Calibration) -> str:
         return f"{asked}: at no offset does it flag a duplicate. No profile was written; look at the labels"
     best = max(points, key=lambda point: point.precision.interval[0] if found.confident else point.precision.value)
     return (
-        f"{asked}: at most {_with_interval(best.precision)}, {best.right} of {best.precision.of} flags, with recall "
+        f"{asked}: at most {_with_interval(best.precision)}, {best.right} of {best.precision.total} flags, with recall "
         f"{_with_interval(best.recall)} at {best.threshold:+.2f}. No profile was written; ask for less, "
         f"{'label more pairs' if found.confident else 'or begin with a stricter --profile'}"
     )

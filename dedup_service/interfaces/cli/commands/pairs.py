@@ -45,7 +45,7 @@ class Comparer:
     """Decide pairs, each in an empty index."""
 
     def __init__(self, decider: Decider) -> None:
-        decider.guard_by(NO_GUARDS)  # pairs are no stream, in which matches could become too many
+        decider.set_guards(NO_GUARDS)  # pairs are no stream, in which matches could become too many
         self._decider = decider
         self._sequence = 0
 
@@ -55,7 +55,7 @@ class Comparer:
         for entry in (first.entry, second.entry):
             if entry is not None and entry.sequence != second.replaces:
                 self._decider.retract(entry.sequence)
-        distance = Entry.of(1, a, 0).distance_to(b.fingerprint)
+        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint)
         verdict = second.verdict
         return {
             "verdict": verdict.kind.value,
@@ -68,7 +68,7 @@ class Comparer:
         """How alike pages are that do not match: as the rule measures it."""
         if self._decider.rule.verified and a.evidence and b.evidence:
             return round(Similarity(Evidence(a.evidence), Evidence(b.evidence)).jaccard, 4)
-        return score_of(Entry.of(1, a, 0).distance_to(b.fingerprint))
+        return score_of(Entry.from_page(1, a, 0).distance_to(b.fingerprint))
 
     def _decide(self, page: PreparedPage) -> Decision:
         self._sequence += 1

@@ -134,7 +134,7 @@ def _neighbours(console: Console, pairs: Sequence[dict[str, Any]], views: Sequen
         why = "a person said they are apart" if pair["judged"] == "apart" and pair["matches"] else pair["why_not"]
         row = (
             f"{pair['other']['url']} {pair['other']['title']}",
-            f"{view.likeness.jaccard:.2f}",
+            f"{view.similarity.jaccard:.2f}",
             distance["words"],
             distance["body"],
             _list(pair["found_by"]) or "nothing",

@@ -317,7 +317,7 @@ class _Export:
 
     @classmethod
     def of(cls, replica: Replica, outcomes: PendingOutcomes, tail: str) -> "_Export":
-        state = replica.memory()
+        state = replica.state()
         return cls(state, replica.held(), encode_deciding_state(state, outcomes), tail)
 
     def label(self) -> SnapshotLabel:

@@ -125,7 +125,7 @@ class _Run:
         if stored is None:
             self._replica, self._outcomes = Replica(local.names, shards=shards), PendingOutcomes(topic=pages)
         else:
-            self._replica = Replica(local.names, shards=shards, rows=stored.rows, memory=stored.state.replica)
+            self._replica = Replica(local.names, shards=shards, rows=stored.rows, state=stored.state.replica)
             self._outcomes = pending_outcomes_of(stored.state, pages)
         self._tail = "" if stored is None else stored.label.tail
         for (topic, partition), offset in written.items():

@@ -103,7 +103,7 @@ class DecideStep:
         self._topics = topics
         self._local = local
         self._replica = restored.replica
-        self._replica.take_left()  # they happened before this start
+        self._replica.take_removals()  # they happened before this start
         self._pending_outcomes = restored.pending_outcomes
         self._tail = restored.tail
         self._log = log
@@ -312,7 +312,7 @@ class DecideStep:
             if outcome.verdict is not None
         ]
         self._observer.decided(decided)
-        for kind, url in self._replica.take_left():
+        for kind, url in self._replica.take_removals():
             self._observer.removed(RemovalEvent(kind, url))
 
     def _report_index(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dedup_service.core.rules.profiles import profile_in
+from dedup_service.core.rules.profiles import parse_profile
 from tests.interfaces.cli.edited import crawl
 from tests.interfaces.cli.running import Cli, page, write_lines
 
@@ -44,7 +44,7 @@ def test_every_point_of_the_rule_s_curve_is_what_evaluate_says_of_it(cli: Cli, k
     """Also loosened ones: written as profiles and scored one by one."""
     cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
     base = tomllib.loads((tmp_path / "profile.toml").read_text())
-    assert profile_in((tmp_path / "profile.toml").read_text()).keys
+    assert parse_profile((tmp_path / "profile.toml").read_text()).keys
     points = {point["threshold"]: point for point in report(tmp_path)["channels"]["rule"]["curve"]}
     chosen = report(tmp_path)["channels"]["rule"]["chosen"]["threshold"]
     for offset in (0.3, 0.12, 0.0, -0.15):
@@ -123,7 +123,7 @@ def test_pairs_of_pages_that_are_not_there_are_left_out(cli: Cli, known: Crawl, 
     ("lines", "options", "says"),
     [
         ([{"id": "p0", "duplicate_of": None}], [], "calibrate takes pairs"),
-        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are none among them"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are not duplicates among them"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "simhash"], "no table to tighten"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "unknown"], "there is no profile 'unknown'"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--precision", "1"], "0<x<1"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.profiles import rule_for, written
+from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.runtime.embedded.state_info import state_info
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
@@ -182,7 +182,7 @@ def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> No
 def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
     """For machines all of them, for people those that did; the state remembers, too."""
     profile = tmp_path / "guarded.toml"
-    profile.write_text(written(replace(rule_for(), guards=Guards(max_hosts=1))))
+    profile.write_text(profile_text(replace(rule_for(), guards=Guards(max_hosts=1))))
     copies = [page(number, article(1), url=f"https://host{number}.example/") for number in range(4)]
     path = write_lines(tmp_path / "pages.jsonl", copies)
     ran = cli("filter", path, "--profile", profile, "--state", tmp_path / "state", "--json")

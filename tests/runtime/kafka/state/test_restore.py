@@ -26,7 +26,7 @@ SOME = [first(), *(page(number, f"u{number}", number % 7) for number in range(20
 def state_of(restored: RestoredReplica) -> tuple[object, ...]:
     """Return everything that two readers of one log have in common."""
     rows = [(entry.sequence, entry.body, entry.url_hash) for entry in restored.replica.rows().entries()]
-    return rows, restored.replica.memory(), dict(restored.pending_outcomes.items()), restored.position, restored.tail
+    return rows, restored.replica.state(), dict(restored.pending_outcomes.items()), restored.position, restored.tail
 
 
 def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> RestoredReplica:
