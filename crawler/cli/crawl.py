@@ -13,9 +13,9 @@ import click
 from crawler.cli.feeds import feeds
 from crawler.cli.report import print_report, published_of, summary_of
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_of, topics_of, with_options
+from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_from, topics_from, with_options
 
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
@@ -108,7 +108,7 @@ def crawl_command(
     if publishes:
         about_verdicts = {"--state": state, "--action": action, "--profile": profile, "--dashboard": dashboard}
         _refuse_verdicts({"--verdicts": verdicts, **about_verdicts})
-    dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
+    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
@@ -141,10 +141,10 @@ def names_a_broker(broker: Mapping[str, Any]) -> bool:
 
 def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Scrapy settings for the options in BROKER."""
-    connection = connection_of(broker)
+    connection = connection_from(broker)
     return {
         "TWINSIEVE_KAFKA_BOOTSTRAP": connection.bootstrap,
-        "TWINSIEVE_KAFKA_PREFIX": topics_of(broker).prefix,
+        "TWINSIEVE_KAFKA_PREFIX": topics_from(broker).prefix,
         "TWINSIEVE_KAFKA_CLIENT": dict(connection.options),
     }
 

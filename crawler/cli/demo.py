@@ -19,7 +19,7 @@ from crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
 from crawler.cli.demo_kafka import Answers, ask_the_service
 from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import with_options
 
@@ -63,7 +63,7 @@ def demo_command(
     publishes = names_a_broker(broker)
     if publishes and dashboard is not None:
         raise click.UsageError("with --bootstrap a service gives the verdicts: start `twinsieve serve --dashboard`")
-    dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
+    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
     if not serve_only:

@@ -13,7 +13,7 @@ import msgspec
 from crawler.cli.crawl import exit_code, publishing
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
-from dedup_service.interfaces.cli.support.options import connection_of, topics_of
+from dedup_service.interfaces.cli.support.options import connection_from, topics_from
 
 __all__ = ["Answers", "ask_the_service"]
 
@@ -34,7 +34,7 @@ def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], brok
     from dedup_service.runtime.kafka.topics import Layout, create
 
     broker = {**broker, "prefix": broker["prefix"] or f"demo-{uuid.uuid4().hex[:8]}."}
-    connection, topics = connection_of(broker), topics_of(broker)
+    connection, topics = connection_from(broker), topics_from(broker)
     made = create(connection, topics, Layout(partitions=4))
     if not all(topic.created for topic in made):
         raise ConfigurationError(f"there are topics beginning with {broker['prefix']!r} already: name a new --prefix")

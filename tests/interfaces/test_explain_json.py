@@ -10,7 +10,7 @@ import pytest
 
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
-from dedup_service.interfaces.explain_json import MAX_LETTERS, explanation_values
+from dedup_service.interfaces.explain_json import MAX_LETTERS, explanation_to_dict
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.explain import Explainer
 from dedup_service.runtime.explain.journal_pages import live_pages
@@ -34,7 +34,7 @@ def values_of(one: Page, other: Page, **more: Any) -> dict[str, Any]:
         dedup.check_many([one, other])
         explainer = Explainer(live_pages(dedup), build_fingerprinter, lambda known: given.get(known.sequence))
         found = explainer.explain(2, compare_with=1, **more)
-        encoded = msgspec.json.encode(explanation_values(found))
+        encoded = msgspec.json.encode(explanation_to_dict(found))
     return json.loads(encoded)  # type: ignore[no-any-return]
 
 
@@ -101,7 +101,7 @@ def test_a_correction_of_a_stranger_is_inert() -> None:
         dedup.check_many([page(1, TEXT), page(2, TEXT)])
         dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", False, "\x1b[2J" + "y" * 999))
         found = Explainer(live_pages(dedup), build_fingerprinter).explain(2)
-    (correction,) = explanation_values(found)["corrections"]
+    (correction,) = explanation_to_dict(found)["corrections"]
     assert correction["reason"].startswith("[2Jyy")
     assert len(correction["reason"]) <= 200
     assert (correction["at"], correction["by"], correction["sequence"]) == (None, None, 3)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
-from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, numbers_apart, passages, sentences
+from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, passages, sentences, unshared_numbers
 
 TEXT = st.text(st.sampled_from("ab 1.。！？\n，”中文é"), max_size=60) | st.text(max_size=40)
 
@@ -88,4 +88,4 @@ def test_sentences_too_long_to_align_are_marked_whole() -> None:
 
 def test_numbers_that_only_one_has_are_told_with_how_often() -> None:
     """A number twice on one side and once on the other is there once too often."""
-    assert numbers_apart("5 of 5, 1,200 and 7.5%", "5, 1,300 and 7.5%") == (["5", "1,200"], ["1,300"])
+    assert unshared_numbers("5 of 5, 1,200 and 7.5%", "5, 1,300 and 7.5%") == (["5", "1,200"], ["1,300"])

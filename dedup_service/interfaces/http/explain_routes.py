@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
-from dedup_service.interfaces.explain_json import VERSION, correction_values, explanation_values
+from dedup_service.interfaces.explain_json import VERSION, correction_to_dict, explanation_to_dict
 from dedup_service.runtime.explain import Explainer, UnknownPageError
 from dedup_service.runtime.explain.correcting import CorrectionRequest, Corrections
 from dedup_service.runtime.live_stats import LiveStats
@@ -166,18 +166,18 @@ def _question(request: Request) -> tuple[str | int, str | int | None, int | None
 
 
 def _why(backend: ExplainBackend, page: str | int, of: str | int | None, neighbours: int | None) -> dict[str, Any]:
-    return explanation_values(backend.explainer.explain(page, compare_with=of, neighbours=neighbours))
+    return explanation_to_dict(backend.explainer.explain(page, compare_with=of, neighbours=neighbours))
 
 
 def _audit(backend: ExplainBackend, limit: int) -> dict[str, Any]:
     newest = list(reversed(backend.corrections.all()))[:limit]
-    return {"version": VERSION, "rows": [correction_values(correction) for correction in newest]}
+    return {"version": VERSION, "rows": [correction_to_dict(correction) for correction in newest]}
 
 
 def _correct(backend: ExplainBackend, feed: LiveStats, body: _Body, by: str | None) -> dict[str, Any]:
     url, of = (at.strip() if isinstance(at, str) else at for at in (body.url, body.of))
     said = CorrectionRequest(url=url, original=of, duplicate=body.duplicate, reason=body.reason.strip(), by=by)
-    values = correction_values(backend.corrections.add(said))
+    values = correction_to_dict(backend.corrections.add(said))
     feed.publish("correction", values)
     return {"version": VERSION, "correction": values, "effect": EFFECT}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.interfaces.cli.support.outputs import SHOWN
+from dedup_service.interfaces.cli.support.outputs import MAX_MESSAGES
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 BAD_LINES = {
@@ -51,10 +51,10 @@ def test_bad_lines_are_counted_and_not_kept(cli: Cli, tmp_path: Path) -> None:
 
 def test_a_flood_of_bad_lines_does_not_flood_the_terminal(cli: Cli, tmp_path: Path) -> None:
     """After the first hundred only the file and the count go on."""
-    path, errors = write_lines(tmp_path / "pages.jsonl", [b"hello"] * (SHOWN + 50)), tmp_path / "errors.jsonl"
+    path, errors = write_lines(tmp_path / "pages.jsonl", [b"hello"] * (MAX_MESSAGES + 50)), tmp_path / "errors.jsonl"
     ran = cli("filter", path, "--errors", errors, "--quiet")
-    assert len(ran.err.splitlines()) == SHOWN + 1
-    assert len(errors.read_text().splitlines()) == SHOWN + 50
+    assert len(ran.err.splitlines()) == MAX_MESSAGES + 1
+    assert len(errors.read_text().splitlines()) == MAX_MESSAGES + 50
 
 
 def test_blank_lines_and_a_byte_order_mark_are_no_errors(cli: Cli, tmp_path: Path) -> None:
