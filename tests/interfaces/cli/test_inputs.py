@@ -81,7 +81,7 @@ def test_a_folder_is_not_kept_in_itself(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "1.html").write_bytes(html(1))
     ran = cli("filter", tmp_path, "--kept", tmp_path / "kept")
     assert ran.code == 2
-    assert "name one outside" in ran.err
+    assert "name a folder outside it" in ran.err
 
 
 def test_a_prefix_makes_addresses(cli: Cli, tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def test_pairs_answered_in_the_other_order_are_answered(desk: Desk) -> None:
     desk.press("d", "--max-pairs", 1)
     ((a, b, _),) = desk.answers
     write_lines(desk.labels, [{"a": b, "b": a, "label": "not"}])
-    assert "Nothing to ask" in desk.press("d", "--max-pairs", 1).out
+    assert "Nothing to label" in desk.press("d", "--max-pairs", 1).out
     assert desk.answers == [(b, a, "not")]
 
 
@@ -160,13 +160,13 @@ def test_a_crawl_without_candidates_has_no_questions(cli: Cli, tmp_path: Path, m
     pages = write_lines(tmp_path / "pages.jsonl", [page(at, " ".join(story(at))) for at in range(3)])
     ran = cli("label", pages, "-o", tmp_path / "labels")
     assert (ran.code, (tmp_path / "labels").read_bytes()) == (0, b"")
-    assert "Nothing to ask" in ran.out
+    assert "Nothing to label" in ran.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["-", "-o", "labels"], "standard input is for the answers"),
+        (["-", "-o", "labels"], "standard input has the answers"),
         (["nowhere.jsonl"], "there is no file or folder"),
         (["pages.jsonl", "-o", "pages.jsonl"], "same file"),
         (["pages.jsonl", "-o", "no/labels"], "cannot write"),

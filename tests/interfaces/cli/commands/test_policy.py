@@ -36,7 +36,7 @@ def test_another_rule_decides_from_here_on(cli: Cli, state: Path) -> None:
     first = cli("policy", "set", "--state", state, "--k", 2)
     assert (first.code, first.out) == (0, f"sequence 4: {rule_for(k=2)}\n")
     again = cli("policy", "set", "--state", state, "--k", 2)
-    assert (again.code, again.out) == (0, f"the log has this policy already: {rule_for(k=2)}\n")
+    assert (again.code, again.out) == (0, f"the log already has this policy: {rule_for(k=2)}\n")
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for(k=2).to_dict()
     assert json.loads(cli("state", "info", state, "--json").out)["policies"] == 2
@@ -45,7 +45,7 @@ def test_another_rule_decides_from_here_on(cli: Cli, state: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["--k", "2"], "whose log?"),
+        (["--k", "2"], "no log is named"),
         (["--state", "s", "--bootstrap", "a:1", "--k", "2"], "two logs"),
         (["--state", "s"], "nothing to set"),
         (["--state", "s", "--action", "drop"], "each run"),

@@ -9,7 +9,7 @@ from tests.interfaces.cli.running import Cli
     ("arguments", "shown"),
     [
         (["--scheme", "tf"], "--from pages"),
-        (["--output", "a", "--to-prefix", "b."], "two places"),
+        (["--output", "a", "--to-prefix", "b."], "exclude each other"),
         (["--prefix", "a.", "--to-prefix", "a."], "give another"),
         (["--from", "elsewhere"], "elsewhere"),
         (["--mu", "0.9", "--k", "1"], "--mu"),

@@ -56,7 +56,7 @@ def test_why_side_by_side(cli: Cli, state: Path) -> None:
 def test_why_of_a_kept_page(cli: Cli, state: Path) -> None:
     """Its neighbours and why they did not match; as JSON the same as the dashboard gives."""
     ran = cli("why", "p2", "--state", state)
-    assert "nearest pages that are kept" in ran.out
+    assert "nearest kept pages" in ran.out
     values = cli("why", "#3", "--state", state, "--json").lines[0]
     assert (values["page"]["id"], values["decided_by"], values["match"]) == ("p2", "nothing", None)
     assert [pair["why_not"] is None for pair in values["neighbours"]] == [False, False]
@@ -96,7 +96,7 @@ def test_corrections_are_made_listed_and_exported(cli: Cli, state: Path, tmp_pat
     assert cli(*correct, "--duplicate-of", "https://news.example/2", "--reason", "again").code == 0
     listed = cli("corrections", "--state", state)
     assert [line.split(",")[0] for line in listed.out.splitlines()] == ["sequence 6", "sequence 7", "sequence 8"]
-    assert " by me: https://news.example/1 is no duplicate of https://news.example/0 (two)" in listed.out
+    assert " by me: https://news.example/1 is not a duplicate of https://news.example/0 (two)" in listed.out
     assert [row["in_force"] for row in cli("corrections", "--state", state, "--json").lines] == [True, False, True]
     pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "of.jsonl"
     assert cli("corrections", "--state", state, "--export", pairs, "--pages", pages).code == 0
