@@ -1,6 +1,7 @@
 """`twinsieve crawl URL…`: crawl sites politely, and keep each article once or publish every page to Kafka.
 
-No environment variable turns publishing on: one that is set for a service must not turn off the filter of a crawl.
+No environment variable turns publishing on: one that is set for a service must not turn off the filter of a
+crawl.
 """
 
 import signal
@@ -32,7 +33,9 @@ REASONS = {
 """Why pages were not published, by the names of the add-on's stats."""
 
 PUBLISHING = (
-    click.option("--bootstrap", metavar="HOST:PORT,…", help="Kafka brokers to publish every page to, instead of deciding here."),
+    click.option(
+        "--bootstrap", metavar="HOST:PORT,…", help="Kafka brokers to publish every page to, instead of deciding here."
+    ),
     *BROKER[1:],
 )
 """Where to publish; for `with_options`. Unlike BROKER, --bootstrap has no environment variable."""
@@ -58,9 +61,13 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     "[default: -, standard output; none with --bootstrap]",
 )
 @click.option("--verdicts", metavar="FILE", help="Write every verdict as one line of JSON, whatever the action.")
-@click.option("--state", metavar="DIR", help="Keep the state in this folder between crawls. [default: JOBDIR, or in memory]")
 @click.option(
-    "--action", type=click.Choice(list(Action)), help="What happens to the response of a duplicate. [default: flag]"
+    "--state", metavar="DIR", help="Keep the state in this folder between crawls. [default: JOBDIR, or in memory]"
+)
+@click.option(
+    "--action",
+    type=click.Choice([action.value for action in Action]),
+    help="What happens to the response of a duplicate. [default: flag]",
 )
 @click.option(
     "--depth",
@@ -78,7 +85,10 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     help="Find pages by links, by the sitemap, or by both.",
 )
 @click.option(
-    "--domains", metavar="HOST,…", default="", help="Hosts to stay on, separated by commas. [default: those of the URLs]"
+    "--domains",
+    metavar="HOST,…",
+    default="",
+    help="Hosts to stay on, separated by commas. [default: those of the URLs]",
 )
 @click.option(
     "--processes",
@@ -115,8 +125,8 @@ def crawl_command(
 ) -> int:
     """Crawl the sites at each URL, and keep each article once.
 
-    All pages are kept whose verdict is not `duplicate`. With --bootstrap, every page is published to the topic `pages`
-    instead, and `twinsieve serve` gives the verdicts.
+    All pages are kept whose verdict is not `duplicate`. With --bootstrap, every page is published to the
+    topic `pages` instead, and `twinsieve serve` gives the verdicts.
 
     The summary goes to stderr. The first Ctrl-C finishes the pages in flight; the second stops at once.
     """
@@ -127,7 +137,7 @@ def crawl_command(
     if publishes:
         verdict_options = {"--state": state, "--action": action, "--profile": profile, "--dashboard": dashboard}
         _refuse_verdict_options({"--verdicts": verdicts, **verdict_options})
-    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # refuse a wrong address before the crawl
+    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
@@ -171,16 +181,16 @@ def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:
 def _refuse_verdict_options(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value is not None:
-            raise click.UsageError(f"{name} has no effect with --bootstrap: give it to `twinsieve serve`, which decides")
+            raise click.UsageError(
+                f"{name} has no effect with --bootstrap: give it to `twinsieve serve`, which decides"
+            )
 
 
 def exit_code(outcome: "CrawlOutcome") -> ExitCode:
     """Return the exit code of a crawl; if it failed, print why on stderr."""
     unpublished = {reason: count for reason in REASONS if (count := outcome.stats.get(f"{UNPUBLISHED}/{reason}"))}
     for reason, count in unpublished.items():
-        click.echo(
-            f"twinsieve: {count} pages were not published: {REASONS[reason]}; see the log above", err=True
-        )
+        click.echo(f"twinsieve: {count} pages were not published: {REASONS[reason]}; see the log above", err=True)
     if set(unpublished) - {"too_large"}:
         return ExitCode.FAILED
     if outcome.signum is not None:

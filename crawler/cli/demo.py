@@ -1,6 +1,7 @@
 """`twinsieve demo`: crawl a small news site on localhost, and compare every verdict with the truth.
 
-With --bootstrap, a service behind a broker gives the verdicts (`demo_kafka`); site, crawl and table are the same.
+With --bootstrap, a service behind a broker gives the verdicts (`demo_kafka`); site, crawl and table are the
+same.
 """
 
 import sys
@@ -38,9 +39,15 @@ FAST = {
 @click.option(
     "--delay", metavar="SECONDS", type=click.FloatRange(0), default=0, help="Time between two pages. [default: 0]"
 )
-@click.option("--keep", metavar="DIR", help="Keep state, pages and verdicts in this new folder. [default: a temporary folder]")
 @click.option(
-    "--port", metavar="PORT", type=click.IntRange(0, 65535), default=0, help="Port of the site. [default: any free port]"
+    "--keep", metavar="DIR", help="Keep state, pages and verdicts in this new folder. [default: a temporary folder]"
+)
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the site. [default: any free port]",
 )
 @click.option(
     "--processes",
@@ -63,8 +70,8 @@ def demo_command(
 ) -> int:
     """Crawl a small demo site on localhost, and compare every verdict with the truth.
 
-    With --bootstrap, the pages are published to new topics, and a service that is started for the demo decides. With
-    --dashboard, the dashboard stays open after the crawl, until Ctrl-C.
+    With --bootstrap, the pages are published to new topics, and a service that is started for the demo
+    decides. With --dashboard, the dashboard stays open after the crawl, until Ctrl-C.
     """
     from crawler.demo.server import serve
     from crawler.demo.site import build_site
@@ -72,7 +79,7 @@ def demo_command(
     publishes = names_a_broker(broker)
     if publishes and dashboard is not None:
         raise click.UsageError("--dashboard has no effect with --bootstrap: start `twinsieve serve --dashboard`")
-    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # refuse a wrong address before the crawl
+    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     if keep and (Path(keep) / "state").exists():
         raise ConfigurationError(f"--keep {keep!r} already has a state, of a site at another port: name a new folder")
     if not serve_only:
@@ -92,11 +99,10 @@ def demo_command(
             "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
         }
         settings = (
-            FAST
-            | {"DOWNLOAD_DELAY": delay}
-            | {name: value for name, value in chosen.items() if value is not None}
+            FAST | {"DOWNLOAD_DELAY": delay} | {name: value for name, value in chosen.items() if value is not None}
         )
-        starts = f"{server.url},{server.url}daily/live/storm.html?utm_source=evening"  # this page changes between two visits
+        live = f"{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
+        starts = f"{server.url},{live}"
         crawl = ask_the_service if publishes else _crawl
         answers = crawl(starts, folder, settings, broker)
     right = _report(answers, pages, as_json=as_json)

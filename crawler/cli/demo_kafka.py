@@ -1,4 +1,4 @@
-"""`twinsieve demo --bootstrap …`: the crawl publishes, a service decides, and the table shows its verdicts."""
+"""`twinsieve demo --bootstrap …`: the crawl publishes pages, and a service decides them."""
 
 import time
 import uuid
@@ -28,7 +28,7 @@ class Answers:
 
 
 def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], broker: Mapping[str, Any]) -> Answers:
-    """Create topics, start a service, crawl from `starts` and publish, and wait for a verdict on every page."""
+    """Create topics, start a service, crawl from `starts`, publish, and wait for a verdict on every page."""
     from crawler.demo.service import DemoService, verdicts_of
     from crawler.running import project_settings, run_site
     from dedup_service.runtime.kafka.topics import Layout, create

@@ -1,4 +1,4 @@
-"""Convert `--output FILE` to Scrapy's `FEEDS`: the file extension gives the format, `-` is standard output."""
+"""Convert `--output FILE` to Scrapy's `FEEDS`; the file extension gives the format, - is standard output."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,9 @@ def feeds(output: str, *, resume: bool) -> dict[str, dict[str, Any]]:
     compressed = path.suffix == ".gz"
     extension = Path(path.stem).suffix if compressed else path.suffix
     if extension not in FORMATS:
-        raise ConfigurationError(f"--output needs the extension {', '.join(FORMATS)}, optionally with .gz; got {output!r}")
+        raise ConfigurationError(
+            f"--output needs the extension {', '.join(FORMATS)}, optionally with .gz; got {output!r}"
+        )
     options: dict[str, Any] = {"format": FORMATS[extension], "overwrite": not resume}
     if compressed:
         options["postprocessing"] = ["scrapy.extensions.postprocessing.GzipPlugin"]

@@ -31,8 +31,8 @@ def summary_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 def published_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """Return the figures of a crawl that published its pages, as JSON values.
 
-    pages: acknowledged by the brokers. retried: sent again. unpublished: given up, by reason. most_…: highest number
-    in flight.
+    pages: acknowledged by the brokers. retried: sent again. unpublished: given up, by reason. most_…:
+    highest number in flight.
     """
     return {
         "pages": stats.get("twinsieve/published_count", 0),

@@ -1,4 +1,4 @@
-"""Convert an explanation to JSON values: those of `/api/why` and `twinsieve why --json`. docs/why.md has the fields.
+"""Convert an explanation to the JSON of `/api/why` and `twinsieve why --json`, as docs/why.md defines it.
 
 All strings of a page are truncated and cleaned here, because both outputs are displayed.
 Invariant: the result is of bounded size, whatever the pages contain.

@@ -1,7 +1,8 @@
-"""Make text from web pages safe to print on a terminal: it cannot move the cursor, colour, hide or reorder anything.
+"""Make text from web pages safe for a terminal: it cannot move the cursor, colour, hide or reorder text.
 
-Control characters become their pictures (␛); other invisible or reordering characters become their code points
-(<U+202E>). Joiners inside words (U+200C, U+200D) are kept: Persian and Hindi need them, and they hide nothing.
+Control characters become their pictures (␛); other invisible or reordering characters become their code
+points (<U+202E>). Joiners inside words (U+200C, U+200D) are kept: Persian and Hindi need them, and they
+hide nothing.
 """
 
 import unicodedata

@@ -1,9 +1,9 @@
 """Compute where two texts differ, passage by passage, for side-by-side display.
 
-How: sentences are aligned first, which keeps long texts cheap. Sentences that replace each other are then aligned by
-words, or by characters in scripts without spaces. Texts are folded for the alignment, so width, case and the script of
-Chinese do not count as differences, as in fingerprints. Equal passages are returned in full; the display may shorten
-them.
+How: sentences are aligned first, which keeps long texts cheap. Sentences that replace each other are then
+aligned by words, or by characters in scripts without spaces. Texts are folded for the alignment, so width,
+case and the script of Chinese do not count as differences, as in fingerprints. Equal passages are returned
+in full; the display may shorten them.
 Invariant: the pieces of a side, joined, are its text.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import regex
-from rapidfuzz.distance import Indel  # difflib takes cubic time on repeated sentences, and pages are untrusted
+from rapidfuzz.distance import Indel  # difflib is cubic in repeated sentences, and pages are untrusted
 
 from dedup_service.core.text.normalise import fold
 
 __all__ = ["Passage", "Piece", "passages", "unshared_numbers"]
 
 MAX_UNITS = 4000
-"""Most words of a run of sentences to align: memory and time are quadratic, 2 MB and some ms at this size."""
+"""Most words of a run of sentences to align. Memory and time are quadratic: here 2 MB, some ms."""
 
 _SENTENCE = regex.compile(
     r"[^。！？!?；;…\n.]*(?:\.(?!\s)[^。！？!?；;…\n.]*)*(?:[。！？!?；;….]+[”’\"')\]】》]*|\n|$)\s*"
@@ -62,7 +62,7 @@ def passages(left: str, right: str) -> list[Passage]:
 
 
 def unshared_numbers(left: str, right: str) -> tuple[list[str], list[str]]:
-    """Return the numbers that only the left side has, or has more often, and those of the right, each in text order."""
+    """Return the numbers that each side has in excess of the other, as multisets, in text order."""
     lefts, rights = _NUMBER.findall(left), _NUMBER.findall(right)
     return _surplus(lefts, rights), _surplus(rights, lefts)
 
@@ -114,7 +114,7 @@ def _whole(text: str) -> tuple[Piece, ...]:
 
 
 def _aligned(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """Return (tag, start, stop, start, stop) of the runs that are `equal` once folded, and of the runs between them."""
+    """Return (tag, start, stop, start, stop) of runs: `equal` ones, compared after folding, and those between."""
     runs: list[tuple[str, int, int, int, int]] = []
     for code in Indel.opcodes([fold(text).strip() for text in one], [fold(text).strip() for text in other]):
         if code.tag != "equal" and runs and runs[-1][0] != "equal":

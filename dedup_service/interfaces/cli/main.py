@@ -1,8 +1,8 @@
 """The `twinsieve` command: a table of subcommands, each imported when it is called.
 
 `--help` is answered from the table alone, so it needs neither numpy nor numba.
-Invariant: every expected failure (`TwinsieveError`, a full disk, a closed pipe) ends with one line on stderr and a
-documented exit code, never with a traceback.
+Invariant: every expected failure (`TwinsieveError`, a full disk, a closed pipe) ends with one line on
+stderr and a documented exit code, never with a traceback.
 """
 
 import gc
@@ -90,8 +90,8 @@ def twinsieve() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line as the only work of this process, and exit with a documented code.
 
-    Loading the tables creates hundreds of thousands of objects, almost none of them in a cycle. Collecting less often,
-    and not once more at exit, saves 0.6 of 2.2 s of a run over one page.
+    Loading the tables creates hundreds of thousands of objects, almost none of them in a cycle. Collecting
+    less often, and not once more at exit, saves 0.6 of 2.2 s of a run over one page.
     """
     gc.set_threshold(100_000, 50, 50)
     code = run(arguments)

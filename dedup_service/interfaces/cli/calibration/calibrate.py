@@ -33,7 +33,7 @@ PLOTS = ("precision_recall.png", "precision_recall.svg", "distances.png", "dista
 
 
 class NotReachedError(TwinsieveError):
-    """No rule of the family reaches the requested precision. Request a lower one, or name a stricter profile."""
+    """No rule of the family reaches the precision. Request a lower one, or start from a stricter profile."""
 
 
 @click.command("calibrate", epilog=EPILOG)
@@ -81,11 +81,11 @@ class NotReachedError(TwinsieveError):
 def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     """Choose the thresholds with the highest recall that reach a precision on labelled pairs.
 
-    PAGES is a file or folder, as `filter` reads it. PAIRS has lines of `{"a", "b", "label"}`, as `label` writes them.
-    Labels are `dup` and `not`; any other label is shown and not scored.
+    PAGES is a file or folder, as `filter` reads it. PAIRS has lines of `{"a", "b", "label"}`, as `label`
+    writes them. Labels are `dup` and `not`; any other label is shown and not scored.
 
-    FOLDER gets calibration.json, profile.toml (for --profile of other commands), and curves and histograms as PNG and
-    SVG. The exit code is 1 if no rule reaches the precision.
+    FOLDER gets calibration.json, profile.toml (for --profile of other commands), and curves and histograms
+    as PNG and SVG. The exit code is 1 if no rule reaches the precision.
     """
     draw = None if options["no_plots"] else _plotter()
     known, base, space = _labelled(pairs, options["half"]), profile_named(options["profile"]), space_from(options)
@@ -112,7 +112,7 @@ def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
 
 
 def _plotter() -> Callable[[Calibration, Path], None]:
-    """Return the plotting function. Raises ModuleNotFoundError, before anything is read, if the extra is missing."""
+    """Return the plotting function. Raises ModuleNotFoundError, before any work, without the extra."""
     from dedup_service.interfaces.cli.calibration.plots import draw_calibration
 
     return draw_calibration

@@ -45,9 +45,9 @@ FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPD
 def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool, **options: Any) -> int:
     """Measure how many verdicts on PAGES agree with TRUTH.
 
-    PAGES is a file or folder, as `filter` reads it. TRUTH has one line of JSON for each page, `{"id", "duplicate_of"}`,
-    or for each pair, `{"a", "b", "label"}`. The optional keys `group`, `strength`, `operator`, `kind` and `lang` become
-    rows of the tables.
+    PAGES is a file or folder, as `filter` reads it. TRUTH has one line of JSON for each page, `{"id",
+    "duplicate_of"}`, or for each pair, `{"a", "b", "label"}`. The optional keys `group`, `strength`,
+    `operator`, `kind` and `lang` become rows of the tables.
 
     Copies of strength S4 and S5, and re-crawls of a URL, are shown and not scored.
     """

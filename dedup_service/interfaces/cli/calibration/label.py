@@ -1,8 +1,9 @@
 """`twinsieve label`: show a person the most informative pairs of a crawl, and store the labels.
 
-How: a first pass over the pages finds the pairs and keeps no texts; a second one reads the texts of those pairs.
-Invariant: the pairs depend only on the pages, the profile, the seed and --sample, so a run that was left continues with
-the next pair.
+How: a first pass over the pages finds the pairs and keeps no texts; a second one reads the texts of those
+pairs.
+Invariant: the pairs depend only on the pages, the profile, the seed and --sample, so a run that was left
+continues with the next pair.
 """
 
 import sys
@@ -79,9 +80,9 @@ def label_command(pages: str, **options: Any) -> int:
 
     PAGES is a file or folder, as `filter` reads it.
 
-    Keys: d duplicate, n not a duplicate, g grey (in between), s skip, u undo, q quit. Each answer is stored at once, as
-    `{"a", "b", "label"}`, which `evaluate` and `calibrate` read. The same command continues where it was left. Without
-    a terminal, keys are read from standard input, one character each.
+    Keys: d duplicate, n not a duplicate, g grey (in between), s skip, u undo, q quit. Each answer is stored
+    at once, as `{"a", "b", "label"}`, which `evaluate` and `calibrate` read. The same command continues
+    where it was left. Without a terminal, keys are read from standard input, one character each.
     """
     if pages == "-":
         raise click.UsageError("standard input has the answers: name a file or folder as PAGES")
@@ -123,7 +124,7 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
 
 
 def _pages(name: str, questions: Sequence[Question]) -> dict[int, Page]:
-    """Return the pages of the questions by number, with their texts. Raises ConfigurationError if the input changed."""
+    """Return the pages to show, by number. Raises ConfigurationError if the input changed meanwhile."""
     wanted = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
     found: dict[int, Page] = {}
     with open_source(name) as source:
@@ -178,7 +179,7 @@ def _answer(key: Callable[[], str], *, may_undo: bool) -> str:
 
 
 def _keyboard() -> Callable[[], str]:
-    """Return a function for the next key: on a terminal without Enter, otherwise the next character of standard input."""
+    """Return a function for the next key: without Enter on a terminal, otherwise from standard input."""
     return click.getchar if sys.stdin.isatty() else _piped
 
 

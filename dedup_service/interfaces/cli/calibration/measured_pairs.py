@@ -1,7 +1,7 @@
 """Measure labelled pairs on each channel: the values that thresholds are chosen on.
 
-The value of the rule comes from the decider itself, tried at several offsets as `evaluate` tries it at one. So
-`evaluate --profile` reproduces the figures of the chosen threshold.
+The value of the rule comes from the decider itself, tried at several offsets as `evaluate` tries it at one.
+So `evaluate --profile` reproduces the figures of the chosen threshold.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,8 +34,9 @@ KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPair:
-    """Values of a pair. words, body: distances in bits; jaccard: estimated; rule: the tightest offset that flags it.
+    """The values of a pair on each channel.
 
+    words, body: distances in bits. jaccard: estimated. rule: the tightest offset that flags the pair.
     None: the channel cannot compare the pages (too short, no text), or no offset flags the pair.
     """
 
@@ -46,7 +47,7 @@ class MeasuredPair:
 
 
 class PairMeasurer:
-    """Measures pairs by the family of `rule`, in one space. Raises ConfigurationError for a rule without a family."""
+    """Measures pairs by the family of `rule`, in one space; ConfigurationError if it has no family."""
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
         tightened(rule, 0.0)

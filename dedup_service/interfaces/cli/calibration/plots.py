@@ -1,6 +1,7 @@
 """Plot a calibration: precision over recall, and a histogram of duplicates and others for each channel.
 
-The files have no date and need no display, so the same calibration gives the same files. Needs the extra `plots`.
+The files have no date and need no display, so the same calibration gives the same files. Needs the extra
+`plots`.
 Colours: Okabe and Ito's palette, which colour-blind readers can tell apart.
 """
 

@@ -101,9 +101,10 @@ def _remarks(calibration: Calibration) -> list[str]:
     chosen = calibration.chosen(RULE.name)
     if chosen is not None and chosen.precision.interval[0] < calibration.precision:
         low, high = chosen.precision.interval
+        needed = flags_needed(calibration.precision)
         lines.append(
             f"rule: {chosen.precision.of} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
-            f"to show {calibration.precision:g}, at least {flags_needed(calibration.precision)} flags are needed, all of them right."
+            f"to show {calibration.precision:g}, at least {needed} flags are needed, all of them right."
         )
     lines.append("Figures are optimistic on the pairs that the thresholds were chosen on: report them on other pairs.")
     return lines
@@ -127,15 +128,15 @@ def not_reached(calibration: Calibration) -> str:
 
 
 def profile_heading(calibration: Calibration, run: Mapping[str, object]) -> str:
-    """Return the comment at the top of a profile file: what it was chosen on, and its precision and recall there."""
+    """Return the comment at the top of a profile file: the data it was chosen on, and its figures there."""
     chosen = calibration.chosen(RULE.name)
     if chosen is None:
         return ""
     duplicates, others, _ = calibration.counts
     half = "" if run["half"] is None else f", half {run['half']}"
     return (
-        f"# twinsieve calibrate --precision {calibration.precision:g}: {chosen.threshold:+.2f} on the Jaccard bounds of "
-        f"{str(run['profile'])!r}\n"
+        f"# twinsieve calibrate --precision {calibration.precision:g}: "
+        f"{chosen.threshold:+.2f} on the Jaccard bounds of {str(run['profile'])!r}\n"
         f"# On {duplicates} duplicates and {others} others{half}: precision {_with_interval(chosen.precision)}, "
         f"recall {_with_interval(chosen.recall)}.\n\n"
     )

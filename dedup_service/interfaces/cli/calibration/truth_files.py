@@ -2,7 +2,8 @@
 
 Pages: `{"id", "duplicate_of"}`; optionally `group` (pages with the same content; otherwise derived from
 `duplicate_of`), `strength` (S1 to S5: how much was changed) and `operator` (the edit, or the kind of page).
-Pairs: `{"a", "b", "label"}`, with the label `dup`, `not` or another for grey pairs; optionally `kind` and `lang`.
+Pairs: `{"a", "b", "label"}`, with the label `dup`, `not` or another for grey pairs; optionally `kind` and
+`lang`.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """`twinsieve correct` records a person's correction; `twinsieve corrections` lists and exports them.
 
-A correction says that two pages are duplicates, or that they are not. It is a record of the log, of a service or of a
-state folder, and overrides the rule from there on. Exported, corrections are labelled pairs: `evaluate` and `calibrate`
-read them, with their pages in a second file.
+A correction says that two pages are duplicates, or that they are not. It is a record of the log, of a
+service or of a state folder, and overrides the rule from there on. Exported, corrections are labelled
+pairs: `evaluate` and `calibrate` read them, with their pages in a second file.
 """
 
 import getpass
@@ -56,11 +56,12 @@ _encoder = msgspec.json.Encoder()
 def correct_command(url: str, duplicate_of: str | None, not_duplicate_of: str | None, **options: Any) -> int:
     """Mark two pages as duplicates or not.
 
-    The correction is a record of the log and overrides the rule for these two pages from there on. The last correction
-    of a pair applies. A page marked as a duplicate leaves the index. Earlier verdicts do not change.
+    The correction is a record of the log and overrides the rule for these two pages from there on. The last
+    correction of a pair applies. A page marked as a duplicate leaves the index. Earlier verdicts do not
+    change.
 
-    URL is the address of the page to correct. A state folder must know both pages; if not, the exit code is 3. The log
-    of a service accepts the record unchecked.
+    URL is the address of the page to correct. A state folder must know both pages (otherwise exit code
+    3); the log of a service accepts the record unchecked.
     """
     original = duplicate_of or not_duplicate_of
     if original is None or (duplicate_of and not_duplicate_of):
@@ -136,8 +137,8 @@ def corrections_command(**options: Any) -> int:
 
     Each line has the pages, author, time and reason of a correction, and whether a later one replaces it.
 
-    `evaluate` and `calibrate` read the exported pairs, which name each page by the id of its latest visit. With
-    --pages, pairs without a stored text are left out and counted; the exit code is then 3.
+    `evaluate` and `calibrate` read the exported pairs, which name each page by the id of its latest visit.
+    With --pages, pairs without a stored text are left out and counted; the exit code is then 3.
     """
     if options["pages"] and not options["export"]:
         raise click.UsageError("--pages needs --export: it writes the pages of the exported pairs")

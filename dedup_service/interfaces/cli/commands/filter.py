@@ -96,11 +96,12 @@ def filter_command(source: str, **options: Any) -> int:
 
     A verdict is unique, duplicate, unchanged, updated or undecided. The verdicts are written in input order.
 
-    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others) or a WARC file, both also
-    compressed (.gz). FOLDER has HTML files. Without an argument, or with -, JSON lines are read from standard input.
+    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others) or a WARC file,
+    both also compressed (.gz). FOLDER has HTML files. Without an argument, or with -, JSON lines are read
+    from standard input.
 
-    The same command on the same state gives each record its earlier verdict again, which completes an output that
-    was interrupted.
+    The same command on the same state gives each record its earlier verdict again, which completes an
+    output that was interrupted.
     """
     _check_files(source, options)
     started = time.monotonic()
@@ -143,6 +144,6 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
 
 
 def _check_files(source: str, options: dict[str, Any]) -> None:
-    """Refuse two outputs in one file, or one over the input; standard input and standard output are different."""
+    """Refuse two outputs in one file, or one over the input. Standard input and output may both be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
     check_distinct(**outputs, FILE=None if source == "-" else source)

@@ -43,8 +43,8 @@ URL = "text:"
 def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **options: Any) -> None:
     """Print the fingerprints of texts.
 
-    Each TEXT, and each --file, gives one line of JSON with `space` and the channels `words` and `body`. A fingerprint
-    is a decimal integer, or null if the text has no features in that channel.
+    Each TEXT, and each --file, gives one line of JSON with `space` and the channels `words` and `body`. A
+    fingerprint is a decimal integer, or null if the text has no features in that channel.
     """
     if not texts and not files:
         raise click.UsageError("no text is given: give a TEXT, or --file FILE")

@@ -46,8 +46,8 @@ def idf_group() -> None:
 def build_command(pages: str, output: str, min_pages: int, errors: str | None, **options: Any) -> int:
     """Build an IDF table from PAGES: for each word w, ln(pages / pages with w).
 
-    PAGES is a file or folder, as `filter` reads it. The words are those of the chosen scheme. Use the table with
-    `--idf` of other commands; fingerprints with another table belong to another space.
+    PAGES is a file or folder, as `filter` reads it. The words are those of the chosen scheme. Use the table
+    with `--idf` of other commands; fingerprints with another table belong to another space.
     """
     check_distinct(**{"PAGES": pages, "--output": output, "--errors": errors})
     fingerprinter = build_fingerprinter(space_from(options))

@@ -1,7 +1,7 @@
 """`twinsieve pairs`: for each pair of pages, the verdict on b if a were the only earlier page.
 
-How: one decider decides both pages of a pair and retracts them again. Each pair meets an empty index, and the rule is
-that of a stream.
+How: one decider decides both pages of a pair and retracts them again. Each pair meets an empty index, and
+the rule is that of a stream.
 """
 
 from collections.abc import Iterator, Mapping
@@ -98,10 +98,11 @@ class NoNames:
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     """Compare given pairs of pages.
 
-    PAGES is a file or folder, as `filter` reads it. PAIRS has one line of JSON for each pair: `{"a": id, "b": id}`.
+    PAGES is a file or folder, as `filter` reads it. PAIRS has one line of JSON for each pair: `{"a": id,
+    "b": id}`.
 
-    Each pair gets the verdict on b as if it followed a in an empty index, with both distances (in bits) and a score
-    from 0 to 1. The pages that PAIRS names are held in memory, without their texts.
+    Each pair gets the verdict on b as if it followed a in an empty index, with both distances (in bits) and
+    a score from 0 to 1. The pages that PAIRS names are held in memory, without their texts.
     """
     check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"], "--errors": options["errors"]})
     space = space_from(options)

@@ -1,4 +1,4 @@
-"""`twinsieve replay`: decide a service's log again, under the same or another policy, or in another space."""
+"""`twinsieve replay`: decide a service's log again, under the same or another policy or space."""
 
 import tempfile
 import uuid
@@ -66,12 +66,13 @@ LOG, PAGES = "log", "pages"
 def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
 
-    Without options, the verdicts are those that were given. Another rule or action needs only the log. Another space
-    (--scheme, --idf, …) needs `--from pages`; pages that have expired from that topic are left out and counted (exit
-    code 3). Retractions and corrections apply at their places in the log. The log is only read, and services continue.
+    Without options, the verdicts are those that were given. Another rule or action needs only the log.
+    Another space (--scheme, --idf, …) needs `--from pages`; pages that have expired from that topic are
+    left out and counted (exit code 3). Retractions and corrections apply at their places in the log. The
+    log is only read, and services continue.
 
-    With --to-prefix, new topics get a log and verdicts, with `--from pages` also the pages, as if a service had decided
-    them so from the start. `serve --prefix` continues from there.
+    With --to-prefix, new topics get a log and verdicts, with `--from pages` also the pages, as if a service
+    had decided them so from the start. `serve --prefix` continues from there.
     """
     _check(options)
     with ExitStack() as stack:
@@ -101,7 +102,7 @@ def _check(options: dict[str, Any]) -> None:
 
 
 def _parameter_names(option: Any) -> Iterator[str]:
-    """Return the parameter names of a shared option, which click attaches to the function that it decorates."""
+    """Return the parameter names of a shared option; click attaches them to the decorated function."""
 
     def carrier() -> None:
         """Do nothing."""

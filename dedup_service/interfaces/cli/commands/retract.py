@@ -32,11 +32,11 @@ __all__ = ["retract_command"]
 def retract_command(urls: tuple[str, ...], **options: Any) -> int:
     """Remove kept pages from the index, so that later copies are unique again.
 
-    URL is the address of a page, in any form that has the same canonical URL; `-` reads one URL a line from standard
-    input. In a state folder, a page's id also works.
+    URL is the address of a page, in any form that has the same canonical URL; `-` reads one URL a line from
+    standard input. In a state folder, a page's id also works.
 
-    A state folder reports a page that is not kept (exit code 3). The log of a service accepts every retraction; for a
-    page that is not kept, it changes nothing.
+    A state folder reports a page that is not kept (exit code 3). The log of a service accepts every
+    retraction; for a page that is not kept, it changes nothing.
     """
     folder = state_folder(options)
     references = _read(urls)

@@ -82,7 +82,8 @@ WORK = (
     click.option(
         "--action",
         type=click.Choice([action.value for action in Action]),
-        help="What happens to duplicates; `drop` writes them to no topic. [default: that of the log, at first flag]",
+        help="What happens to duplicates; `drop` writes them to no topic. "
+        "[default: that of the log; flag for a new log]",
     ),
 )
 BOUNDS = (
@@ -128,12 +129,12 @@ HTTP = (
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
-    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`. Create the topics
-    first, with `twinsieve topics create`. Start any number of processes with the same --group, each with its own
-    --state: their verdicts are those of a single process.
+    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`.
+    Create the topics first, with `twinsieve topics create`. Start any number of processes with the same
+    --group, each with its own --state: their verdicts are those of a single process.
 
-    The first SIGTERM or Ctrl-C finishes the pages in flight, within --drain-s, and stops. The second stops at once.
-    Either way, no page is lost and no output is written twice.
+    The first SIGTERM or Ctrl-C finishes the pages in flight, within --drain-s, and stops. The second stops
+    at once. Either way, no page is lost and no output is written twice.
     """
     settings = settings_of(options)
     addresses = _addresses(options)
@@ -183,7 +184,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
 
 
 def _addresses(options: dict[str, Any]) -> "Addresses | None":
-    """Return the addresses to serve on, or None. Raises ConfigurationError if one is invalid or needs a token."""
+    """Return the HTTP addresses, or None. Raises ConfigurationError if one is invalid or needs a token."""
     if options["http"] is None and dashboard_from(options) is None:
         return None
     from dedup_service.interfaces.http.access_guard import VARIABLE, is_loopback, token_for
@@ -204,7 +205,7 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
 def _served(
     settings: ServiceSettings, observers: list[Observer], addresses: "Addresses | None", stack: ExitStack
 ) -> tuple[Service, Callable[[], None]]:
-    """Return the service, with HTTP endpoints if `addresses` has any, and what to call when it begins to stop."""
+    """Return the service, served over HTTP if requested, and a callback for the start of its shutdown."""
     if addresses is None:
         return Service(settings, observers), lambda: None
     from dedup_service.interfaces.http.service import ServedService

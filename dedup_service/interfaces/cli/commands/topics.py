@@ -94,9 +94,9 @@ def create_command(
 ) -> int:
     """Create the missing topics; existing topics are not changed.
 
-    The topic `fingerprints` has one partition and is retained forever: it is the log from which the service restores
-    its state. A retention is written as 90s, 30m, 12h, 7d or forever. The exit code is 1 if `serve` would refuse a topic
-    that already existed.
+    The topic `fingerprints` has one partition and is retained forever: it is the log from which the service
+    restores its state. A retention is written as 90s, 30m, 12h, 7d or forever. The exit code is 1 if
+    `serve` would refuse a topic that already existed.
     """
     from dedup_service.runtime.kafka.topics import Layout, check, create
 
@@ -163,8 +163,9 @@ def describe_command(*, as_json: bool, **broker: Any) -> int:
 def repair_transactions_command(*, dry_run: bool, as_json: bool, **broker: Any) -> int:
     """End hanging transactions as their coordinators decided them.
 
-    Use it if readers, or a service, stop at one offset although records arrive behind it. Apache Kafka 4.3.1 can lose
-    the end marker of a transaction while all replicas of a partition are offline (KAFKA-20734).
+    Use it if readers, or a service, stop at one offset although records arrive behind it. Apache Kafka
+    4.3.1 can lose the end marker of a transaction while all replicas of a partition are offline
+    (KAFKA-20734).
 
     The exit code is 1 if the brokers no longer know the outcome of a transaction, which then stays open.
     """

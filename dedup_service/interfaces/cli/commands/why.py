@@ -41,14 +41,14 @@ __all__ = ["why_command"]
 def why_command(url: str, **options: Any) -> int:
     """Explain the verdict on the page at URL.
 
-    Shows the page that it matched, the differences of the two texts, and every bound of the rule with its value. For a
-    kept page, shows its nearest neighbours and why they did not match.
+    Shows the page that it matched, the differences of the two texts, and every bound of the rule with its
+    value. For a kept page, shows its nearest neighbours and why they did not match.
 
-    URL is an address in any form that has the same canonical URL; its latest visit is explained. Here and in --of,
-    `#NUMBER` names a page by its sequence instead.
+    URL is an address in any form that has the same canonical URL; its latest visit is explained. Here and
+    in --of, `#NUMBER` names a page by its sequence instead.
 
-    For a service, the whole log is read; the texts come from the topic `pages`, as long as they are retained there. A
-    state folder has texts within its budget. Give expired texts with --page.
+    For a service, the whole log is read; the texts come from the topic `pages`, as long as they are
+    retained there. A state folder has texts within its budget. Give expired texts with --page.
     """
     from dedup_service.runtime.explain import Explainer, UnknownPageError
 

@@ -34,7 +34,8 @@ DASHBOARD = (
 def dashboard_from(options: Mapping[str, Any]) -> "tuple[Address, Token | None] | None":
     """Return the dashboard's address and its token, or None if no dashboard is requested.
 
-    Raises UsageError for a token without an address; ConfigurationError if the address is invalid or needs a token.
+    Raises UsageError for a token without an address; ConfigurationError if the address is invalid or needs
+    a token.
     """
     if options["dashboard"] is None:
         if options["dashboard_token"] is not None:

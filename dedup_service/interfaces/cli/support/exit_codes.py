@@ -6,7 +6,7 @@ __all__ = ["EPILOG", "ExitCode"]
 
 
 class ExitCode(IntEnum):
-    """What a run reports to its caller. As in shells, a code above 128 is 128 + the signal that ended the run."""
+    """The result of a run. As in shells, a code above 128 is 128 + the signal that ended it."""
 
     DONE = 0
     FAILED = 1

@@ -1,4 +1,4 @@
-"""Print an explanation on a terminal: the verdict and its cause, both pages side by side, and every measured value."""
+"""Print an explanation on a terminal: the verdict, both pages side by side, and every measured value."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

@@ -1,16 +1,16 @@
 """Log lines of a service, on stderr: one event a line, as text for people or as JSON for machines.
 
-    2026-11-21T16:00:00.123Z INFO    batches step=decide records=4200 unique=3991
-    {"at": "2026-11-21T16:00:00.123Z", "level": "info", "logger": "…", "event": "batches", "step": "decide", …}
+    2026-11-21T16:00:00.123Z INFO    batches step=decide records=4200 unique=3991 {"at":
+    "2026-11-21T16:00:00.123Z", "level": "info", "logger": "…", "event": "batches", "step": "decide", …}
 
-How: the standard library's logging, with two formatters. The Kafka client and our modules log through it already; a
-structlog or JSON formatter from outside would have to sit behind the same handler to format their lines. A line's
-fields come from `extra={"facts": {…}}`. The Kafka client repeats itself while a broker is away, so each of its warnings
-is written once a minute, with the number of suppressed repetitions.
+How: the standard library's logging, with two formatters. The Kafka client and our modules log through it
+already; a structlog or JSON formatter from outside would have to sit behind the same handler to format
+their lines. A line's fields come from `extra={"facts": {…}}`. The Kafka client repeats itself while a
+broker is away, so each of its warnings is written once a minute, with the number of suppressed repetitions.
 
-`ServiceLog` is the observer that logs what the service does. At `info`, each step reports every ten seconds what its
-batches added up to, if there were any; at `debug`, each batch has a line. Problems that the service survived are
-warnings. A restore reports its progress every five seconds.
+`ServiceLog` is the observer that logs what the service does. At `info`, each step reports every ten seconds
+what its batches added up to, if there were any; at `debug`, each batch has a line. Problems that the
+service survived are warnings. A restore reports its progress every five seconds.
 """
 
 import logging
@@ -40,7 +40,7 @@ QUIET = {
 
 REPEAT_S = 60.0
 MAX_WARNINGS = 500
-"""Distinct client warnings remembered. The client has far fewer, unless one is formatted before it is logged."""
+"""Distinct client warnings remembered; the client has far fewer, unless it formats one before logging."""
 
 SUMMARY_S = 10.0
 RESTORE_S = 5.0

@@ -5,8 +5,9 @@
 - The log: `BROKER` → a connection and a set of topics; `TARGET` → a service's log or a state folder.
 - Durations: `90s`, `30m`, `12h`, `7d`, `forever`.
 
-Each tuple is for `with_options`; the matching function takes the options as click gives them, by parameter name. The
-Kafka client is imported only when an option needs it, so that `crawl` runs without it unless it publishes.
+Each tuple is for `with_options`; the matching function takes the options as click gives them, by parameter
+name. The Kafka client is imported only when an option needs it, so that `crawl` runs without it unless it
+publishes.
 """
 
 import re
@@ -111,7 +112,8 @@ def space_from(options: Mapping[str, Any], *, bits: int = 64) -> SpaceOptions:
 PROFILE = click.option(
     "--profile",
     metavar="NAME|FILE",
-    help=f"Rule table: {', '.join(PROFILES)}, or the path of a profile file. [default: {DEFAULT_PROFILE}]",
+    help=f"Rule table: {', '.join(PROFILES)}, or the path of a profile file. "
+    f"[default: the rule of the state or log, otherwise {DEFAULT_PROFILE}]",
 )
 
 MATCHING = (
@@ -138,7 +140,7 @@ MATCHING = (
 
 
 def rule_from(options: Mapping[str, Any]) -> MatchRule | None:
-    """Return the rule that the options name, or None if they name none: the state's rule or the default applies."""
+    """Return the rule that the options name, or None: the rule of the state or the default applies."""
     channels, k, mu, profile = options["channels"], options["k"], options["mu"], options["profile"]
     if mu is not None and (k is not None or channels is not None or profile is not None):
         raise click.UsageError("--mu is a complete rule: leave out --k, --channels and --profile")

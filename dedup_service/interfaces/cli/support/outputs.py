@@ -1,8 +1,8 @@
 """Files that a run writes: verdicts, kept pages, bad records.
 
 Each file gets whole batches of records, or nothing of a batch.
-Invariant: after a failed write (disk full), a regular file ends where the last whole batch ended, so no line in it is
-incomplete.
+Invariant: after a failed write (disk full), a regular file ends where the last whole batch ended, so no
+line in it is incomplete.
 """
 
 import base64
@@ -34,14 +34,14 @@ __all__ = [
 ]
 
 MAX_MESSAGES = 100
-"""Bad records reported on stderr. Further ones are counted, and written to the errors file, without a message."""
+"""Bad records reported on stderr. Further ones are only counted and written to the errors file."""
 
 RAW_BYTES = 1000
 """Bytes of a bad record that the errors file quotes."""
 
 
 class OutputError(TwinsieveError):
-    """An output could not be written. It ends after its last whole batch; make room and run the same command again."""
+    """An output could not be written; it ends after a whole batch. Make room and run the command again."""
 
     retryable = True
 
@@ -69,7 +69,10 @@ class OutputFile:
             os.close(self._descriptor)
 
     def write(self, chunks: Sequence[bytes]) -> None:
-        """Write `chunks` as one batch. Raises OutputError if it does not fit, BrokenPipeError if the reader is gone."""
+        """Write `chunks` as one batch.
+
+        Raises OutputError if the batch cannot be written, BrokenPipeError if the reader is gone.
+        """
         data = memoryview(b"".join(chunks))
         start = self._end() if self._regular else 0
         try:
@@ -87,7 +90,7 @@ class OutputFile:
             ) from error
 
     def _end(self) -> int:
-        """Return the offset of the next byte; a file that the shell opened with >> is always written at its end."""
+        """Return the offset of the next byte: of a file opened by the shell with >>, always its end."""
         appends = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_APPEND
         return os.fstat(self._descriptor).st_size if appends else os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
@@ -153,12 +156,12 @@ class KeptFolder:
 
 
 def open_kept(name: str, kind: InputKind, source: str) -> KeptOutput:
-    """Return the output for kept records of an input of `kind`: a folder for a folder of HTML, otherwise a file."""
+    """Return the output for kept records: a folder if the input is a folder of HTML, otherwise a file."""
     return KeptFolder(Path(source), Path(name)) if kind is InputKind.FOLDER else KeptRecords(name)
 
 
 class BadRecords:
-    """Report bad records of the input `name` on stderr, and write them to the file `errors` if one is named."""
+    """Reports bad records of the input `name` on stderr, and writes them to the file `errors`, if any."""
 
     def __init__(self, name: str, errors: str | None) -> None:
         self._name = name
@@ -199,7 +202,7 @@ def _raw(raw: bytes) -> dict[str, Any]:
 
 
 def check_distinct(**names: str | None) -> None:
-    """Raise ConfigurationError if two of the named files are the same; - (standard output) counts as a file."""
+    """Raise ConfigurationError if two of the named files are the same; - is a file, too."""
     seen: dict[str, str] = {}
     for option, name in names.items():
         if name is None:

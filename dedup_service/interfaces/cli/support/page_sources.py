@@ -1,4 +1,4 @@
-"""The log that a command's options name, as a source of pages: a state folder, or a service's log, read completely."""
+"""Open the log that a command's options name: a state folder, or a service's log, read from its start."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -14,7 +14,7 @@ __all__ = ["page_source"]
 
 @contextmanager
 def page_source(options: Mapping[str, Any], wanted: Sequence[str | int]) -> "Iterator[PageSource]":
-    """Open the log that the options of TARGET name. wanted: the URLs and sequences that will be looked up in it."""
+    """Open the log that the options of TARGET name. wanted: URLs and sequences that will be looked up."""
     folder = state_folder(options)
     if folder is not None:
         from dedup_service.runtime.explain.journal_pages import state_pages

@@ -1,8 +1,10 @@
 """Streams of prepared pages for batch commands: in input order, and in bounded memory.
 
-How: records are cut into batches, which are submitted ahead of the workers; the prepared batches come back in input
-order. A batch ends when it is full or when no more input is waiting, so that a slow pipe gets its answers at once.
-Invariant: `run` decides a batch in one durable step before it writes it, so the state backs every line written.
+How: records are cut into batches, which are submitted ahead of the workers; the prepared batches come back
+in input order. A batch ends when it is full or when no more input is waiting, so that a slow pipe gets its
+answers at once.
+Invariant: `run` decides a batch in one durable step before it writes it, so the state backs every line
+written.
 """
 
 import time
@@ -52,7 +54,7 @@ def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
 
 @dataclass(frozen=True, slots=True)
 class _PreparedBatch:
-    """The answers to a batch: pages and bad records. prepare_s: time from its submission to its last answer."""
+    """The answers to a batch: pages and bad records. prepare_s: time from submission to the last answer."""
 
     records: tuple[Record, ...]
     pages: list[tuple[Record, PreparedPage]]
@@ -82,7 +84,8 @@ class _PendingBatch:
                 bad.append((record, answer.problem))
             else:
                 pages.append((record, answer))
-        ended = time.perf_counter() if self._ended is None else self._ended  # waiters wake before callbacks run
+        # A waiter may wake before the callback has run.
+        ended = time.perf_counter() if self._ended is None else self._ended
         return _PreparedBatch(self._records, pages, bad, ended - self._started)
 
 

@@ -1,6 +1,7 @@
-"""Progress bars on stderr: of an input, of a log, and of a service's restore. Without a terminal nothing is drawn.
+"""Progress bars on stderr, for inputs, logs and restores; without a terminal, nothing is drawn.
 
-rich is imported only when a bar is drawn: it costs start-up time that a run without a terminal does not need.
+rich is imported only when a bar is drawn: it costs start-up time that a run without a terminal does not
+need.
 """
 
 import sys

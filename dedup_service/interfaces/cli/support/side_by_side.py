@@ -1,7 +1,7 @@
-"""Print two pages side by side on a terminal with their differences marked, so that a person can compare them.
+"""Print two pages side by side on a terminal, with their differences marked, for a person to compare.
 
-The result of the rule is not shown, so that it does not influence the person. All strings of a page are made safe for
-a terminal first, and none is read as markup.
+The result of the rule is not shown, so that it does not influence the person. All strings of a page are
+made safe for a terminal first, and none is read as markup.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ STYLES = ("bold red", "bold green")
 
 
 def show_pair(console: Console, title: str, left: Page, right: Page) -> None:
-    """Print both pages under `title`: titles, URLs, numbers that only one page has, and the texts by passages."""
+    """Print both pages under `title`: titles, URLs, numbers that only one has, and the texts by passage."""
     table = Table(title=title, title_justify="left", expand=True, show_lines=True)
     for page in (left, right):
         table.add_column(Text(terminal_safe(urlsplit(page.canonical_url).hostname or "")), ratio=1, overflow="fold")

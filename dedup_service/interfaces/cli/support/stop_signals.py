@@ -1,11 +1,12 @@
-"""SIGINT and SIGTERM as a request to stop: the first signal finishes the current work, the second ends the process.
+"""SIGINT and SIGTERM as requests: the first signal finishes the current work, the second ends the process.
 
-`Interrupt` is for batch commands: the run checks it between two batches, and a read that waits for input wakes up.
-`StopSignals` is for services: a thread receives the signal and sets an event that the service waits for.
+`Interrupt` is for batch commands: the run checks it between two batches, and a read that waits for input
+wakes up. `StopSignals` is for services: a thread receives the signal and sets an event that the service
+waits for.
 
-How: the interpreter writes the number of each signal to a socket as soon as it arrives (`signal.set_wakeup_fd`).
-`Interrupt` includes that socket in its `select`; the thread of `StopSignals` reads from it, so neither a busy main
-thread nor a lock that it holds delays a signal.
+How: the interpreter writes the number of each signal to a socket as soon as it arrives
+(`signal.set_wakeup_fd`). `Interrupt` includes that socket in its `select`; the thread of `StopSignals`
+reads from it, so neither a busy main thread nor a lock that it holds delays a signal.
 Invariant: the second signal ends a service without any clean-up. Nothing depends on one (docs/adr/0012).
 """
 
@@ -106,10 +107,10 @@ def _leave_to_thread(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _caught(handler: Callable[[int, FrameType | None], None], wakeup: socket.socket) -> Iterator[None]:
-    """Install `handler` for each signal of CODES and `wakeup` for its number; restore the former ones at exit.
+    """Install `handler` for each signal of CODES and `wakeup` for its number; restore both at exit.
 
-    wakeup: a non-blocking socket. The number is written as soon as the signal arrives; `handler` is called when the
-    main thread next runs bytecode.
+    wakeup: a non-blocking socket. The number is written as soon as the signal arrives; `handler` is called
+    when the main thread next runs bytecode.
     """
     former_handlers = {number: signal.signal(number, handler) for number in CODES}
     former_descriptor = signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
