@@ -38,7 +38,7 @@ URL = "text:"
     show_default=True,
     help="Length of a fingerprint in bits; the index compares 64.",
 )
-@click.option("--explain", is_flag=True, help="Add the features of the channel `words`, largest weight first.")
+@click.option("--explain", is_flag=True, help="Add the features of the channel `words` with the largest weights.")
 @with_options(*SPACE)
 def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **options: Any) -> None:
     """Print the fingerprints of texts.

@@ -1,4 +1,4 @@
-"""What `replay` says before it reads a log."""
+"""`twinsieve replay`: option checks, which need no broker."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from tests.interfaces.cli.running import Cli
     ],
 )
 def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
-    """Code 2, and what to give instead."""
+    """Exit code 2, and the message says what to give instead."""
     ran = cli("replay", "--bootstrap", "127.0.0.1:1", *arguments)
     assert ran.code == 2
     assert shown in ran.err
