@@ -51,7 +51,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     return settings
 
 
-@click.command(name="crawl", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("crawl", epilog=EPILOG)
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @click.option(
     "--output",

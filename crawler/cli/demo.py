@@ -34,7 +34,7 @@ FAST = {
 """The site is local, so the crawl need not be slow; robots.txt is still obeyed."""
 
 
-@click.command(name="demo", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("demo", epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print rows and counts as one JSON document on standard output.")
 @click.option(
     "--delay", metavar="SECONDS", type=click.FloatRange(0), default=0, help="Time between two pages. [default: 0]"

@@ -140,5 +140,5 @@ def _message(error: TwinsieveError | OSError | ModuleNotFoundError) -> str:
 
 
 def _silence_stdout() -> None:
-    """Replace stdout, whose reader is gone, by one that the interpreter can flush at exit."""
+    """Replace the closed stdout by one that the interpreter can flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -125,19 +125,19 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
 
 def _pages(name: str, questions: Sequence[Question]) -> dict[int, Page]:
     """Return the pages to show, by number. Raises ConfigurationError if the input changed meanwhile."""
-    wanted = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
+    ids = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
     found: dict[int, Page] = {}
     with open_source(name) as source:
         for record in source.records:
-            if record is None or record.number not in wanted:
+            if record is None or record.number not in ids:
                 continue
             page = page_of(record)
-            if isinstance(page, BadRecord) or page.id != wanted[record.number]:
+            if isinstance(page, BadRecord) or page.id != ids[record.number]:
                 raise ConfigurationError(
                     f"{name}, {record.place}: the input changed between two passes; run the same command again"
                 )
             found[record.number] = page
-            if len(found) == len(wanted):
+            if len(found) == len(ids):
                 return found
     raise ConfigurationError(f"{name} became shorter between two passes; run the same command again")
 

@@ -149,8 +149,8 @@ def corrections_command(**options: Any) -> int:
     if not options["export"]:
         return ExitCode.DONE
     in_force = [correction for correction in corrections if correction.in_force]
-    wanted = list(dict.fromkeys(url for correction in in_force for url in _urls(correction)))
-    with page_source(options, wanted) as source:
+    urls = list(dict.fromkeys(url for correction in in_force for url in _urls(correction)))
+    with page_source(options, urls) as source:
         missing = _export(in_force, source, options["export"], options["pages"])
     if missing:
         click.echo(f"twinsieve: {missing} pairs were left out: a page, or its text, is no longer stored", err=True)

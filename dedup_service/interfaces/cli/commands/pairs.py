@@ -111,11 +111,11 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     with ExitStack() as stack:
         bad = BadRecords(f"{pages}, {pairs}", options["errors"])
         stack.callback(bad.close)
-        wanted = list(_read_pairs(pairs, bad))
+        rows = list(_read_pairs(pairs, bad))
         preparer = stack.enter_context(Preparer(space, options["processes"], keep_text=False))
-        prepared = prepared_by_id(pages, {name for _, pair in wanted for name in (pair.a, pair.b)}, preparer, bad)
+        prepared = prepared_by_id(pages, {name for _, pair in rows for name in (pair.a, pair.b)}, preparer, bad)
         output = stack.enter_context(OutputFile(options["output"]))
-        _compare(wanted, prepared, Comparer(decider), output, bad)
+        _compare(rows, prepared, Comparer(decider), output, bad)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
 
@@ -131,13 +131,13 @@ def _read_pairs(name: str, bad: BadRecords) -> Iterator[tuple[Record, PairLine]]
 
 
 def _compare(
-    wanted: list[tuple[Record, PairLine]],
+    rows: list[tuple[Record, PairLine]],
     prepared: Mapping[str, PreparedPage],
     comparer: Comparer,
     output: OutputFile,
     bad: BadRecords,
 ) -> None:
-    for record, pair in wanted:
+    for record, pair in rows:
         unknown = sorted({pair.a, pair.b} - prepared.keys())
         if unknown:
             bad.report([(record, f"PAGES has no page with id {', '.join(map(repr, unknown))}")])

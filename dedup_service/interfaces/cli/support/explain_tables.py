@@ -131,7 +131,7 @@ def _feature(word: str, where: str, weight: dict[str, Any]) -> tuple[Text, ...]:
 def _neighbours(console: Console, pairs: Sequence[dict[str, Any]], views: Sequence[PairView]) -> None:
     table = _table("nearest kept pages", ("page", "Jaccard", "words", "body", "found by", "why not"))
     for pair, view in zip(pairs, views, strict=True):
-        distance = {at["channel"]: at["distance"] for at in pair["channels"]}
+        distance = {channel["channel"]: channel["distance"] for channel in pair["channels"]}
         why = "a correction says that it is not" if pair["judged"] == "apart" and pair["matches"] else pair["why_not"]
         row = (
             f"{pair['other']['url']} {pair['other']['title']}",

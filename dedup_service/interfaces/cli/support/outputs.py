@@ -71,7 +71,7 @@ class OutputFile:
     def write(self, chunks: Sequence[bytes]) -> None:
         """Write `chunks` as one batch.
 
-        Raises OutputError if the batch cannot be written, BrokenPipeError if the reader is gone.
+        Raises OutputError if the batch cannot be written, BrokenPipeError if the reader has closed the pipe.
         """
         data = memoryview(b"".join(chunks))
         start = self._end() if self._regular else 0

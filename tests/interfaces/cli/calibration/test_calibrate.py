@@ -120,7 +120,7 @@ def test_pairs_of_missing_pages_are_left_out(cli: Cli, known: Crawl, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("lines", "options", "says"),
+    ("lines", "options", "message"),
     [
         ([{"id": "p0", "duplicate_of": None}], [], "calibrate takes pairs"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are none among them"),
@@ -131,14 +131,14 @@ def test_pairs_of_missing_pages_are_left_out(cli: Cli, known: Crawl, tmp_path: P
     ],
 )
 def test_unusable_input_is_refused(
-    cli: Cli, tmp_path: Path, lines: list[object], options: list[str], says: str
+    cli: Cli, tmp_path: Path, lines: list[object], options: list[str], message: str
 ) -> None:
     """With exit code 2 and one line that says why."""
     pages = write_lines(tmp_path / "pages.jsonl", [page(0), page(1)])
     pairs = write_lines(tmp_path / "pairs.jsonl", lines)
     ran = cli("calibrate", pages, pairs, "-o", tmp_path / "out", "--no-plots", *options)
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err
 
 
 def test_an_output_folder_that_is_a_file_is_refused(cli: Cli, known: Crawl, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_truth_about_missing_pages_is_reported(cli: Cli, crawl: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ("", "is empty"),
         ('{"id": "p1"}\n{"a": "p1", "b": "p2"}', "line 2: needs an id"),
@@ -69,10 +69,10 @@ def test_truth_about_missing_pages_is_reported(cli: Cli, crawl: Path, tmp_path: 
         ('{"id": "p1"}\nnothing', "line 2"),
     ],
 )
-def test_an_unreadable_truth_file_is_refused(cli: Cli, crawl: Path, tmp_path: Path, lines: str, says: str) -> None:
+def test_an_unreadable_truth_file_is_refused(cli: Cli, crawl: Path, tmp_path: Path, lines: str, message: str) -> None:
     """The message names file and line, and no page is decided."""
     truth = tmp_path / "truth.jsonl"
     truth.write_text(lines, encoding="utf-8")
     ran = cli("evaluate", crawl, truth)
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err

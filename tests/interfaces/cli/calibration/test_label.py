@@ -166,7 +166,7 @@ def test_a_crawl_without_candidates_has_no_pairs(cli: Cli, tmp_path: Path, monke
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["-", "-o", "labels"], "standard input has the answers"),
         (["nowhere.jsonl"], "there is no file or folder"),
@@ -177,7 +177,7 @@ def test_a_crawl_without_candidates_has_no_pairs(cli: Cli, tmp_path: Path, monke
     ],
 )
 def test_wrong_usage(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
     """Exit code 2 and one line on stderr; existing files are not changed."""
     monkeypatch.chdir(tmp_path)
@@ -185,5 +185,5 @@ def test_wrong_usage(
     (tmp_path / "text").write_text("a letter\n")
     ran = cli("label", *arguments)
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err
     assert (tmp_path / "text").read_text() == "a letter\n"

@@ -31,25 +31,25 @@ def settings(*arguments: str) -> ServiceSettings:
 
 def test_defaults_are_those_of_the_service() -> None:
     """The command line repeats no default."""
-    given = settings("--bootstrap", "a:1", "--state", "s")
-    assert given == ServiceSettings(connection=given.connection, state=Path("s"))
+    parsed = settings("--bootstrap", "a:1", "--state", "s")
+    assert parsed == ServiceSettings(connection=parsed.connection, state=Path("s"))
 
 
 def test_every_option_reaches_the_settings() -> None:
     """Including those that it shares with `filter`."""
-    given = settings(
+    parsed = settings(
         *("--bootstrap", "a:1,b:2", "--state", "s", "--prefix", "news.", "--group", "g", "--instance", "one"),
         *("--steps", "decide", "--k", "2", "--action", "drop", "--scheme", "tf", "--processes", "3", "--shards", "4"),
         *("--page-timeout-s", "5", "--max-rejected-share", "0.5", "--drain-s", "7", "--transaction-timeout-s", "8"),
         *("--session-timeout-s", "9", "--snapshot-every", "10", "--client-option", "security.protocol=SSL"),
     )
-    assert given.connection.servers == ["a:1", "b:2"]
-    assert given.connection.configs()["security_protocol"] == "SSL"
-    assert (given.prefix, given.group, given.instance, given.steps) == ("news.", "g", "one", {"decide"})
-    assert (given.rule, given.action, given.space.scheme) == (rule_for(k=2), Action.DROP, "tf")
-    assert (given.processes, given.shards, given.page_timeout_s, given.rejection_limit.share) == (3, 4, 5, 0.5)
-    assert (given.drain_s, given.transaction_timeout_s, given.session_timeout_s) == (7, 8, 9)
-    assert given.snapshot_every == 10
+    assert parsed.connection.servers == ["a:1", "b:2"]
+    assert parsed.connection.configs()["security_protocol"] == "SSL"
+    assert (parsed.prefix, parsed.group, parsed.instance, parsed.steps) == ("news.", "g", "one", {"decide"})
+    assert (parsed.rule, parsed.action, parsed.space.scheme) == (rule_for(k=2), Action.DROP, "tf")
+    assert (parsed.processes, parsed.shards, parsed.page_timeout_s, parsed.rejection_limit.share) == (3, 4, 5, 0.5)
+    assert (parsed.drain_s, parsed.transaction_timeout_s, parsed.session_timeout_s) == (7, 8, 9)
+    assert parsed.snapshot_every == 10
 
 
 @pytest.mark.parametrize(
