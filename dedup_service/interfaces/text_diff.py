@@ -116,7 +116,9 @@ def _whole(text: str) -> tuple[Piece, ...]:
 def _aligned(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
     """Return (tag, start, stop, start, stop) of runs: `equal` ones, compared after folding, and those between."""
     runs: list[tuple[str, int, int, int, int]] = []
-    for code in Indel.opcodes([fold(text).strip() for text in one], [fold(text).strip() for text in other]):
+    numbers: dict[str, int] = {}  # rapidfuzz compares hashes, and "" and "\0" have the same one
+    left, right = ([numbers.setdefault(fold(text).strip(), len(numbers)) for text in side] for side in (one, other))
+    for code in Indel.opcodes(left, right):
         if code.tag != "equal" and runs and runs[-1][0] != "equal":
             _, a, _, c, _ = runs.pop()
             runs.append(("replace", a, code.src_end, c, code.dest_end))

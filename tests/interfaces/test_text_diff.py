@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
@@ -38,6 +38,8 @@ def test_pieces_joined_are_the_text(left: str, right: str) -> None:
 
 
 @given(TEXT, TEXT)
+@example(" ", "\0")
+@example("1 ", "\0")
 def test_equal_pieces_are_on_both_sides(left: str, right: str) -> None:
     """In the same order; the sides of an equal passage are the same once folded."""
     for passage in passages(left, right):
