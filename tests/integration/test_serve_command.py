@@ -35,7 +35,7 @@ def test_from_start_to_stop(broker: Broker, topics: Topics, serve: Callable[...,
     assert first.end(signal.SIGTERM) == 143
     events = [line["event"] for line in first.lines]
     assert events[0] == "starting"
-    assert "stopping; the same again ends it at once" in events
+    assert "stopping; a second signal ends the process at once" in events
     assert events[-1] == "stopped"
     second = serve()
     second.wait_for(lambda: any(line["event"] == "restored" for line in second.lines))

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
-from dedup_service.interfaces.explain_json import VERSION, correction_values, explanation_values
+from dedup_service.interfaces.explain_json import VERSION, correction_to_dict, explanation_to_dict
 from dedup_service.runtime.explain import Explainer, UnknownPageError
 from dedup_service.runtime.explain.correcting import CorrectionRequest, Corrections
 from dedup_service.runtime.live_stats import LiveStats
@@ -164,18 +164,18 @@ def _question(request: Request) -> tuple[str | int, str | int | None, int | None
 def _why(
     backend: ExplainBackend, page: str | int, compare_with: str | int | None, neighbours: int | None
 ) -> dict[str, Any]:
-    return explanation_values(backend.explainer.explain(page, compare_with=compare_with, neighbours=neighbours))
+    return explanation_to_dict(backend.explainer.explain(page, compare_with=compare_with, neighbours=neighbours))
 
 
 def _audit(backend: ExplainBackend, limit: int) -> dict[str, Any]:
     newest = list(reversed(backend.corrections.all()))[:limit]
-    return {"version": VERSION, "rows": [correction_values(correction) for correction in newest]}
+    return {"version": VERSION, "rows": [correction_to_dict(correction) for correction in newest]}
 
 
 def _correct(backend: ExplainBackend, live_stats: LiveStats, body: _CorrectionBody, by: str | None) -> dict[str, Any]:
     url, original = (page.strip() if isinstance(page, str) else page for page in (body.url, body.of))
     request = CorrectionRequest(url=url, original=original, duplicate=body.duplicate, reason=body.reason.strip(), by=by)
-    values = correction_values(backend.corrections.add(request))
+    values = correction_to_dict(backend.corrections.add(request))
     live_stats.publish("correction", values)
     return {"version": VERSION, "correction": values, "effect": EFFECT}
 

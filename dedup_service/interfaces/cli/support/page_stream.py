@@ -1,9 +1,10 @@
-"""The run of `filter`: batches of records in, verdicts out, in input order and bounded memory.
+"""Streams of prepared pages for batch commands: in input order, and in bounded memory.
 
-A batch is prepared, decided in one durable step, and then written; so every line that was written is
-backed by the state. A batch ends when it is full or when no more input is waiting.
-
-The pages of an input, prepared in their order and without their text, with a bar on a terminal.
+How: records are cut into batches, which are submitted ahead of the workers; the prepared batches come back
+in input order. A batch ends when it is full or when no more input is waiting, so that a slow pipe gets its
+answers at once.
+Invariant: `run` decides a batch in one durable step before it writes it, so the state backs every line
+written.
 """
 
 import time
@@ -22,7 +23,7 @@ from dedup_service.runtime.events import BatchEvent, Observers
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
 
-__all__ = ["Batch", "VerdictSink", "batches", "each_prepared", "run"]
+__all__ = ["Batch", "VerdictSink", "batches", "iter_prepared", "prepared_by_id", "run"]
 
 BATCH_RECORDS = 256
 BATCH_BYTES = 32 * 2**20
@@ -30,30 +31,85 @@ BATCH_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records to decide together; `last_for_now` where nobody knows when the next one comes."""
+    """Records to decide together. last_for_now: no further record is waiting in the input."""
 
     records: tuple[Record, ...]
     last_for_now: bool = False
 
 
+def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
+    """Cut `records` into batches; a None among them (no input is waiting) ends the current one early."""
+    current: list[Record] = []
+    size_bytes = 0
+    for record in records:
+        if record is not None:
+            current.append(record)
+            size_bytes += len(record.raw)
+        if record is None or len(current) >= BATCH_RECORDS or size_bytes >= BATCH_BYTES:
+            yield Batch(tuple(current), last_for_now=record is None)
+            current, size_bytes = [], 0
+    if current:
+        yield Batch(tuple(current), last_for_now=True)
+
+
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
-    """A batch whose pages are being prepared. times: when that began and, once it has, ended."""
+class _PreparedBatch:
+    """The answers to a batch: pages and bad records. prepare_s: time from submission to the last answer."""
 
-    batch: Batch
-    answers: Future[list[Answer]]
-    times: list[float]
+    records: tuple[Record, ...]
+    pages: list[tuple[Record, PreparedPage]]
+    bad: list[tuple[Record, str]]
+    prepare_s: float
 
-    @classmethod
-    def begun(cls, batch: Batch, preparer: Preparer) -> "_UnderWay":
-        times = [time.perf_counter()]
-        answers = preparer.submit(batch.records)
-        answers.add_done_callback(lambda _: times.append(time.perf_counter()))
-        return cls(batch, answers, times)
+
+class _PendingBatch:
+    """A batch that is being prepared."""
+
+    def __init__(self, records: tuple[Record, ...], preparer: Preparer) -> None:
+        self._records = records
+        self._started = time.perf_counter()
+        self._ended: float | None = None
+        self._answers: Future[list[Answer]] = preparer.submit(records)
+        self._answers.add_done_callback(self._note_end)
+
+    def _note_end(self, _answers: Future[list[Answer]]) -> None:
+        self._ended = time.perf_counter()
+
+    def result(self) -> _PreparedBatch:
+        """Wait for the answers."""
+        pages: list[tuple[Record, PreparedPage]] = []
+        bad: list[tuple[Record, str]] = []
+        for record, answer in zip(self._records, self._answers.result(), strict=True):
+            if isinstance(answer, BadRecord):
+                bad.append((record, answer.problem))
+            else:
+                pages.append((record, answer))
+        # A waiter may wake before the callback has run.
+        ended = time.perf_counter() if self._ended is None else self._ended
+        return _PreparedBatch(self._records, pages, bad, ended - self._started)
+
+
+def _prepared_batches(
+    records: Iterable[Record | None], preparer: Preparer, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[_PreparedBatch]:
+    """Yield the prepared batches of `records` in their order.
+
+    Once `stopped()`, the batches already submitted are yielded, and no further one is read.
+    """
+    pending: deque[_PendingBatch] = deque()
+    for batch in batches(records):
+        if batch.records:
+            pending.append(_PendingBatch(batch.records, preparer))
+        while pending and (batch.last_for_now or stopped() or len(pending) > preparer.depth):
+            yield pending.popleft().result()
+        if stopped():
+            return
+    while pending:
+        yield pending.popleft().result()
 
 
 class VerdictSink(Protocol):
-    """Whoever takes what a batch gave."""
+    """Takes the results of `run`, batch by batch."""
 
     def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
         """Take the verdicts of a batch."""
@@ -64,81 +120,46 @@ class VerdictSink(Protocol):
         ...
 
 
-def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
-    """Cut `records` into batches; None among them (nothing waiting) ends one early."""
-    held: list[Record] = []
-    size = 0
-    for record in records:
-        if record is not None:
-            held.append(record)
-            size += len(record.raw)
-        if record is None or len(held) >= BATCH_RECORDS or size >= BATCH_BYTES:
-            yield Batch(tuple(held), last_for_now=record is None)
-            held, size = [], 0
-    if held:
-        yield Batch(tuple(held), last_for_now=True)
-
-
 def run(
     records: Iterable[Record | None],
     preparer: Preparer,
-    decider: NearDuplicateFilter,
+    dedup: NearDuplicateFilter,
     sink: VerdictSink,
     stopped: Callable[[], bool],
     observers: Observers | None = None,
 ) -> None:
-    """Give every record its verdict; once `stopped()`, finish what is in hand and return.
+    """Give every record its verdict; once `stopped()`, finish the batches already read and return.
 
-    observers: are told how long pages took to prepare, and of records that are none.
+    observers: get a BatchEvent for each prepared batch, with its duration and its number of bad records.
     """
     observers = observers or Observers()
-    under_way: deque[_UnderWay] = deque()
-    for batch in batches(records):
-        if batch.records:
-            under_way.append(_UnderWay.begun(batch, preparer))
-        while under_way and (batch.last_for_now or stopped() or len(under_way) > preparer.depth):
-            _finish(under_way.popleft(), decider, sink, observers)
-        if stopped():
-            return
-    while under_way:
-        _finish(under_way.popleft(), decider, sink, observers)
+    for batch in _prepared_batches(records, preparer, stopped):
+        seconds, rejected = {"prepare": batch.prepare_s}, len(batch.bad)
+        observers.batch(BatchEvent(step="fingerprint", records=len(batch.records), seconds=seconds, rejected=rejected))
+        verdicts = dedup.decide_many([page for _, page in batch.pages], [record.identity for record, _ in batch.pages])
+        if batch.bad:
+            sink.bad(batch.bad)
+        if batch.pages:
+            sink.verdicts([(record, verdict) for (record, _), verdict in zip(batch.pages, verdicts, strict=True)])
 
 
-def _finish(done: _UnderWay, decider: NearDuplicateFilter, sink: VerdictSink, observers: Observers) -> None:
-    good, bad = [], []
-    records = done.batch.records
-    for record, answer in zip(records, done.answers.result(), strict=True):
-        if isinstance(answer, BadRecord):
-            bad.append((record, answer.problem))
-        else:
-            good.append((record, answer))
-    prepare_s = (done.times[1] if len(done.times) > 1 else time.perf_counter()) - done.times[0]
-    seconds = {"prepare": prepare_s}
-    observers.batch(BatchEvent(step="fingerprint", records=len(records), seconds=seconds, rejected=len(bad)))
-    verdicts = decider.decide_many([page for _, page in good], [record.identity for record, _ in good])
-    if bad:
-        sink.bad(bad)
-    if good:
-        sink.verdicts([(record, verdict) for (record, _), verdict in zip(good, verdicts, strict=True)])
+def iter_prepared(name: str, preparer: Preparer, bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
+    """Yield each record of the input `name` with its page; bad records are reported and left out.
 
-
-def each_prepared(name: str, preparer: Preparer, bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
-    """Yield each record of the input `name` with its page; bad records are reported and left out."""
+    Shows a progress bar on a terminal.
+    """
     with open_source(name) as source, progress(source.name, source.size_bytes) as advance:
-        under_way: deque[tuple[Batch, Future[list[Answer]]]] = deque()
-        for batch in batches(source.records):
-            under_way.append((batch, preparer.submit(batch.records)))
-            while under_way and (batch.last_for_now or len(under_way) > preparer.depth):
-                done, answers = under_way.popleft()
-                yield from _good(done, answers.result(), bad)
-                advance(len(done.records), sum(len(record.raw) for record in done.records))
-        for done, answers in under_way:
-            yield from _good(done, answers.result(), bad)
+        for batch in _prepared_batches(source.records, preparer):
+            if batch.bad:
+                bad.report(batch.bad)
+            yield from batch.pages
+            advance(len(batch.records), sum(len(record.raw) for record in batch.records))
 
 
-def _good(batch: Batch, answers: list[Answer], bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
-    for record, answer in zip(batch.records, answers, strict=True):
-        if isinstance(answer, BadRecord):
-            bad.report([(record, answer.problem)])
-        else:
-            yield record, answer
+def prepared_by_id(name: str, ids: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
+    """Return the pages of the input `name` that `ids` names, by id: the first page if an id occurs twice."""
+    found: dict[str, PreparedPage] = {}
+    for _, prepared in iter_prepared(name, preparer, bad):
+        if prepared.page.id in ids:
+            found.setdefault(prepared.page.id, prepared)
+    return found
