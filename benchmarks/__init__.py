@@ -1,1 +1,1 @@
-"""Measurements: one script per claim, each printing a ratio against a named peer."""
+"""Benchmarks: one script for each claim. Each names its data, its seed and what it is compared with."""

@@ -1,7 +1,8 @@
-"""Run the benchmarks that need no data but our own: `python -m benchmarks`, which is `make bench`.
+"""Run the benchmarks that need no external data: `python -m benchmarks`, or `make bench`.
 
-Those that measure real pages take a folder and are run by name: `python -m benchmarks.quality DIR` (`make quality`),
-`python -m benchmarks.crawl DIR`, and `python -m benchmarks.fingerprint --pages FILE --html DIR`.
+The benchmarks of real pages take a folder or a file and are run by name: `python -m benchmarks.quality DIR`
+(`make quality`), `python -m benchmarks.crawl DIR`, and `python -m benchmarks.fingerprint --pages FILE --html
+DIR`.
 """
 
 import runpy

@@ -1,15 +1,17 @@
-"""Claim: whatever dies, every page is answered exactly once, with the verdict that a sequential oracle gives.
+"""Claim: under faults, every page is answered exactly once, with the verdict of a sequential oracle.
 
     python -m benchmarks.chaos [--rounds 50] [--seed 1] [--folder build/chaos] [--pages 2000] [--again N]
 
-Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve` processes and a
-stream of generated pages with known truth, and kills, freezes, restarts and damages at random (benchmarks/service).
-When the faults are over it reads every topic with `read_committed` and compares with the oracle byte for byte, with the
-records that were sent, and with what is known of the stream. One round in the middle has 20,000 pages.
+Each round starts Apache Kafka (one node, or three in a fifth of the rounds), three `twinsieve serve`
+processes and a stream of generated pages with known truth. It kills, freezes, restarts and damages at random
+(benchmarks/service). After the faults it reads every topic with `read_committed` and compares it with the
+oracle byte for byte, with the records that were sent, and with the known truth of the stream. One round in
+the middle has at least 20,000 pages.
 
-A round is a function of its seed, which is printed, but for the machine's timing. FOLDER/progress-….json remembers the
-good rounds: the same command goes on after the last one. --again N runs round N once more, --short a small one that has
-the usual faults. A round that fails ends the run; its folder (history, logs, states) is kept.
+A round is a function of its seed, which is printed, except for the machine's timing. FOLDER/progress-….json
+counts the good rounds, so the same command continues after the last one. --again N repeats round N; --short
+runs a small round with the usual faults. A round that fails ends the run; its folder (history, logs, state
+folders) is kept.
 """
 
 import argparse
@@ -41,25 +43,25 @@ SHORT = Plan(
 
 
 def plan_of(number: int, arguments: argparse.Namespace) -> Plan:
-    """Return the plan of a round, counted from 1."""
+    """Return the plan of a round, counted from 1; 0 is the short round."""
     if number == 0:
         return SHORT
     seed = f"{arguments.seed}/{number}"
     if number == max(1, arguments.rounds // 2):
-        return Plan.of(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
-    return Plan.of(seed, arguments.pages)
+        return Plan.draw(seed, max(BIG_PAGES, arguments.pages), seconds=BIG_SECONDS)
+    return Plan.draw(seed, arguments.pages)
 
 
 def run(number: int, arguments: argparse.Namespace) -> Result:
-    """Run a round and print its line; its folder is removed where all is well."""
+    """Run a round and print its result; remove its folder if the round was good."""
     plan = plan_of(number, arguments)
     folder = arguments.folder / f"round-{number}"
     shutil.rmtree(folder, ignore_errors=True)
     result = run_round(plan, folder)
-    said = " ".join(f"{name}={count}" for name, count in sorted(result.counts.items()))
+    counts = " ".join(f"{name}={count}" for name, count in sorted(result.counts.items()))
     faults = ", ".join(f"{name} ×{count}" if count > 1 else name for name, count in sorted(result.faults.items()))
     print(
-        f"round {number} seed {plan.seed}: {result.seconds:.0f} s, {plan.brokers} broker(s); {faults}; {said}",
+        f"round {number} seed {plan.seed}: {result.seconds:.0f} s, {plan.brokers} broker(s); {faults}; {counts}",
         flush=True,
     )
     for crash in result.crashes:
@@ -74,15 +76,15 @@ def run(number: int, arguments: argparse.Namespace) -> Result:
 
 
 def main() -> None:
-    """Run the rounds that are missing, and print what they came to."""
+    """Run the remaining rounds and print their totals."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=50)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--folder", type=Path, default=Path("build/chaos"))
-    parser.add_argument("--pages", type=int, default=2000, help="a round (default: 2000)")
+    parser.add_argument("--pages", type=int, default=2000, help="pages of a round (default: 2000)")
     alone = parser.add_mutually_exclusive_group()
-    alone.add_argument("--again", type=int, metavar="N", help="run round N alone, and remember nothing")
-    alone.add_argument("--short", action="store_const", const=0, dest="again", help="run a small round alone")
+    alone.add_argument("--again", type=int, metavar="N", help="run only round N, without recording progress")
+    alone.add_argument("--short", action="store_const", const=0, dest="again", help="run only a small round")
     arguments = parser.parse_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.again is not None:
@@ -101,7 +103,7 @@ def main() -> None:
         counts.update(result.counts)
         faults.update(result.faults)
         progress.write_text(json.dumps({"rounds": number, "counts": counts, "faults": faults}))
-    print(f"{arguments.rounds} rounds good, seed {arguments.seed}; this run took {time.monotonic() - began:.0f} s")
+    print(f"{arguments.rounds} good rounds, seed {arguments.seed}; this run took {time.monotonic() - began:.0f} s")
     print("records:", dict(sorted(counts.items())))
     print("faults:", dict(sorted(faults.items())))
 

@@ -1,19 +1,19 @@
-"""Claim: a crawl that collapses into a few pages is passed on, not dropped, and an ordinary one is not disturbed.
+"""Claim: guards do not let a crawl be dropped that collapses into a few pages; other crawls are unchanged.
 
     python -m benchmarks.collapse PAGES [--copies 50000]
 
-PAGES (JSON lines: url, title, text) are an ordinary crawl. Its verdicts with and without guards are compared: they
-should be the same. Then, after its first half, broken pages come, two for each ordinary one:
+PAGES (JSON lines: url, title, text) is an ordinary crawl. Its verdicts with and without guards are compared:
+they should be the same. Then copies are added after its first half, two for each ordinary page:
 
-    wall      one consent page under one title, on as many hosts as pages
+    wall      one consent page under one title, each on a different host
     frame     one site's frame in place of its articles, each under an article's title
-    error     one error page under one title, at as many addresses of one host
-    frames    a hundred sites' frames, each under articles' titles, taking turns
-    wire      no fault: one story on 400 hosts, a sixth of them with a headline of their own
-    mirror    no fault: the first half once more, from another host
+    error     one error page under one title, at different URLs of one host
+    frames    the frames of a hundred sites in turn, each under an article's title
+    wire      no fault: one story on 400 hosts, a sixth of them with a different headline
+    mirror    no fault: the first half again, from another host
 
-Shown for each: copies called `duplicate` (with the action `drop`: lost), copies left undecided, by guard, and ordinary
-pages whose verdict is another one than without the broken pages. Nothing is drawn by chance.
+Shown for each: copies called `duplicate` (lost with the action `drop`), copies left `undecided`, by guard,
+and ordinary pages whose verdict differs from the run without copies. Nothing is random.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.prepared_names import PreparedNames
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.page import Page, PreparedPage
@@ -47,18 +48,6 @@ BROKEN = (
 )
 
 
-class CollapseNames:
-    """Names of pages by their place."""
-
-    def __init__(self, pages: Sequence[PreparedPage]) -> None:
-        self._pages = pages
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        """Return (id, url) of the page at `sequence`."""
-        page = self._pages[sequence - 1].page
-        return page.id, page.url
-
-
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -71,14 +60,14 @@ def main() -> None:
     same = alone == verdicts(replace(rule, guards=NO_GUARDS), ordinary)
     console = Console()
     console.print(f"{len(ordinary):,} ordinary pages: verdicts with and without guards are the same: {same}")
-    table = Table("what comes", "copies", "duplicate", "undecided, by guard", "ordinary verdicts changed")
-    for what, copies in faults(ordinary, arguments.copies):
-        table.add_row(what, *row(rule, ordinary, copies, alone))
+    table = Table("copies of", "copies", "duplicate", "undecided, by guard", "ordinary verdicts changed")
+    for scenario, copies in scenarios(ordinary, arguments.copies):
+        table.add_row(scenario, *row(rule, ordinary, copies, alone))
     console.print(table)
 
 
 def prepared_pages(path: Path) -> list[PreparedPage]:
-    """Return the pages of a file with their fingerprints, their texts forgotten."""
+    """Return the pages of a file, prepared and without their texts."""
     prepare, pages = build_fingerprinter().prepare, []
     for line in track(path.read_bytes().splitlines(), path.name):
         values = msgspec.json.decode(line)
@@ -90,12 +79,12 @@ def prepared_pages(path: Path) -> list[PreparedPage]:
 
 def verdicts(rule: MatchRule, pages: Sequence[PreparedPage]) -> list[Verdict]:
     """Return the verdicts on pages in their order."""
-    decider = Decider(rule, "space", CollapseNames(pages))
+    decider = Decider(rule, "space", PreparedNames(pages))
     return [decider.decide(at, page).verdict for at, page in enumerate(pages, start=1)]
 
 
-def faults(ordinary: Sequence[PreparedPage], number: int) -> Iterator[tuple[str, list[PreparedPage]]]:
-    """Yield what goes wrong, and its pages."""
+def scenarios(ordinary: Sequence[PreparedPage], number: int) -> Iterator[tuple[str, list[PreparedPage]]]:
+    """Yield each scenario and its copies."""
     titles = [page.page.title for page in ordinary if page.page.title]
     one, sites = frame("site"), [frame(f"site {at}") for at in range(100)]
     yield "wall", [placed(one, f"https://host{at}.example/a/{at}", "before you go on") for at in range(number)]
@@ -111,13 +100,13 @@ def faults(ordinary: Sequence[PreparedPage], number: int) -> Iterator[tuple[str,
 
 
 def frame(site: str) -> PreparedPage:
-    """Return a page that a site gives in place of any other."""
+    """Return the page that a site serves in place of every article."""
     text = BROKEN.format(site=site) + "".join(f" {site} has {site} in part {at}." for at in range(12))
     return build_fingerprinter().prepare(Page(url="", canonical_url="", id="", text=text))
 
 
 def placed(page: PreparedPage, url: str, title: str) -> PreparedPage:
-    """Return a page at another address under a title."""
+    """Return a page at another URL under a title."""
     return replace(moved(page, url), evidence=evidence(page.page.text, title))
 
 
@@ -129,23 +118,23 @@ def evidence(text: str, title: str) -> bytes:
 
 
 def moved(page: PreparedPage, url: str) -> PreparedPage:
-    """Return a page at another address."""
+    """Return a page at another URL."""
     return replace(page, page=replace(page.page, url=url, canonical_url=url, id=url))
 
 
 def row(
     rule: MatchRule, ordinary: Sequence[PreparedPage], copies: list[PreparedPage], alone: list[Verdict]
 ) -> list[str]:
-    """Return the figures of a crawl in whose second half the copies come."""
+    """Return the figures of a crawl with copies in its second half."""
     half = len(ordinary) // 2
     rest, broken = ordinary[half:], iter(copies)
     turns = ((page, *islice(broken, 2)) for page in rest)
     pages = [*ordinary[:half], *chain.from_iterable(turns), *broken]
-    mine = {id(page) for page in copies}
-    said = list(zip(pages, verdicts(rule, pages), strict=True))
-    kinds = Counter(verdict.kind.value for page, verdict in said if id(page) in mine)
-    guards = Counter(verdict.guard.value for page, verdict in said if id(page) in mine and verdict.guard)
-    before = (verdict for page, verdict in said if id(page) not in mine)
+    copy_ids = {id(page) for page in copies}
+    decided = list(zip(pages, verdicts(rule, pages), strict=True))
+    kinds = Counter(verdict.kind.value for page, verdict in decided if id(page) in copy_ids)
+    guards = Counter(verdict.guard.value for page, verdict in decided if id(page) in copy_ids and verdict.guard)
+    before = (verdict for page, verdict in decided if id(page) not in copy_ids)
     changed = sum(one.kind is not other.kind for one, other in zip_longest(before, alone) if one and other)
     by_guard = ", ".join(f"{guard} {count:,}" for guard, count in guards.most_common()) or "0"
     return [f"{len(copies):,}", f"{kinds['duplicate']:,}", by_guard, f"{changed:,}"]

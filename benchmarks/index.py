@@ -1,12 +1,15 @@
-"""The block index: probes and inserts a second, beside PyPI simhash's index, in one run.
+"""Block index: probes and inserts a second, compared with the index of PyPI simhash in one run.
 
 Data: uniform fingerprints from numpy's PCG64, seed 2026; one probe in ten is a stored fingerprint with up to
-`radius` bits flipped. "one by one" is a Python loop of probe, then insert, as the filter does it; "bulk" is
-insert_many and probe_many. simhash gets the same fingerprints, ready-made, with k = radius.
-`--skew` puts a fifth of the fingerprints into one hot block and compares with and without the second level.
-`--threshold` times one hot bucket of several sizes, split and whole: where splitting begins to pay.
+`radius` bits flipped. "one by one" is a Python loop of probe and insert, as in the filter; "bulk" is
+insert_many and probe_many. simhash gets the same fingerprints, already computed, with k = radius.
 
-    python -m benchmarks.index [--sizes 100000 1000000] [--radius 3] [--peer-sizes 100000] [--skew] [--threshold]
+--skew puts a fifth of the fingerprints into one hot block and compares with and without the second level.
+--threshold measures one hot bucket of several sizes, split and whole, to find the size at which splitting
+pays.
+
+    python -m benchmarks.index [--sizes 100000 1000000] [--radius 3 7] [--peer-sizes 100000] [--skew 500000]
+                               [--threshold]
 """
 
 import argparse
@@ -46,7 +49,7 @@ def near(stored: Fingerprints, count: int, radius: int) -> Fingerprints:
 
 
 def seconds(call: Callable[[], object]) -> float:
-    """Return the processor time of a call: all here runs in one thread, and a busy machine disturbs it less."""
+    """Return the processor time of a call, which other work affects less than wall-clock time."""
     begin = time.process_time()
     call()
     return time.process_time() - begin
@@ -58,7 +61,7 @@ def probe_rate(index: BlockIndex, probes: Fingerprints) -> float:
 
 
 def one_by_one(index: BlockIndex, probes: list[int], first_sequence: int) -> None:
-    """Probe, then insert, as the filter does with every page."""
+    """Probe, then insert, as the filter does for every page."""
     for number, fingerprint in enumerate(probes):
         index.probe(fingerprint)
         index.insert(first_sequence + number, fingerprint)
@@ -66,14 +69,14 @@ def one_by_one(index: BlockIndex, probes: list[int], first_sequence: int) -> Non
 
 def warm_up(radius: int) -> None:
     """Load or compile the kernels."""
-    index = BlockIndex(radius, smallest_split=2)
+    index = BlockIndex(radius, min_split=2)
     index.insert_many(np.arange(5000), hot(5000, SEED))
     one_by_one(index, [1, 2], 5000)
     index.remove(5000, 1)
 
 
-def ours(size: int, radius: int) -> tuple[float, float]:
-    """Print our figures at one size; return (seconds to build, probe + insert a second)."""
+def block_index(size: int, radius: int) -> tuple[float, float]:
+    """Print the block index's figures at one size; return (seconds to build, probe + insert a second)."""
     stored = uniform(size, SEED)
     probes = near(stored, 20_000, radius)
     index = BlockIndex(radius)
@@ -93,7 +96,7 @@ def ours(size: int, radius: int) -> tuple[float, float]:
 
 def simhash(size: int, radius: int) -> tuple[float, float]:
     """Print PyPI simhash's figures at one size; return (seconds to build, probe + insert a second)."""
-    from simhash import Simhash, SimhashIndex
+    from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
 
     logging.getLogger("simhash").setLevel(logging.ERROR)
     stored = uniform(size, SEED)
@@ -117,17 +120,17 @@ def simhash(size: int, radius: int) -> tuple[float, float]:
 
 
 def skew(size: int, radius: int) -> None:
-    """Print probes a second where a fifth of the fingerprints share a block, whole and split."""
+    """Print probes a second when a fifth of the fingerprints share a block, whole and split."""
     stored = uniform(size, SEED)
     stored[: size // 5] = hot(size // 5, SEED + 3)
     probes = near(stored, 2000, radius)
     probes[::5] = hot(len(probes[::5]), SEED + 4)
     figures = {}
     for name, smallest_split in (("even", None), ("whole", None), ("split", 4096)):
-        index = BlockIndex(radius, smallest_split=smallest_split)
+        index = BlockIndex(radius, min_split=smallest_split)
         index.insert_many(np.arange(size), uniform(size, SEED) if name == "even" else stored)
-        asked = uniform(2000, SEED + 1) if name == "even" else probes
-        figures[name] = probe_rate(index, asked), index.statistics().bytes / size
+        chosen = uniform(2000, SEED + 1) if name == "even" else probes
+        figures[name] = probe_rate(index, chosen), index.statistics().bytes / size
     print(f"skew      k={radius} {size:>9,}: 20% in one hot block, bulk probes a second (bytes an entry):")
     print("          " + "  ".join(f"{name} {rate:,.0f} ({room:.0f})" for name, (rate, room) in figures.items()))
     print(f"          second level: {figures['split'][0] / figures['whole'][0]:.0f} x")
@@ -139,7 +142,7 @@ def threshold(radius: int) -> None:
     for size in (256, 1024, 4096, 16_384, 65_536):
         times, room = [], []
         for smallest_split in (size - 1, None):
-            index = BlockIndex(radius, smallest_split=smallest_split)
+            index = BlockIndex(radius, min_split=smallest_split)
             index.insert_many(np.arange(len(background)), background)
             index.insert_many(np.arange(size) + len(background), hot(size, SEED + 3))
             times.append(1e6 / probe_rate(index, probes))
@@ -153,22 +156,24 @@ def threshold(radius: int) -> None:
 def main() -> None:
     """Read the arguments and print a line for each measurement."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="*", default=[100_000, 1_000_000], help="entries, ours")
-    parser.add_argument("--peer-sizes", type=int, nargs="*", default=[100_000], help="entries, simhash too")
-    parser.add_argument("--radius", type=int, nargs="*", default=[3, 7], help="radii, ours; simhash gets the first")
-    parser.add_argument("--skew", type=int, default=500_000, help="entries of the skewed load; 0 leaves it out")
-    parser.add_argument("--threshold", action="store_true", help="where a second level begins to pay")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[100_000, 1_000_000], help="entries of the block index")
+    parser.add_argument("--peer-sizes", type=int, nargs="*", default=[100_000], help="entries of both indexes")
+    parser.add_argument(
+        "--radius", type=int, nargs="*", default=[3, 7], help="radii of the block index; simhash gets the first"
+    )
+    parser.add_argument("--skew", type=int, default=500_000, help="entries of the skewed load; 0 skips it")
+    parser.add_argument("--threshold", action="store_true", help="measure at which bucket size a second level pays")
     options = parser.parse_args()
     for radius in options.radius:
         warm_up(radius)
         if options.threshold:
             threshold(radius)
             continue
-        built = {size: ours(size, radius) for size in sorted({*options.sizes, *options.peer_sizes})}
+        built = {size: block_index(size, radius) for size in sorted({*options.sizes, *options.peer_sizes})}
         for size in options.peer_sizes if radius == options.radius[0] else []:
             build, rate = simhash(size, radius)
-            faster, sooner = build / built[size][0], built[size][1] / rate
-            print(f"ratio     k={radius} {size:>9,}: insert {faster:.0f} x, probe+insert {sooner:.0f} x")
+            inserts, probes = build / built[size][0], built[size][1] / rate
+            print(f"ratio     k={radius} {size:>9,}: insert {inserts:.0f} x, probe+insert {probes:.0f} x")
         if options.skew:
             skew(options.skew, radius)
 

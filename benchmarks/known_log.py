@@ -1,10 +1,10 @@
-"""A log of any length whose every verdict is known beforehand, made from page numbers alone.
+"""A generated log of any length in which every verdict is known, computed from page numbers alone.
 
-Fingerprints of unrelated pages are codewords of the extended BCH code [64, 36, 12], so no two of them are within 11
-bits, however many there are; random ones would match by accident some 1,900 times among 10 million. A copy has up to 3
-bits flipped in either channel, so it is near its original and at least 9 bits from everything else. The rule is that of
-distance alone; pages have no evidence.
-Of each hundred pages ten are copies of earlier ones, one is an earlier visit unchanged, one an update, 88 are new.
+Fingerprints of unrelated pages are codewords of the extended BCH code [64, 36, 12], so no two of them are
+within 11 bits, whatever their number; random fingerprints would match by accident some 1,900 times among 10
+million. A copy has up to 3 bits flipped in each channel, so it is near its original and at least 9 bits from
+everything else. The rule uses distance alone; pages have no evidence. Of each hundred pages ten are copies
+of earlier ones, one is an unchanged visit, one an update, and 88 are new.
 
 Invariant: everything about page n is a function of n; nothing is stored.
 Source of the code: Lin and Costello, Error Control Coding, table of BCH generators, n = 63, t = 5.
@@ -47,10 +47,10 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What must be said of a page. of: number of the page that its verdict names."""
+    """The expected verdict on a page. original: number of the page that the verdict names."""
 
     kind: VerdictKind
-    of: int | None = None
+    original: int | None = None
     distance: Distance = field(default_factory=Distance)
 
 
@@ -69,19 +69,19 @@ def known(number: int) -> Known:
     kind = role(number)
     if kind is VerdictKind.UNIQUE:
         return Known(kind)
-    of = _original(number)
+    original = _original(number)
     match kind:
         case VerdictKind.DUPLICATE:
-            return Known(VerdictKind.DUPLICATE, of, Distance(words=_flips(number, 1), body=_flips(number, 0)))
+            return Known(kind, original, Distance(words=_flips(number, 1), body=_flips(number, 0)))
         case VerdictKind.UNCHANGED:
-            return Known(VerdictKind.UNCHANGED, of, Distance(words=0, body=0))
-    words, body = (int(a[0] ^ a[1]).bit_count() for a in _channels(np.array([number, of], np.uint64)))
-    return Known(kind, of, Distance(words=words, body=body))
+            return Known(kind, original, Distance(words=0, body=0))
+    words, body = (int(a[0] ^ a[1]).bit_count() for a in _channels(np.array([number, original], np.uint64)))
+    return Known(kind, original, Distance(words=words, body=body))
 
 
 def policy(log: str) -> PolicyRecord:
-    """Return the record that such a log begins with."""
-    rule = replace(rule_for("both"), guards=NO_GUARDS)  # which would not believe a run of nothing but copies
+    """Return the first record of the log."""
+    rule = replace(rule_for("both"), guards=NO_GUARDS)  # guards would not accept so many copies in a row
     return PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID), initial=True, log=log)
 
 
@@ -89,27 +89,28 @@ def pages(start: int, stop: int) -> Iterator[PageRecord]:
     """Yield the records of pages from `start` to `stop`, in order."""
     numbers = np.arange(start, stop, dtype=np.uint64)
     kinds = [role(number) for number in range(start, stop)]
-    like, url_of = numbers.copy(), numbers.copy()
+    content_of, url_of = numbers.copy(), numbers.copy()
     flips = np.zeros((2, len(numbers)), np.uint64)
     for at, (number, kind) in enumerate(zip(range(start, stop), kinds, strict=True)):
         if kind is VerdictKind.DUPLICATE:
-            like[at] = _original(number)
+            content_of[at] = _original(number)
             flips[:, at] = _mask(number, 1), _mask(number, 0)
         elif kind is VerdictKind.UNCHANGED:
-            like[at] = url_of[at] = _original(number)
+            content_of[at] = url_of[at] = _original(number)
         elif kind is VerdictKind.UPDATED:
             url_of[at] = _original(number)
-    words, body = (values ^ flipped for values, flipped in zip(_channels(like), flips, strict=True))
-    hashes = mix64(np.where(flips.any(0), numbers, like))
+    words, body = (values ^ flipped for values, flipped in zip(_channels(content_of), flips, strict=True))
+    hashes = mix64(np.where(flips.any(0), numbers, content_of))
     columns = (numbers, url_of, words, body, hashes)
     for number, url, *values in zip(*(column.tolist() for column in columns), strict=True):
         yield _record(number, url, *values)
 
 
-def record_of_copy(number: int, of: int) -> PageRecord:
-    """Return a page beyond the log, `number`, that repeats page `of` exactly under a URL of its own."""
-    words, body = (int(values[0]) for values in _channels(np.array([of], np.uint64)))
-    return _record(number, number, words, body, int(mix64(np.array([of], np.uint64))[0]))
+def record_of_copy(number: int, original: int) -> PageRecord:
+    """Return page `number`, beyond the end of the log, an exact copy of page `original` at a new URL."""
+    originals = np.array([original], np.uint64)
+    words, body = (int(values[0]) for values in _channels(originals))
+    return _record(number, number, words, body, int(mix64(originals)[0]))
 
 
 def url_of(number: int) -> str:
@@ -134,7 +135,11 @@ def role(number: int) -> VerdictKind:
 
 
 def _original(number: int) -> int:
-    """An update is of the page 11 before it, which nobody else refers to; any other refers to an earlier anchor."""
+    """Return the page that page `number` refers to.
+
+    An update refers to the page 11 before it, which no other page refers to; a copy or a visit to an earlier
+    one of the first seven of a ten.
+    """
     if number % 100 == 18:
         return number - 11
     mixed = (number * 0x9E3779B97F4A7C15) % (1 << 64)
@@ -142,7 +147,7 @@ def _original(number: int) -> int:
 
 
 def _channels(numbers: Words) -> tuple[Words, Words]:
-    """Words and body of pages as they are first seen; odd factors permute the messages."""
+    """Return words and body fingerprints of new pages: uint64[n] each. Odd factors permute the messages."""
     limit = np.uint64((1 << MESSAGE_BITS) - 1)
     words, body = numbers * np.uint64(0x5851F42D4C957F2D) & limit, numbers * np.uint64(0x2545F4914F6CDD1D) & limit
     return codewords(words), codewords(body)
@@ -153,7 +158,7 @@ def _flips(number: int, channel: int) -> int:
 
 
 def _mask(number: int, channel: int) -> int:
-    """As many set bits as `_flips` says, next to each other."""
+    """Return a mask of `_flips` adjacent bits."""
     low = (1 << _flips(number, channel)) - 1
     turn = (number * 7 + channel * 31) % 64
     return (low << turn | low >> (64 - turn)) & ((1 << 64) - 1)

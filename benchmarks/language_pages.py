@@ -1,9 +1,10 @@
-"""Articles of our own writing in several languages, their edited copies, and pages that only look like copies.
+"""Our own articles in several languages, their edited copies, and pages that only look like copies.
 
-Each file of `language_texts/` holds sentences on six topics with places for names, numbers and dates. An article takes
-its sentences from one topic and others, fills them from the seed and cuts them into paragraphs. A copy is an article
-after one edit; a look-alike shares its topic, its sentences with other names and numbers, or its boilerplate. S1
-to S3 are copies that lost or gained up to 5, 15 and 30% of their text.
+Each file of `language_texts/` has sentences on six topics with placeholders for names, numbers and dates. An
+article takes sentences from one main topic and from others, fills them at random from the seed and joins
+them to paragraphs. A copy is an article after one edit; a look-alike shares an article's topic, its
+sentences with other names and numbers, or its headline and boilerplate. Strengths S1 to S3: copies that lost
+or gained up to 5, 15 and 30% of their text.
 """
 
 import random
@@ -25,7 +26,7 @@ __all__ = ["LANGUAGES", "LanguageStream", "short_pairs", "stream_of"]
 LANGUAGES = ("zh", "ja", "ko", "en", "de", "ar", "th", "mixed")
 ARTICLES = 400
 SENTENCES = (12, 20)
-OF_TOPIC = 6  # sentences of an article on its own topic; the others come from anywhere
+OF_TOPIC = 6  # sentences of an article on its main topic; the others come from any other topic
 PARAGRAPH = 3
 
 _HALF_KANA = {unicodedata.normalize("NFKC", chr(code)): chr(code) for code in range(0xFF66, 0xFF9E)}
@@ -42,7 +43,7 @@ class LanguageStream:
 
 @dataclass(frozen=True, slots=True)
 class _Article:
-    """templates: the sentences before they were filled."""
+    """An article. templates: its sentences with placeholders; extra: a last paragraph."""
 
     topic: str
     headline: str
@@ -81,12 +82,12 @@ class _Writer:
         paragraphs = [self._bank["sentence_join"].join(sentences[at : at + PARAGRAPH]) for at in starts]
         return "\n".join([*paragraphs, article.extra] if article.extra else paragraphs)
 
-    # Edits: each returns the changed article.
+    # Edits: each returns a changed article.
 
     def dropped(self, article: _Article, share: float) -> _Article:
         count = len(article.sentences)
-        gone = set(self._random.sample(range(count), max(1, round(count * share))))
-        return replace(article, sentences=tuple(line for at, line in enumerate(article.sentences) if at not in gone))
+        dropped = set(self._random.sample(range(count), max(1, round(count * share))))
+        return replace(article, sentences=tuple(line for at, line in enumerate(article.sentences) if at not in dropped))
 
     def replaced(self, article: _Article) -> _Article:
         lines = list(article.sentences)
@@ -111,13 +112,13 @@ class _Writer:
         return replace(article, headline=change(article.headline, self._random), sentences=lines)
 
     def series(self, article: _Article) -> _Article:
-        """The next item of a series: the same sentences, other names, numbers and dates."""
+        """Return the next item of a series: the same sentences with other names, numbers and dates."""
         return replace(
             article, headline=self.headline(article.topic), sentences=tuple(map(self._filled, article.templates))
         )
 
     def one_fact_changed(self, sentences: int) -> tuple[str, str]:
-        """Return a text of so many sentences, and the same with another name, number or date in one place."""
+        """Return a text of `sentences` sentences, and the same with one name, number or date changed."""
         pools: dict[str, list[str]] = self._bank["topics"]
         templates = self._random.sample([line for lines in pools.values() for line in lines], sentences)
         parts = [_parts(template) for template in templates]
@@ -153,7 +154,7 @@ class _Writer:
 
 
 def _parts(template: str) -> tuple[list[str], list[str]]:
-    """Return the texts around the places of a template, and the names of the places."""
+    """Return the texts around the placeholders of a template, and the names of the placeholders."""
     parts = re.split(r"\{(\w+)\}", template)
     return parts[::2], parts[1::2]
 
@@ -175,7 +176,7 @@ EDITS: dict[str, tuple[str, Callable[[_Writer, _Article], _Article]]] = {
 
 
 def stream_of(language: str, seed: int = 6) -> LanguageStream:
-    """Return ARTICLES articles of `language`, a copy of each by one of EDITS, and three kinds of look-alikes."""
+    """Return ARTICLES articles in `language`, a copy of each by one of EDITS, and look-alikes."""
     writer = _Writer(language, seed)
     names = writer.topics
     articles = [writer.article(names[at % len(names)]) for at in range(ARTICLES)]
@@ -202,7 +203,7 @@ def stream_of(language: str, seed: int = 6) -> LanguageStream:
 
 
 def short_pairs(language: str, count: int, seed: int = 6) -> list[tuple[str, str]]:
-    """Return pairs of texts of one to six sentences that differ in one name, number, date or place."""
+    """Return `count` pairs of texts of one to six sentences that differ in a name, number, date or place."""
     writer = _Writer(language, seed)
     return [writer.one_fact_changed(1 + at % 6) for at in range(count)]
 
@@ -213,7 +214,7 @@ def _page(writer: _Writer, number: int, article: _Article) -> Page:
 
 
 def _spread(text: str, inserted: str, pick: random.Random, after: Callable[[str], bool] = str.isalpha) -> str:
-    """Put one of `inserted` after a fifth of the characters that `after` names."""
+    """Insert one of `inserted` after a fifth of the characters for which `after` is true."""
     return "".join(c + (pick.choice(inserted) if after(c) and pick.random() < 0.2 else "") for c in text)
 
 
@@ -227,14 +228,14 @@ def _traditional() -> opencc.OpenCC:
 
 
 def _arabic(text: str, pick: random.Random) -> str:
-    """Stretched, partly vowelled, with bare alefs, as printed pages have it."""
+    """Return Arabic text stretched, partly vowelled and with bare alefs, as in print."""
     bare = text.translate(str.maketrans("أإآ", "ااا"))
     joined = "بتثجحخسشصضطظعغفقكلمنهي"
-    inside = "".join(
+    stretched = "".join(
         c + ("ـ" if c in joined and after in joined and pick.random() < 0.1 else "")
         for c, after in zip(bare, bare[1:] + " ", strict=True)
     )
-    return _spread(inside, _MARKS, pick, lambda c: "\u0621" <= c <= "\u064a" and c != "ـ")
+    return _spread(stretched, _MARKS, pick, lambda c: "\u0621" <= c <= "\u064a" and c != "ـ")
 
 
 _TYPOGRAPHY: dict[str, Callable[[str, random.Random], str]] = {

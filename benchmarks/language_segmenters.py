@@ -1,11 +1,11 @@
-"""Ways to cut Japanese, Korean and Thai: what each does to the `words` channel, and what it costs.
+"""Segmenters of Japanese, Korean and Thai: their effect on the `words` channel, and their processor time.
 
     python -m benchmarks.language_segmenters [--language ja|ko|th] [--seed N]
 
-All ways see the same pages (`benchmarks.language_pages`), folded alike, with the same stop words and weights; only the
-segmenter differs. The k is the one that is best on half 0; figures are of half 1, milliseconds of processor time. A way
-whose library is not installed is left out: icu4py, SudachiPy with sudachidict-small, fugashi with unidic-lite, budoux,
-tinysegmenter, kiwipiepy, pythainlp, nlpo3. docs/languages.md holds the table.
+All segmenters get the same pages (`benchmarks.language_pages`), folded alike, with the same stop words and
+weights. The k is the best one on half 0; figures are of half 1, times in milliseconds of processor time. A
+segmenter whose library is not installed is skipped: icu4py, SudachiPy with sudachidict-small, fugashi with
+unidic-lite, budoux, tinysegmenter, kiwipiepy, pythainlp, nlpo3. docs/languages.md has the table.
 """
 
 import argparse
@@ -33,7 +33,9 @@ _AM, _WHOLE_AM = "\u0e4d\u0e32", "\u0e33"
 _HANGUL = regex.compile(r"\p{Hangul}{3,}")
 
 
-class _By(Segmenter):
+class _CutSegmenter(Segmenter):
+    """A segmenter from a function that cuts a text into words; it does not tag them."""
+
     def __init__(self, cut: Cut) -> None:
         self._cut = cut
 
@@ -97,7 +99,7 @@ _OURS: dict[str, Callable[[], Cut]] = {
     "boundaries and pairs": lambda: UnicodeSegmenter().cut,
     "ICU": lambda: IcuSegmenter(UnicodeSegmenter()).cut,
 }
-WAYS: dict[str, dict[str, Callable[[], Cut]]] = {
+SEGMENTERS: dict[str, dict[str, Callable[[], Cut]]] = {
     "ja": {**_OURS, "SudachiPy": _sudachi, "fugashi": _fugashi, "budoux": _budoux, "tinysegmenter": _tinysegmenter},
     "ko": {"boundaries": _OURS["boundaries and pairs"], "pairs of syllables": _syllable_pairs, "kiwipiepy": _kiwi},
     "th": {**_OURS, "newmm": _newmm, "nlpo3": _nlpo3},
@@ -105,34 +107,34 @@ WAYS: dict[str, dict[str, Callable[[], Cut]]] = {
 
 
 def rows_of(language: str, seed: int) -> Iterator[list[str]]:
-    """Yield the figures of each way that is installed."""
+    """Yield the figures of each segmenter; `not installed` for those whose library is missing."""
     stream = stream_of(language, seed)
     space = build_fingerprinter(SpaceOptions(unspaced="pairs")).space
     texts = [fold(page.text) for page in stream.pages]
-    for name, make in WAYS[language].items():
+    for name, make in SEGMENTERS[language].items():
         try:
             cut = make()
         except (ImportError, ConfigurationError):
             yield [name, "not installed"]
             continue
-        fingerprinter = Fingerprinter(space, _By(cut), default_lexicon(), IdfTable(jieba_idf()))
+        fingerprinter = Fingerprinter(space, _CutSegmenter(cut), default_lexicon(), IdfTable(jieba_idf()))
         prepared = [fingerprinter.prepare(page) for page in stream.pages]
         began = time.process_time()
         for text in texts:
             cut(text)
         milliseconds = (time.process_time() - began) / len(texts) * 1e3
-        way, best = list(by_channel(stream, prepared, "words"))[-1]
-        yield [name, way, f"{best.precision:.3f}", f"{best.recall:.3f}", f"{best.f1:.3f}", f"{milliseconds:.2f}"]
+        channel, best = list(by_channel(stream, prepared, "words"))[-1]
+        yield [name, channel, f"{best.precision:.3f}", f"{best.recall:.3f}", f"{best.f1:.3f}", f"{milliseconds:.2f}"]
 
 
 def main() -> None:
     """Print a table for each language."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--language", choices=list(WAYS), action="append")
-    parser.add_argument("--seed", type=int, default=6)
+    parser.add_argument("--language", choices=list(SEGMENTERS), action="append", help="may be repeated (default: all)")
+    parser.add_argument("--seed", type=int, default=6, help="seed of the pages (default: 6)")
     arguments = parser.parse_args()
-    for language in arguments.language or WAYS:
-        table = Table("way", "channel", "P", "R", "F1", "ms a page", title=language)
+    for language in arguments.language or SEGMENTERS:
+        table = Table("segmenter", "channel", "P", "R", "F1", "ms a page", title=language)
         for row in rows_of(language, arguments.seed):
             table.add_row(*row)
         Console(width=120).print(table)

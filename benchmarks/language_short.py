@@ -1,11 +1,12 @@
-"""How short is too short? Texts that differ in one fact, by language and number of letters.
+"""The bound `min_letters` by language: how often short texts that differ in one fact are called duplicates.
 
     python -m benchmarks.language_short [--count N] [--seed N]
 
-A shorter text than `min_letters` of a profile has to be the same, letter for letter. The bound counts letters, and
-a language's letters say more or less. Printed: letters of a word, letters of fifty words, and, of pairs that differ in
-one name, number, date or place and have fewer than fifty words, the share that profile balanced merges at each bound.
-Pairs are made from the seed by `benchmarks.language_pages`; words need the extra `languages`.
+A text with fewer letters than `min_letters` of a profile must be equal, letter for letter. The bound counts
+letters, and letters carry more or less information in different languages. Printed: letters a word, letters
+of fifty words, and, of pairs with fewer than fifty words that differ in one name, number, date or place, the
+share that the profile `balanced` merges at each bound. The pairs are generated from the seed by
+`benchmarks.language_pages`. Counting words needs the extra `languages`.
 """
 
 import argparse
@@ -33,7 +34,7 @@ def evidence_of(text: str) -> Evidence:
 
 
 def merged(one: Evidence, other: Evidence, bound: int) -> bool:
-    """Whether a row of profile balanced holds, with `bound` in place of its own bound of letters."""
+    """Return whether a row of the profile `balanced` holds, with `bound` in place of its `min_letters`."""
     rows = [replace(row, min_letters=bound) if row.min_letters else row for row in PROFILES["balanced"].verified]
     return any(row.holds(Similarity(one, other)) for row in rows)
 
@@ -53,8 +54,8 @@ def row_of(language: str, arguments: argparse.Namespace) -> list[str]:
 def main() -> None:
     """Print a row for each language."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=600)
-    parser.add_argument("--seed", type=int, default=6)
+    parser.add_argument("--count", type=int, default=600, help="pairs of each language (default: 600)")
+    parser.add_argument("--seed", type=int, default=6, help="seed of the pairs (default: 6)")
     arguments = parser.parse_args()
     table = Table("language", "letters a word", "of 50 words", "short pairs", *(f"merged, {b}" for b in BOUNDS))
     for language in LANGUAGES:

@@ -1,17 +1,17 @@
-"""Claim: memory is bounded. A million pages go through, the broker is frozen for a minute, and nobody swells.
+"""Claim: memory of crawl and service is bounded over a million pages, and while the broker is frozen.
 
-    python -m benchmarks.memory [--pages 1000000] [--frozen 60] [--processes 1] [--plot FILE.png] [--json FILE]
+    python -m benchmarks.memory [--pages 1000000] [--frozen 60] [--processes 1] [--plot PNG] [--json FILE]
 
-A crawl publishes generated pages (benchmarks.service.feed_crawl) while one service answers them. When half is
-published the only broker is frozen (SIGSTOP) for a minute, then it goes on. Resident memory of the crawl and of the
-service with its workers is read every second. Stated bounds, checked at the end:
+A crawl publishes generated pages (benchmarks.service.feed_crawl) while one service answers them. After half
+of the pages the only broker is frozen (SIGSTOP) for a minute and then resumed. Resident memory of the crawl
+and of the service with its workers is sampled every second. Bounds on the growth, checked at the end:
 
-    crawl     at no time CRAWL_MB above what it had when the first tenth was published
-    service   at no time BYTES_A_PAGE for each page kept since then, SERVICE_MB, and WORKER_MB for a worker's successor,
-              which gets ready beside it, above what it had when the first tenth was published
-    both      while the broker is frozen, FROZEN_MB above what they had just before
+    crawl     CRAWL_MB above its memory after the first tenth of the pages
+    service   SERVICE_MB, WORKER_MB for a worker's replacement, which starts beside it, and BYTES_A_PAGE for each
+              page kept since then, above its memory after the first tenth of the pages
+    both      FROZEN_MB during the freeze
 
-A bound that is broken ends the program with 1.
+The exit code is 1 if a bound is exceeded.
 """
 
 import argparse
@@ -46,7 +46,7 @@ PATIENCE_S = 7200.0
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """At `at_s`: pages published, answered and kept so far, resident bytes, and whether the broker is frozen."""
+    """Pages so far, resident bytes of crawl and service, and the broker's state, after `at_s` seconds."""
 
     at_s: float
     published: int
@@ -58,7 +58,7 @@ class Sample:
 
 
 class MemoryRun:
-    """A crawl and a service on one broker, and what they use."""
+    """A crawl and a service on one broker, and samples of their memory."""
 
     def __init__(self, cluster: Cluster, folder: Path, pages: int, processes: int) -> None:
         self._cluster = cluster
@@ -66,8 +66,8 @@ class MemoryRun:
         self._topics = Topics("memory.")
         create(Connection(cluster.bootstrap), self._topics)
         self._reader = reader(cluster.bootstrap, [self._topics.pages])
-        self._dedup = TwinsieveContender(processes)
-        self._dedup.start(cluster.bootstrap, self._topics, folder)
+        self._service = TwinsieveContender(processes)
+        self._service.start(cluster.bootstrap, self._topics, folder)
         command = [sys.executable, "-m", "benchmarks.service.feed_crawl", cluster.bootstrap, self._topics.prefix]
         self._log = folder / "crawl.log"
         with self._log.open("wb") as log:
@@ -76,8 +76,8 @@ class MemoryRun:
         self._began = time.monotonic()
         self._frozen = False
 
-    def go(self, frozen_s: float) -> None:
-        """Until all pages are answered; the broker is frozen once half of them are published."""
+    def run(self, frozen_s: float) -> None:
+        """Sample until all pages are answered; freeze the broker after half of them are published."""
         freeze_at = thaw_at = None
         while not self.samples or self.samples[-1].answered < self._pages:
             time.sleep(1.0)
@@ -93,17 +93,17 @@ class MemoryRun:
                 self._cluster.resume(0)
                 self._frozen = False
         self._crawl.wait(60)
-        self._dedup.stop()
+        self._service.stop()
         print(self._log.read_text().strip())
 
     def _sample(self) -> Sample:
         last = self.samples[-1] if self.samples else None
-        pid = self._dedup.pid
+        pid = self._service.pid
         service = [] if pid is None else [pid, *descendants(pid)]
         try:
-            answered = int(self._dedup.value("twinsieve_records_total", step="decide"))
-            kept = int(self._dedup.value("twinsieve_entries"))
-        except OSError:  # it does not listen yet
+            answered = int(self._service.value("twinsieve_records_total", step="decide"))
+            kept = int(self._service.value("twinsieve_entries"))
+        except OSError:  # the service does not listen yet
             answered, kept = 0, 0
         return Sample(
             at_s=time.monotonic() - self._began,
@@ -122,8 +122,8 @@ class MemoryRun:
             return self.samples[-1].published if self.samples else 0
 
 
-def broken(samples: Sequence[Sample]) -> list[str]:
-    """Return a sentence for each bound that was broken."""
+def exceeded_bounds(samples: Sequence[Sample]) -> list[str]:
+    """Return a sentence for each bound that was exceeded."""
     total = samples[-1].published
     running = [sample for sample in samples if sample.published >= total // 10]
     crawl, service = running[0].crawl, running[0].service
@@ -147,7 +147,7 @@ def broken(samples: Sequence[Sample]) -> list[str]:
 
 
 def plot(samples: Sequence[Sample], name: str) -> str:
-    """Return a line of bars, the highest the most that was used; frozen seconds are marked below."""
+    """Return a line of bars, scaled to the maximum, with marks below for samples of the frozen broker."""
     step = max(1, len(samples) // WIDTH)
     chosen = samples[::step]
     maximum = max(getattr(sample, name) for sample in chosen)
@@ -157,7 +157,7 @@ def plot(samples: Sequence[Sample], name: str) -> str:
 
 
 def report(samples: Sequence[Sample]) -> None:
-    """Print a table of ten moments and the plots."""
+    """Print a table of eleven moments and the plots."""
     table = Table(title=f"{samples[-1].published} pages, {samples[-1].kept} kept")
     for heading in ("s", "published", "answered", "kept", "crawl MB", "service MB", "broker"):
         table.add_column(heading, justify="right")
@@ -170,7 +170,7 @@ def report(samples: Sequence[Sample]) -> None:
 
 
 def draw(samples: Sequence[Sample], path: Path) -> None:
-    """Draw the same as a picture."""
+    """Draw memory over time as a picture."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(8, 3.5))
@@ -186,23 +186,25 @@ def draw(samples: Sequence[Sample], path: Path) -> None:
 
 
 def main() -> None:
-    """Run it, print what was used, and end with 1 where a bound was broken."""
+    """Run the benchmark and print its figures; exit with 1 if a bound was exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pages", type=int, default=1_000_000)
-    parser.add_argument("--frozen", type=float, default=60.0, metavar="SECONDS")
+    parser.add_argument("--pages", type=int, default=1_000_000, help="pages to publish (default: 1,000,000)")
+    parser.add_argument(
+        "--frozen", type=float, default=60.0, metavar="SECONDS", help="how long the broker is frozen (default: 60)"
+    )
     parser.add_argument("--processes", type=int, default=1, help="workers of the service (default: 1)")
-    parser.add_argument("--plot", type=Path, help="draw a picture as well")
-    parser.add_argument("--json", type=Path, help="write the samples here as well")
+    parser.add_argument("--plot", type=Path, help="also draw a picture into this file")
+    parser.add_argument("--json", type=Path, help="also write the samples to this file")
     arguments = parser.parse_args()
     with Cluster() as cluster, tempfile.TemporaryDirectory() as folder:
         run = MemoryRun(cluster, Path(folder), arguments.pages, arguments.processes)
-        run.go(arguments.frozen)
+        run.run(arguments.frozen)
     report(run.samples)
     if arguments.plot:
         draw(run.samples, arguments.plot)
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(sample) for sample in run.samples]), encoding="utf-8")
-    problems = broken(run.samples)
+    problems = exceeded_bounds(run.samples)
     print(*(problems or ["all bounds held"]), sep="\n")
     sys.exit(1 if problems else 0)
 

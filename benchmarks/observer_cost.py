@@ -1,19 +1,19 @@
-"""What being watched costs: the filter with and without observers, and with 200 event streams open.
+"""Cost of observers: the filter with and without live stats and metrics, and with 200 open event streams.
 
     python -m benchmarks.observer_cost [--pages FILE] [--turn PAGES]
 
-Observed: texts become verdicts in two filters, one that tells its facts to the feed and the metrics, one that tells
-nobody. The pages are cut into chunks; each chunk goes through both, now one and now the other first, so a machine that
-slows down slows both. Shown is the ratio of processor times, with its 95% interval by bootstrap over the chunks; and
-the observers' own time, from the facts of such a run told once more.
+Observers: texts become verdicts in two filters, one with live stats and metrics as observers, one without
+observers. Each chunk of pages goes through both, alternately one and the other first, so that a slower
+machine slows both. Shown: the ratio of processor times with its 95% interval by bootstrap over the chunks,
+and the observers' own time, measured by replaying the events of such a run.
 
-Streams: prepared pages (a third are copies) go through the filter's `decide_many`, its state in memory so that no
-disk hides what the processor does, in turn with nobody connected and with 180 watchers that read and 20 that do not,
-in a process of their own: first at 2,000 pages/s, then as fast as it can. Shown are pages per second of wall clock,
-their ratio with its interval over the turns, the processor time of the server's thread (what it takes, at most, from
-a filter that has one core), and the process's memory.
+Streams: prepared pages (a third of them copies) go through the filter's `decide_many`, alternately without
+clients and with 180 clients that read and 20 that do not, all in another process. The state is in memory, so
+that no disk hides processor time. The first runs are at 2,000 pages/s, the others at full speed. Shown:
+pages per second of wall-clock time, their ratio with its interval over the turns, the processor time of the
+server's thread (the most that it can take from a filter with one core), and the memory of the process.
 
-Data: FILE holds JSON lines of pages (`title`, `text`); without it, generated ones. Seed 7.
+Data: FILE has JSON lines of pages (`title`, `text`); without it, generated ones. Seed 7.
 """
 
 import argparse
@@ -41,8 +41,8 @@ from rich.table import Table
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.text.normalise import letters
-from dedup_service.interfaces.http.dashboard import dashboard
-from dedup_service.interfaces.http.explain_backends import Watched
+from dedup_service.interfaces.http.dashboard import serve_dashboard
+from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.server import Address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
@@ -59,15 +59,15 @@ WORDS = ("harbour", "council", "storm", "repair", "engineer", "winter", "ferry",
 Ratio = tuple[float, float, float]
 
 
-def texts(path: Path | None, maximum: int) -> list[Page]:
-    """Return pages to judge; every fourth one repeats an earlier one at another address."""
+def texts(path: Path | None, limit: int) -> list[Page]:
+    """Return at most `limit` pages; every fourth one repeats an earlier one at another URL."""
     rng = random.Random(SEED)
     if path is None:
-        bodies = [" ".join(f"{rng.choice(WORDS)}{rng.randrange(2000)}" for _ in range(350)) for _ in range(maximum)]
+        bodies = [" ".join(f"{rng.choice(WORDS)}{rng.randrange(2000)}" for _ in range(350)) for _ in range(limit)]
         rows = [("A headline of ten or so words, as they are", body) for body in bodies]
     else:
         with path.open(encoding="utf-8") as lines:
-            parsed = (json.loads(line) for _, line in zip(range(maximum), lines, strict=False))
+            parsed = (json.loads(line) for _, line in zip(range(limit), lines, strict=False))
             rows = [(row.get("title") or "", row["text"]) for row in parsed if row.get("text")]
     for at in range(40, len(rows), 4):
         rows[at] = rows[rng.randrange(at)]
@@ -75,7 +75,7 @@ def texts(path: Path | None, maximum: int) -> list[Page]:
 
 
 def prepared_pages() -> Iterator[PreparedPage]:
-    """Yield pages as they come out of the workers; a third are copies, a bit or two away."""
+    """Yield prepared pages without end; a third are copies at a distance of 0 or 1 bits in each channel."""
     rng = random.Random(SEED)
     stories: list[tuple[int, bytes, str]] = []
     for at in count():
@@ -91,53 +91,56 @@ def prepared_pages() -> Iterator[PreparedPage]:
 
 
 def observed_cost(pages: Sequence[Page]) -> tuple[Ratio, float, float]:
-    """Return the ratio of processor times with and without observers, and µs a page: without, the observers' own."""
-    recorder = _Recorder()
+    """Return (time with / without observers, µs a page without them, µs a page of the observers alone)."""
+    recorder = _EventRecorder()
     feed = LiveStats("filter")
     with ExitStack() as stack:
         folders = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]
         bare = stack.enter_context(NearDuplicateFilter.open(folders[0]))
-        told = stack.enter_context(NearDuplicateFilter.open(folders[1], observers=[feed, Metrics(feed=feed)]))
+        observed = stack.enter_context(NearDuplicateFilter.open(folders[1], observers=[feed, Metrics(live_stats=feed)]))
         prepare = build_fingerprinter().prepare
         for page in pages[:2000]:
             prepare(page)
         spent: list[tuple[float, float]] = []
         for number, start in enumerate(track(range(0, len(pages), CHUNK), "text → verdict", transient=True)):
             chunk = pages[start : start + CHUNK]
-            ways = [(0, bare), (1, told)]
+            filters = [(0, bare), (1, observed)]
             took = [0.0, 0.0]
-            for way, dedup in ways if number % 2 else ways[::-1]:
+            for place, dedup in filters if number % 2 else filters[::-1]:
                 began = time.process_time()
                 dedup.check_many(chunk)
-                took[way] = time.process_time() - began
+                took[place] = time.process_time() - began
             spent.append((took[1], took[0]))
-        again = stack.enter_context(NearDuplicateFilter.open(None, observers=[recorder]))
+        recorded = stack.enter_context(NearDuplicateFilter.open(None, observers=[recorder]))
         for start in range(0, len(pages), CHUNK):
-            again.check_many(pages[start : start + CHUNK])
+            recorded.check_many(pages[start : start + CHUNK])
     bare_us = sum(without for _, without in spent) / len(pages) * 1e6
-    return _ratio(spent), bare_us, recorder.told_again() / len(pages) * 1e6
+    return _ratio(spent), bare_us, recorder.replay_s() / len(pages) * 1e6
 
 
 def streamed(turn_pages: int, turns: int) -> Iterator[tuple[str, Any]]:
-    """Yield figures of both paces."""
+    """Yield the figures of both paces, then those of memory."""
     pages = prepared_pages()
     feed = LiveStats("filter")
-    observers: list[Observer] = [feed, Metrics(feed=feed)]
+    observers: list[Observer] = [feed, Metrics(live_stats=feed)]
     with (
         NearDuplicateFilter.open(None, observers=observers) as dedup,
-        dashboard(
-            Watched(feed=feed, dedup=dedup), Metrics(feed=feed).registry, Address("127.0.0.1", 0), None
+        serve_dashboard(
+            DashboardSources(live_stats=feed, dedup=dedup),
+            Metrics(live_stats=feed).registry,
+            Address("127.0.0.1", 0),
+            None,
         ) as server,
     ):
         before = resident_mib()
-        for name, pace in (("2,000 pages/s", PACE), ("as fast as it can", None)):
+        for name, pace in (("2,000 pages/s", PACE), ("full speed", None)):
             rates: list[tuple[float, float]] = []
             read, server_s, watched_s = 0, 0.0, 0.0
             for turn in track(range(turns), name, transient=True):
                 pair = [0.0, 0.0]
                 for watched in (True, False) if turn % 2 else (False, True):
                     batches = [list(islice(pages, 100)) for _ in range(turn_pages // 100)]
-                    with crowd(server.address, feed) if watched else _nobody() as figures:
+                    with crowd(server.address, feed) if watched else _no_clients() as figures:
                         spent, began = _server_s(), time.perf_counter()
                         pair[watched] = _rate(dedup, batches, pace)
                     if watched:
@@ -153,31 +156,27 @@ def streamed(turn_pages: int, turns: int) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def crowd(address: Address, feed: LiveStats) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Have the crowd watch in a process of its own; what is yielded says, afterwards, what it read."""
-    told: dict[str, Any] = {}
+    """Keep clients connected, in another process; yields a function that returns their figures later."""
+    figures: dict[str, Any] = {}
     command = [sys.executable, "-m", "benchmarks.observer_cost", "--crowd", str(address.port)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdout.readline()
         _until(lambda: feed.watchers()[0] == READERS + IDLERS)
-        yield lambda: told
+        yield lambda: figures
         process.stdin.close()
-        told.update(json.loads(process.stdout.read()))
+        figures.update(json.loads(process.stdout.read()))
     _until(lambda: feed.watchers()[0] == 0)
 
 
 def be_a_crowd(port: int) -> None:
-    """Watch until standard input is closed, then say what was read."""
-    request = b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"
-    lines = [socket.create_connection(("127.0.0.1", port)) for _ in range(READERS + IDLERS)]
-    for line in lines:
-        line.sendall(request)
-        line.recv(1024)
+    """Read event streams until standard input is closed, then print how many bytes were read."""
+    streams = [_open_stream(port) for _ in range(READERS + IDLERS)]
     read = 0
     with selectors.DefaultSelector() as selector:
-        for line in lines[:READERS]:
-            selector.register(line, selectors.EVENT_READ)
+        for stream in streams[:READERS]:
+            selector.register(stream, selectors.EVENT_READ)
         selector.register(sys.stdin, selectors.EVENT_READ)
         print("watching", flush=True)
         while True:
@@ -188,8 +187,19 @@ def be_a_crowd(port: int) -> None:
                 read += len(key.fileobj.recv(1 << 16))  # type: ignore[union-attr]
 
 
+def _open_stream(port: int) -> socket.socket:
+    """Open an event stream; retry while the rate limit (300 requests, then 50 a second) refuses it."""
+    while True:
+        stream = socket.create_connection(("127.0.0.1", port))
+        stream.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        if stream.recv(1024).startswith(b"HTTP/1.1 200"):
+            return stream
+        stream.close()
+        time.sleep(0.1)
+
+
 def _rate(dedup: NearDuplicateFilter, batches: Sequence[Sequence[PreparedPage]], pace: int | None) -> float:
-    """Decide them all, no faster than `pace` a second; return pages per second."""
+    """Decide all batches, no faster than `pace` pages a second; return pages a second."""
     began, done = time.perf_counter(), 0
     for batch in batches:
         if pace is not None and (early := done / pace - (time.perf_counter() - began)) > 0:
@@ -214,28 +224,28 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
     return float(values[:, 0].sum() / values[:, 1].sum()), float(low), float(high)
 
 
-class _Recorder(NullObserver):
-    """Keeps the facts, to tell them to others and take the time."""
+class _EventRecorder(NullObserver):
+    """Keeps the events of a run, to replay them into other observers."""
 
     def __init__(self) -> None:
-        self._facts: list[tuple[str, Any]] = []
+        self._events: list[Callable[[Observer], None]] = []
 
     def batch(self, fact: Any) -> None:
-        self._facts.append(("batch", fact))
+        self._events.append(lambda observer: observer.batch(fact))
 
     def decided(self, pages: Any) -> None:
-        self._facts.append(("judged", pages))
+        self._events.append(lambda observer: observer.decided(pages))
 
-    def told_again(self) -> float:
-        """Return the seconds of processor time that feed and metrics need for all facts, the best of five."""
+    def replay_s(self) -> float:
+        """Return the processor seconds that live stats and metrics need for all events, the best of five."""
         found = []
         for _ in range(5):
             feed = LiveStats("filter")
-            observers = (feed, Metrics(feed=feed))
+            observers = (feed, Metrics(live_stats=feed))
             began = time.process_time()
-            for name, fact in self._facts:
+            for event in self._events:
                 for observer in observers:
-                    getattr(observer, name)(fact)
+                    event(observer)
             found.append(time.process_time() - began)
         return min(found)
 
@@ -245,7 +255,7 @@ def _page(url: str, title: str, text: str) -> Page:
 
 
 @contextmanager
-def _nobody() -> Iterator[Callable[[], dict[str, Any]]]:
+def _no_clients() -> Iterator[Callable[[], dict[str, Any]]]:
     yield lambda: {"read": 0}
 
 
@@ -253,24 +263,26 @@ def _until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError("the crowd did not come, or go, within a minute")
+            raise TimeoutError("the clients did not connect, or disconnect, within a minute")
         time.sleep(0.02)
 
 
 def resident_mib() -> float:
-    """Memory of this process."""
+    """Return the resident memory of this process in MiB."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def main() -> None:
-    """Run both and print their tables."""
+    """Run both measurements and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=Path, help="JSON lines of pages")
-    parser.add_argument("--count", type=int, default=20_000, help="texts (default: 20,000)")
-    parser.add_argument("--turn", type=int, default=10_000, help="prepared pages of a turn (default: 10,000)")
-    parser.add_argument("--turns", type=int, default=10, help="with and without watchers (default: 10)")
-    parser.add_argument("--json", type=Path, help="write the figures here as well")
+    parser.add_argument("--count", type=int, default=20_000, help="texts; 0 skips this part (default: 20,000)")
+    parser.add_argument("--turn", type=int, default=10_000, help="prepared pages in each turn (default: 10,000)")
+    parser.add_argument(
+        "--turns", type=int, default=10, help="turns with and without clients; 0 skips this part (default: 10)"
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--crowd", type=int, metavar="PORT", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.crowd is not None:
@@ -284,10 +296,10 @@ def main() -> None:
         figures["observed"] = {"ratio": ratio, "bare_us": bare_us, "own_us": own_us, "pages": len(pages)}
         table = Table(title=f"Text → verdict, {len(pages):,} pages, processor time")
         for heading in (
-            "with observers, for 1 without",
+            "with / without observers",
             "95% interval",
             "µs a page without",
-            "observers' own",
+            "observers alone, µs",
             "share",
         ):
             table.add_column(heading, justify="right")
@@ -300,11 +312,11 @@ def main() -> None:
         )
         console.print(table)
     if arguments.turns:
-        table = Table(title=f"decide_many with {READERS} watchers and {IDLERS} that do not read, and with none")
+        table = Table(title=f"decide_many with {READERS} clients that read and {IDLERS} that do not, and with none")
         for heading in (
             "pace",
             "pages/s, none",
-            "pages/s, watched",
+            "pages/s, clients",
             "ratio",
             "95% interval",
             "MiB read",
@@ -322,8 +334,8 @@ def main() -> None:
         console.print(table)
         memory = figures["memory"]
         console.print(
-            f"Memory of the process: {memory['before_mib']:.0f} MiB before, {memory['after_mib']:.0f} MiB after, the "
-            f"index of all pages included; {memory['dropped']} streams were cut off"
+            f"Memory of the process: {memory['before_mib']:.0f} MiB before, {memory['after_mib']:.0f} MiB after, "
+            f"including the index of all pages; {memory['dropped']} streams were disconnected"
         )
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=1), encoding="utf-8")

@@ -1,15 +1,18 @@
-"""How long a service's state takes from the log alone, and from a snapshot and the rest of the log; and is it right.
-
-A real broker holds a log of N page records whose every verdict is known (`known_log`). Each step runs in a process of
-its own, so that its peak of resident memory is its own:
-  fill     append the records in transactions of 2,000, as the fingerprint step does
-  log      restore with an empty folder, then write a snapshot
-  fill     append a tail of N / 20 records
-  both     restore from the snapshot and the tail
-Verified after each restore: counts by verdict and number of entries; the verdicts on the last 4,000 records, as they
-would be written; and what copies of 4,000 pages from anywhere in the log get: the right page, by name and distance.
+"""Time and memory of a restore from the log alone, and from a snapshot and the rest of the log.
 
     python -m benchmarks.restore [--entries 1000000] [--shards 1] [--bootstrap ADDRESS]
+
+A real broker has a log of N page records in which every verdict is known (`known_log`). Each step runs in a
+separate process, so that its peak of resident memory can be told apart:
+
+    fill     append N - N / 20 records in transactions of 2,000, as the fingerprint step does
+    log      restore with an empty folder, then write a snapshot
+    fill     append a tail of N / 20 records
+    both     restore from the snapshot and the tail
+
+Verified after each restore: the counts by verdict and the number of entries; the verdicts on the last 4,000
+records, as they would be written; and the verdicts on copies of 4,000 pages from anywhere in the log
+(original and distance).
 """
 
 import argparse
@@ -55,7 +58,7 @@ MEGABYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RestoreRun:
-    """What every step has to know."""
+    """The settings that all steps share."""
 
     bootstrap: str
     prefix: str
@@ -64,18 +67,18 @@ class RestoreRun:
 
     @property
     def connection(self) -> Connection:
-        """How to reach the broker."""
+        """The connection to the broker."""
         return Connection(self.bootstrap)
 
     @property
     def log(self) -> str:
-        """The topic."""
+        """The name of the log's topic."""
         return Topics(self.prefix).fingerprints
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A line of the table. peak_bytes: resident, of the step's process."""
+    """A row of the table. peak_bytes: peak resident memory of the step's process."""
 
     step: str
     records: int
@@ -85,7 +88,7 @@ class Figure:
 
 
 def fill(run: RestoreRun, start: int, stop: int) -> Figure:
-    """Append pages `start` to `stop`, before the first of them the policy."""
+    """Append pages `start` to `stop`; the policy precedes page 0."""
     producer = TransactionalProducer(run.connection, f"{run.prefix}fill", max_bytes=8 * MEGABYTE)
     producer.open()
     began = time.monotonic()
@@ -102,7 +105,7 @@ def fill(run: RestoreRun, start: int, stop: int) -> Figure:
 
 
 def restored(run: RestoreRun, entries: int, step: str) -> Figure:
-    """Restore all `entries` records, verify, and leave a snapshot."""
+    """Restore all `entries` records, verify the state, and write a snapshot."""
     log = LogConsumer(run.connection, run.log)
     below = (entries - SAMPLE) // known_log.PARTITIONS
     written = {(known_log.TOPIC, partition): below for partition in range(known_log.PARTITIONS)}
@@ -118,7 +121,7 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
         seconds = time.monotonic() - began
         assert state is not None
         began = time.monotonic()
-        local.take_snapshot(state.replica, state.outcomes, state.tail)
+        local.take_snapshot(state.replica, state.pending_outcomes, state.tail)
         stopped = time.monotonic() - began
         local.snapshots.wait()
         wrote = time.monotonic() - began
@@ -126,73 +129,75 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
         verify(state, entries)
     log.close()
     size = local.snapshots.path.stat().st_size
-    note = f"snapshot {size / MEGABYTE:,.0f} MB: decisions stand still {stopped:.2f} s, written {wrote:.1f} s"
+    note = f"snapshot {size / MEGABYTE:,.0f} MB: decisions pause for {stopped:.2f} s, written in {wrote:.1f} s"
     return Figure(step, facts[-1].total, seconds, peak, note)
 
 
 def verify(state: RestoredReplica, entries: int) -> None:
-    """Hold counts, waiting outcomes and samples against what is known; AssertionError where any differs."""
+    """Compare counts, pending outcomes and samples with the known verdicts; AssertionError if any differ."""
     kinds = Counter(known_log.role(number) for number in range(entries))
     assert all(state.replica.counts[kind.value] == count for kind, count in kinds.items()), state.replica.counts
     assert len(state.replica) == kinds[VerdictKind.UNIQUE], len(state.replica)
-    waiting = {number_of(source.partition, source.offset): outcome for source, outcome in state.outcomes.items()}
-    assert len(waiting) >= SAMPLE, len(waiting)
-    for number, outcome in waiting.items():
+    pending = {
+        number_of(source.partition, source.offset): outcome for source, outcome in state.pending_outcomes.items()
+    }
+    assert len(pending) >= SAMPLE, len(pending)
+    for number, outcome in pending.items():
         verdict, _ = read_verdict(outcome.value)
         expect(number, verdict.kind, verdict.duplicate_of_url, verdict.distance)
-    copies(state.replica, entries)
+    verify_copies(state.replica, entries)
 
 
-def copies(replica: Replica, entries: int) -> None:
-    """Ask for copies of pages from anywhere in the log: they are duplicates of these, so no entry comes or goes."""
-    chosen = random.Random(SEED)
+def verify_copies(replica: Replica, entries: int) -> None:
+    """Decide copies of random pages of the log. They are duplicates, so no entry is added or removed."""
+    rng = random.Random(SEED)
     for at in range(SAMPLE):
-        of = chosen.randrange(entries // 10) * 10 + chosen.randrange(7)
-        outcome = replica.apply(replica.sequence + 1, known_log.record_of_copy(entries + at, of))
-        found = None if outcome is None else outcome.verdict
-        assert found is not None, of
-        expected = VerdictKind.DUPLICATE, known_log.url_of(of), Distance(0, 0)
-        assert (found.kind, found.duplicate_of_url, found.distance) == expected, (of, found)
+        original = rng.randrange(entries // 10) * 10 + rng.randrange(7)
+        outcome = replica.apply(replica.sequence + 1, known_log.record_of_copy(entries + at, original))
+        verdict = None if outcome is None else outcome.verdict
+        assert verdict is not None, original
+        expected = VerdictKind.DUPLICATE, known_log.url_of(original), Distance(0, 0)
+        assert (verdict.kind, verdict.duplicate_of_url, verdict.distance) == expected, (original, verdict)
 
 
-def expect(number: int, kind: VerdictKind, of_url: str | None, distance: Distance) -> None:
-    """Hold a verdict against what is known of the page."""
+def expect(number: int, kind: VerdictKind, original_url: str | None, distance: Distance) -> None:
+    """Compare a verdict with the known one of page `number`."""
     known = known_log.known(number)
     url = None if known.original is None else known_log.url_of(known.original)
-    assert (kind, of_url, distance) == (known.kind, url, known.distance), (number, kind, of_url, known)
+    assert (kind, original_url, distance) == (known.kind, url, known.distance), (number, kind, original_url, known)
 
 
 def number_of(partition: int, offset: int) -> int:
-    """Return the number of the page that stands there."""
+    """Return the number of the page at this partition and offset."""
     return offset * known_log.PARTITIONS + partition
 
 
 def peak_bytes() -> int:
-    """Return the most that this process had resident."""
+    """Return the peak resident memory of this process."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 @contextmanager
 def bar(title: str, total: int | None) -> Iterator[Callable[..., None]]:
-    """Show a bar; what is yielded takes how many are done, and how many there are where that was not known."""
+    """Show a progress bar; yields a function of (done) or (done, total) that updates it."""
     columns = (TextColumn(f"{title:<8}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(title, total=total)
-        yield lambda done, of=total: progress.update(task, completed=done, total=of)
+        yield lambda done, total=total: progress.update(task, completed=done, total=total)
 
 
-def alone(step: Callable[..., Figure], *arguments: Any) -> Figure:
-    """Run a step in a process of its own."""
+def in_process(step: Callable[..., Figure], *arguments: Any) -> Figure:
+    """Run a step in a separate process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(step, *arguments).result()
 
 
 def measure(run: RestoreRun, entries: int) -> list[Figure]:
-    """Run all steps in turn."""
+    """Run the four steps in order."""
     create(run.connection, Topics(run.prefix))
     tail = entries // 20
-    figures = [alone(fill, run, 0, entries - tail), alone(restored, run, entries - tail, "log")]
-    figures += [alone(fill, run, entries - tail, entries), alone(restored, run, entries, "both")]
+    figures = [in_process(fill, run, 0, entries - tail), in_process(restored, run, entries - tail, "log")]
+    figures += [in_process(fill, run, entries - tail, entries), in_process(restored, run, entries, "both")]
     return figures
 
 
@@ -207,10 +212,10 @@ def report(entries: int, figures: list[Figure]) -> None:
 
 
 def main() -> None:
-    """Read the arguments, start a broker where none is named, and measure."""
+    """Parse the arguments, start a broker if none is named, and run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--entries", type=int, default=1_000_000, help="records of the log; a multiple of 2,000")
-    parser.add_argument("--shards", type=int, default=1, help="parts of each index")
+    parser.add_argument("--shards", type=int, default=1, help="shards of each index")
     parser.add_argument("--bootstrap", help="a broker to use; without it one is started and removed")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="twinsieve-restore-"))

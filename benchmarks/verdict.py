@@ -1,18 +1,19 @@
-"""Text → verdict on one core: pages a second, bytes a page, and against an earlier commit in the same run.
+"""Text → verdict on one core: pages a second and bytes a page, optionally compared with an earlier commit.
 
     python -m benchmarks.verdict [--before COMMIT] [--pages FILE] [--count N]
 
-Each way is a process of its own on the same one core: the tree as it is, by profile, and with --before the tree of
-COMMIT beside it (in a git worktree, with the same installed libraries). The ways take turns, a chunk of pages at a
-time, so a machine that slows down slows all alike; rates are of the median chunk, ratios of chunks that followed each
-other. A chunk is fingerprinted, then decided as `filter` does it, announced in batches. Bytes are what the process has
-grown by over the chunks, names of pages not counted.
+Each build is a process on the same single core: the current tree with two profiles, and with --before the
+tree of COMMIT (in a git worktree, with the same installed libraries). The builds take turns, a chunk of
+pages at a time, so that a slower machine slows all alike. Rates are those of the median chunk, ratios those
+of chunks of one turn. A chunk is fingerprinted, then decided in batches, as `filter` does. Bytes a page are
+the growth of the process over the chunks, without the names of pages.
 
-Data: FILE holds JSON lines of pages (`url`, `title`, `text`); without it, Chinese pages of 2 KB of our own writing,
-a tenth of them copies.
+Data: FILE has JSON lines of pages (`url`, `title`, `text`); without it, generated Chinese pages of 2 KB,
+seed 2026, a tenth of them copies.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import statistics
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
@@ -35,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Build:
-    """A process that answers to each chunk with its seconds and its resident bytes."""
+    """A process that runs one tree with one profile; its seconds and resident bytes for each chunk."""
 
     name: str
     process: "subprocess.Popen[str]"
@@ -44,7 +46,7 @@ class Build:
     resident: list[int] = field(default_factory=list)
 
     def take_turn(self, *, count: bool) -> None:
-        """Let it do a chunk."""
+        """Let the process do a chunk. count: record its times, which warm-up chunks do not."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write("go\n")
@@ -57,13 +59,12 @@ class Build:
 
     @property
     def chunk_s(self) -> list[float]:
-        """Seconds of each counted chunk."""
+        """Seconds of each recorded chunk."""
         return [a + b for a, b in zip(self.fingerprint_s, self.decide_s, strict=True)]
 
 
 def work(pages_file: Path, profile: str, core: int) -> None:
-    """The child: a chunk for each line that it is told; only names that an earlier tree has, too."""
-    from dedup_service.core.decision.decider import Decider
+    """Run as the child: do a chunk for each line of standard input, with names that earlier trees have."""
     from dedup_service.core.page import Page
     from dedup_service.core.url import canonicalise
     from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -71,7 +72,8 @@ def work(pages_file: Path, profile: str, core: int) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
     fingerprinter = build_fingerprinter(SpaceOptions())
-    decider, done = Decider(_rule(profile), fingerprinter.space_id, _Names()), 0
+    decider, batch_of = _decider(profile, fingerprinter.space_id)
+    done = 0
     with pages_file.open(encoding="utf-8") as lines:
         while sys.stdin.readline():
             rows = [json.loads(line) for line, _ in zip(lines, range(CHUNK), strict=False)]
@@ -79,34 +81,41 @@ def work(pages_file: Path, profile: str, core: int) -> None:
                 Page(url=r["url"], canonical_url=canonicalise(r["url"]), id=r["url"], title=r["title"], text=r["text"])
                 for r in rows
             ]
-            begun = time.perf_counter()
+            started = time.perf_counter()
             prepared = [fingerprinter.prepare(page) for page in pages]
-            middle = time.perf_counter()
+            fingerprinted = time.perf_counter()
             for start in range(0, len(prepared), BATCH):
                 batch = list(enumerate(prepared[start : start + BATCH], done + start + 1))
-                with decider.batch(batch):
+                with batch_of(batch):
                     for sequence, page in batch:
                         decider.decide(sequence, page)
-            ended = time.perf_counter()
+            decided = time.perf_counter()
             done += len(rows)
-            print(json.dumps([middle - begun, ended - middle, _resident()]), flush=True)
+            print(json.dumps([fingerprinted - started, decided - fingerprinted, _resident()]), flush=True)
 
 
 class _Names:
-    """Names of nobody: what a journal remembers is not measured here."""
+    """Names without memory: the store of names is not part of the measurement."""
 
     def name(self, sequence: int) -> tuple[str, str]:
         return str(sequence), str(sequence)
 
 
-def _rule(profile: str):  # type: ignore[no-untyped-def] # of whichever tree this runs in
-    try:
-        from dedup_service.core.rules.profiles import PROFILES
-    except ImportError:
-        from dedup_service.core.rules.rule import rule_for
+def _decider(profile: str, space_id: str) -> tuple[Any, Any]:
+    """Return the decider of the tree that this runs in, and its method for batches.
 
-        return rule_for("both")
-    return PROFILES[profile]
+    The modules were moved, and `together` became `batch`, after the first trees that can be compared with.
+    """
+    if importlib.util.find_spec("dedup_service.core.rules") is not None:
+        from dedup_service.core.decision.decider import Decider
+        from dedup_service.core.rules.profiles import PROFILES
+
+        decider = Decider(PROFILES[profile], space_id, _Names())
+        return decider, decider.batch
+    earlier = importlib.import_module("dedup_service.core.decision")
+    rule = importlib.import_module("dedup_service.core.profiles").PROFILES[profile]
+    decider = earlier.Decider(rule, space_id, _Names())
+    return decider, decider.together
 
 
 def _resident() -> int:
@@ -114,8 +123,8 @@ def _resident() -> int:
 
 
 @contextmanager
-def way(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Iterator[Build]:
-    """Run a child over `tree`."""
+def build_of(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Iterator[Build]:
+    """Start a child that runs the code of `tree`."""
     command = [sys.executable, str(Path(__file__)), "--child", str(pages_file), profile, str(core)]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     with subprocess.Popen(
@@ -129,7 +138,7 @@ def way(name: str, tree: Path, pages_file: Path, profile: str, core: int) -> Ite
 
 @contextmanager
 def tree_of(commit: str) -> Iterator[Path]:
-    """Check a commit out beside this tree."""
+    """Check a commit out into a temporary worktree."""
     with tempfile.TemporaryDirectory(prefix="twinsieve-before-") as folder:
         tree = Path(folder) / "tree"
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(tree), commit], cwd=ROOT, check=True)
@@ -140,21 +149,25 @@ def tree_of(commit: str) -> Iterator[Path]:
 
 
 def write_pages(path: Path, count: int) -> None:
-    """Write our own pages."""
+    """Write generated pages as JSON lines."""
     from benchmarks.service.load import text_pages
 
     with path.open("w", encoding="utf-8") as file:
         for sent in text_pages(2026, count):
+            assert sent.value is not None  # only rejected records have none
             file.write(sent.value.decode() + "\n")
 
 
-def table(ways: Sequence[Build]) -> Table:
-    """What came out: the last of the ways is what the ratios are against."""
+def table(builds: Sequence[Build]) -> Table:
+    """Return the table of figures. The ratios are against the last build."""
     shown = Table(title="text → verdict, one core", title_justify="left")
-    for heading in ("way", "pages/s", "fingerprint ms", "decision ms", "bytes a page", f"time against {ways[-1].name}"):
-        shown.add_column(heading, justify="left" if heading == "way" else "right")
-    for one in ways:
-        ratios = [a / b for a, b in zip(one.chunk_s, ways[-1].chunk_s, strict=True)]
+    reference = builds[-1]
+    headings = ("pages/s", "fingerprint ms", "decision ms", "bytes a page", f"time against {reference.name}")
+    shown.add_column("build")
+    for heading in headings:
+        shown.add_column(heading, justify="right")
+    for one in builds:
+        ratios = [a / b for a, b in zip(one.chunk_s, reference.chunk_s, strict=True)]
         grown = (one.resident[-1] - one.resident[WARM_CHUNKS - 1]) / (CHUNK * (len(one.resident) - WARM_CHUNKS))
         shown.add_row(
             one.name,
@@ -168,14 +181,14 @@ def table(ways: Sequence[Build]) -> Table:
 
 
 def main() -> None:
-    """Run the ways and print the table."""
+    """Run the builds and print the table."""
     if sys.argv[1:2] == ["--child"]:
         work(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--before", metavar="COMMIT", help="also run the tree of this commit")
     parser.add_argument("--pages", type=Path, help="JSON lines of pages")
-    parser.add_argument("--count", type=int, default=24_000, help="pages to take, all that FILE has at most")
+    parser.add_argument("--count", type=int, default=24_000, help="maximum number of pages (default: 24,000)")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         pages_file = arguments.pages
@@ -183,14 +196,14 @@ def main() -> None:
             pages_file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "pages.jsonl"
             write_pages(pages_file, arguments.count)
         core = max(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
-        places = [("balanced", ROOT, "balanced"), ("simhash", ROOT, "simhash")]
+        trees = [("balanced", ROOT, "balanced"), ("simhash", ROOT, "simhash")]
         if arguments.before:
-            places.append((f"{arguments.before[:12]}", stack.enter_context(tree_of(arguments.before)), "simhash"))
-        ways = [stack.enter_context(way(name, tree, pages_file, profile, core)) for name, tree, profile in places]
+            trees.append((f"{arguments.before[:12]}", stack.enter_context(tree_of(arguments.before)), "simhash"))
+        builds = [stack.enter_context(build_of(name, tree, pages_file, profile, core)) for name, tree, profile in trees]
         for turn in track(range(arguments.count // CHUNK), description="chunks", transient=True):
-            for one in ways:
+            for one in builds:
                 one.take_turn(count=turn >= WARM_CHUNKS)
-    Console().print(table(ways))
+    Console().print(table(builds))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the feeds of our spiders hold: a page, and what was said of it or who is going to say it."""
+"""Items of our spiders' feeds: a page with its verdict, or a page for a service to decide."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -10,7 +10,7 @@ __all__ = ["JudgedItem", "PageItem", "PublishedItem"]
 
 @dataclass(slots=True, kw_only=True)
 class PageItem:
-    """A page in the form that `twinsieve filter` reads."""
+    """A page with the fields that `twinsieve filter` reads."""
 
     id: str
     url: str
@@ -25,8 +25,8 @@ class PageItem:
     references: list[str] = field(default_factory=list)
 
     @classmethod
-    def of(cls, page: Page, **more: Any) -> Self:
-        """Return the item of `page`; more: values of a subclass's own fields."""
+    def from_page(cls, page: Page, **more: Any) -> Self:
+        """Return the item of `page`. more: values of a subclass's additional fields."""
         return cls(
             id=page.id,
             url=page.url,
@@ -45,10 +45,9 @@ class PageItem:
 
 @dataclass(slots=True, kw_only=True)
 class JudgedItem(PageItem):
-    """A kept page with the keys of its verdict.
+    """A kept page with the keys of its verdict, as in docs/scrapy.md.
 
-    verdict: unique, unchanged, updated or undecided; None where the filter could not be asked.
-    The other verdict keys are those of docs/scrapy.md.
+    verdict: unique, unchanged, updated or undecided; None if the filter failed on the page.
     """
 
     verdict: str | None = None
@@ -61,18 +60,18 @@ class JudgedItem(PageItem):
     space: str | None = None
 
     @classmethod
-    def decided(cls, page: Page, verdict: dict[str, Any] | None) -> Self:
-        """Return the item of `page`; `verdict` as the add-on leaves it in `response.meta`."""
-        said = {key: value for key, value in (verdict or {}).items() if key not in ("id", "url")}
-        return cls.of(page, **said)
+    def from_verdict(cls, page: Page, verdict: dict[str, Any] | None) -> Self:
+        """Return the item of `page`. verdict: the dict that the add-on leaves in `response.meta`."""
+        fields = {key: value for key, value in (verdict or {}).items() if key not in ("id", "url")}
+        return cls.from_page(page, **fields)
 
 
 @dataclass(slots=True, kw_only=True)
 class PublishedItem(PageItem):
-    """A page for the service to judge.
+    """A page for a service to decide.
 
-    html: the document, in place of `text`, where nothing was extracted from it: the service comes to the same
-    end, `undecided`, and whoever stores the page has it whole.
+    html: the document, in place of `text`, if extraction found nothing in it. The service then also says
+    `undecided`, and the stored page is complete.
     """
 
     html: str | None = None

@@ -1,7 +1,7 @@
-"""A process that reads pages for the spider, so that the event loop does not parse HTML.
+"""A worker process that reads links and text for the spider, so that the event loop does not parse HTML.
 
-One is enough: reading takes a fraction of what extraction takes in the filter's own workers. A page over which
-it dies is read as empty, and the next page gets a new one.
+One process is enough: reading takes a fraction of the time of extraction in the filter's own workers. If the
+process dies over a page, that page is read as empty and the next page gets a new process.
 """
 
 import asyncio
@@ -17,14 +17,14 @@ __all__ = ["Reader"]
 
 
 class Reader:
-    """Reads pages of `domains` in one worker process, which starts with the first page."""
+    """Reads pages in one worker process, which starts with the first page. domains: as in `read_page`."""
 
     def __init__(self, domains: tuple[str, ...]) -> None:
         self._domains = domains
         self._pool: ProcessPoolExecutor | None = None
 
     async def read(self, response: Response, *, whole_text: bool) -> Reading:
-        """Return what `read_page` says of a response."""
+        """Return the result of `read_page` for a response, empty if the process died over it."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, mp_context=worker_context(), initializer=behave_as_worker)
         pool = self._pool
@@ -39,7 +39,7 @@ class Reader:
             return Reading()
 
     def close(self) -> None:
-        """End the process; it waits for a page at most."""
+        """End the process, after the page in progress."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None

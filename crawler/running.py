@@ -1,8 +1,8 @@
-"""Run the `site` spider in this process and say how it went.
+"""Runs the `site` spider in this process and returns the outcome.
 
-Scrapy's own process object does the work: reactor, logging, signals (the first Ctrl-C ends the crawl after
-the pages in hand, the second at once). Invariant: an error that kept the crawl from starting is raised
-here, as it was, and not only logged.
+Scrapy's own process object manages reactor, logging and signals: the first Ctrl-C ends the crawl after the
+pages in flight, the second at once. Invariant: an error that kept the crawl from starting is raised here
+unchanged, and not only logged.
 """
 
 import asyncio
@@ -23,7 +23,11 @@ __all__ = ["CrawlOutcome", "project_settings", "run_site"]
 
 @dataclass(frozen=True, slots=True)
 class CrawlOutcome:
-    """stats: Scrapy's. seconds: wall clock. reason: why the spider closed. signum: the signal that asked, or None."""
+    """Outcome of a crawl.
+
+    stats: Scrapy's. seconds: wall clock. reason: why the spider closed. signum: the signal that ended it, or
+    None.
+    """
 
     stats: dict[str, Any]
     seconds: float
@@ -32,7 +36,7 @@ class CrawlOutcome:
 
 
 class _Process(AsyncCrawlerProcess):
-    """Remembers which signal ended it."""
+    """Scrapy's process, which also remembers the signal that ended it."""
 
     signum: int | None = None
 
@@ -42,7 +46,7 @@ class _Process(AsyncCrawlerProcess):
 
 
 def project_settings(overrides: Mapping[str, Any]) -> Settings:
-    """Return the project's settings with `overrides` at the priority of a command line."""
+    """Return the project's settings, with `overrides` at the priority of the command line."""
     settings = Settings()
     settings.setmodule(import_module("crawler.settings"), priority="project")
     settings.setdict(dict(overrides), priority="cmdline")
@@ -50,10 +54,10 @@ def project_settings(overrides: Mapping[str, Any]) -> Settings:
 
 
 def run_site(settings: Settings, arguments: Mapping[str, Any], observers: Iterable[Connect] = ()) -> CrawlOutcome:
-    """Crawl, wait for the end, return the outcome; whatever kept the crawl from starting is raised.
+    """Crawl to the end and return the outcome; raise the error that kept the crawl from starting.
 
-    arguments: the spider's. observers: connected to the crawler before it starts (`crawler.watching`).
-    A process can crawl once: Twisted's reactor does not start a second time.
+    arguments: of the spider. observers: connected to the crawler before it starts (`crawler.watching`).
+    A process can crawl only once: Twisted's reactor does not start a second time.
     """
     process = _Process(settings)
     crawler = process.create_crawler(SiteSpider)

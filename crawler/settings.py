@@ -1,6 +1,6 @@
-"""Scrapy settings of the project: polite by default, the filter switched on, breadth first.
+"""Scrapy settings of the project: polite by default, filter switched on, breadth first.
 
-Any of them can be changed with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
+Each can be changed with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
 """
 
 BOT_NAME = "twinsieve"
@@ -8,9 +8,9 @@ SPIDER_MODULES = ["crawler.spiders"]
 NEWSPIDER_MODULE = "crawler.spiders"
 
 ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
-TWINSIEVE_KEEP_PAGE = True  # the items are made of the page that the filter extracted
+TWINSIEVE_KEEP_PAGE = True  # items are made from the page that the filter extracted
 
-# Polite: ask robots.txt, two requests at a time to one host, as far apart as its answers suggest.
+# Polite: obey robots.txt, two requests at a time to one host, with a delay that adapts to its response times.
 USER_AGENT = "twinsieve/0.1 (a crawler that keeps each article once)"
 ROBOTSTXT_OBEY = True
 CONCURRENT_REQUESTS_PER_DOMAIN = 2
@@ -25,7 +25,7 @@ SCHEDULER_DISK_QUEUE = "scrapy.squeues.PickleFifoDiskQueue"
 SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
 
 DOWNLOAD_MAXSIZE = 64 * 2**20
-CONCURRENT_ITEMS = 8  # Scrapy starts so many tasks for each response; a page of ours gives one item
+CONCURRENT_ITEMS = 8  # tasks that Scrapy starts for each response; ours yields one item
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 FEED_EXPORT_ENCODING = "utf-8"

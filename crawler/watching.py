@@ -1,7 +1,7 @@
-"""Watch a crawl from outside: observers of the add-on's one signal.
+"""Observers of a crawl, connected to Scrapy's signals and to the add-on's `page_judged`.
 
-Each is connected to a crawler before it starts. None is in the way: they count, write and draw, and a crawl
-without them is the same crawl.
+Each is connected to a crawler before it starts. They count, write and draw, and do not change the crawl;
+only `Stay` keeps it open.
 """
 
 import sys
@@ -23,7 +23,7 @@ Connect = Callable[[Crawler], None]
 
 
 def verdict_lines(target: BufferedWriter) -> Connect:
-    """Write every verdict to `target`, one JSON line each, in the order they were given."""
+    """Write every verdict to `target` as a line of JSON, in order."""
     encode = msgspec.json.Encoder().encode
 
     def write(verdict: dict[str, Any]) -> None:
@@ -33,26 +33,29 @@ def verdict_lines(target: BufferedWriter) -> Connect:
 
 
 class Stay:
-    """Keeps a crawl open when there is nothing left to fetch, until a signal ends it. tell: is called once, then."""
+    """Keeps a crawl open when nothing is left to fetch, until a signal ends it.
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+    on_idle: called once, when nothing is left. stayed: whether that happened.
+    """
+
+    def __init__(self, on_idle: Callable[[], None]) -> None:
+        self._on_idle = on_idle
         self.stayed = False
 
     def __call__(self, crawler: Crawler) -> None:
-        """Connect to a crawler."""
+        """Connect to `crawler`."""
         crawler.signals.connect(self._idle, signal=signals.spider_idle, weak=False)
 
     def _idle(self) -> None:
         if not self.stayed:
             self.stayed = True
-            self._tell()
+            self._on_idle()
         raise DontCloseSpider
 
 
 @contextmanager
 def progress() -> Iterator[Connect]:
-    """Show counts on a terminal while the block lasts; nothing elsewhere."""
+    """Show counts during the block if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield lambda _crawler: None
         return

@@ -1,4 +1,8 @@
-"""The add-on under the name that users type: `dedup_service.scrapy.NearDuplicateAddon`."""
+"""The Scrapy add-on under the name that users type: `dedup_service.scrapy.NearDuplicateAddon`.
+
+A project needs nothing but this module and its settings (docs/scrapy.md, docs/settings.md). The code is in
+`dedup_service.interfaces.scrapy`.
+"""
 
 from dedup_service.interfaces.scrapy import (
     KafkaPublisher,

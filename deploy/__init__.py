@@ -1,1 +1,1 @@
-"""How twinsieve is put to work: images, a compose file, a broker to test and try with."""
+"""Deployment: container image, compose file, dashboards, alerts, and a broker for tests and trials."""

@@ -1,6 +1,7 @@
-"""The distribution's packages, where we may install them: apt-get, as root or with a sudo that asks nothing.
+"""Install packages of the distribution: with apt-get, as root or with sudo if it needs no password.
 
-What matters is what can be found afterwards, so nothing here raises: it tells on stderr what it does and what failed.
+Nothing here raises: actions and failures are printed on stderr. The caller checks afterwards what can be
+found.
 """
 
 import os
@@ -15,7 +16,7 @@ _TIMEOUT_S = 1_800.0
 
 
 def apt_get() -> list[str] | None:
-    """The command that may install packages without asking anything, None where there is none."""
+    """Return the apt-get command that can install packages without a password, None if there is none."""
     if shutil.which("apt-get") is None:
         return None
     if os.geteuid() == 0:
@@ -27,19 +28,19 @@ def apt_get() -> list[str] | None:
 
 
 def can_install(command: Sequence[str], package: str) -> bool:
-    """Whether this release of the distribution has `package`; command: of `apt_get`."""
-    tried = [*command, "install", "--simulate", package]  # apt-cache also knows names without a package
-    return subprocess.run(tried, capture_output=True, check=False).returncode == 0  # noqa: S603
+    """Return whether this release of the distribution has `package`. command: from `apt_get`."""
+    simulation = [*command, "install", "--simulate", package]  # apt-cache also lists names without a package
+    return subprocess.run(simulation, capture_output=True, check=False).returncode == 0  # noqa: S603
 
 
-def install(command: Sequence[str], packages: Sequence[str], what_for: str) -> None:
-    """Install packages; command: of `apt_get`, after an update."""
-    run([*command, "install", "-qq", "--yes", "--no-install-recommends", *packages], what_for)
+def install(command: Sequence[str], packages: Sequence[str], purpose: str) -> None:
+    """Install packages. command: from `apt_get`; its `update` must have run. purpose: as in `run`."""
+    run([*command, "install", "-qq", "--yes", "--no-install-recommends", *packages], purpose)
 
 
-def run(command: Sequence[str], what_for: str) -> None:
-    """Run a command that may fail, and say so."""
-    print(f"Getting what {what_for}: {' '.join(command)}", file=sys.stderr, flush=True)  # noqa: T201
+def run(command: Sequence[str], purpose: str) -> None:
+    """Run a command and print it; on failure, print its errors. purpose: what needs it, for the message."""
+    print(f"Installing requirements of {purpose}: {' '.join(command)}", file=sys.stderr, flush=True)  # noqa: T201
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     try:
         done = subprocess.run(  # noqa: S603

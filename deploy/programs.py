@@ -1,9 +1,9 @@
-"""Chromium, Prometheus and promtool: what the tests of the dashboard run, got where they are missing.
+"""Find Chromium, Prometheus and promtool, and install them if they are missing.
 
     python -m deploy.programs
 
-They come from the distribution's packages where we may install them. What is still missing then is said in one line,
-and the exit code is 1.
+The tests of the dashboard run them. They come from the distribution's packages, if this user may install
+packages. If a program is still missing, one line says how to install it, and the exit code is 1.
 """
 
 import os
@@ -18,14 +18,15 @@ __all__ = ["CHROMIUM", "PROGRAMS", "PROMETHEUS", "PROMTOOL", "MissingProgramErro
 
 
 class MissingProgramError(Exception):
-    """A program is not here and could not be got; the message says how to get it."""
+    """A program was not found and could not be installed. The message says how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """names: on PATH, the first that is there. package: of Debian. variable: of the environment, that names one.
+    """An external program.
 
-    elsewhere: how other systems install it.
+    names: on PATH, the first one found is used. package: of Debian. variable: environment variable with its
+    path. elsewhere: how to install it on other systems.
     """
 
     names: tuple[str, ...]
@@ -34,18 +35,18 @@ class Program:
     elsewhere: str
 
     def find(self) -> Path:
-        """Where it is; MissingProgramError with the one line that says how to get it."""
+        """Return its path; MissingProgramError with one line of instructions if it is not found."""
         named = os.environ.get(self.variable)
         found = shutil.which(named) if named else next(filter(None, map(shutil.which, self.names)), None)
         if found is None:
             raise MissingProgramError(
                 f"{self.names[0]} was not found: install it (Debian: apt-get install {self.package}; {self.elsewhere}),"
-                f" or set {self.variable} to where it is."
+                f" or set {self.variable} to its path."
             )
         return Path(found)
 
     def is_missing(self) -> bool:
-        """Whether it is not to be found."""
+        """Return whether it is not found."""
         try:
             self.find()
         except MissingProgramError:
@@ -66,18 +67,18 @@ PROGRAMS = (CHROMIUM, PROMETHEUS, PROMTOOL)
 
 
 def provide(*programs: Program) -> list[Path]:
-    """Return where they are, those that were missing installed where we may; else MissingProgramError."""
+    """Return the paths of programs; install missing ones if permitted, else raise MissingProgramError."""
     packages = sorted({program.package for program in programs if program.is_missing()})
     command = apt_get() if packages else None
     if command is not None:
-        what_for = "the tests of the dashboard need"
-        run([*command, "update", "-qq"], what_for)
-        install(command, packages, what_for)
+        purpose = "the dashboard tests"
+        run([*command, "update", "-qq"], purpose)
+        install(command, packages, purpose)
     return [program.find() for program in programs]
 
 
 def main() -> int:
-    """Run as a command; returns the exit code."""
+    """Run as a command; return the exit code."""
     try:
         provide(*PROGRAMS)
     except MissingProgramError as error:

@@ -1,4 +1,4 @@
-"""Make the pictures of the dashboard in docs/images, of the demo in a real browser.
+"""Make the images of the dashboard in docs/images, from the demo in a real browser.
 
 python -m docs.screenshots
 """
@@ -11,7 +11,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect
 
 from deploy.programs import MissingProgramError
-from tests.integration.dashboard.browsing import Demo, Watched, chromium
+from tests.integration.dashboard.browsing import BrowserPage, Demo, chromium
 
 IMAGES = Path(__file__).with_name("images")
 MAX_BYTES = 200_000
@@ -19,10 +19,10 @@ DESK, PHONE = (1280, 1000), (360, 760)
 
 
 def main() -> int:
-    """Run as a command; returns the exit code."""
+    """Run as a command; return the exit code."""
     try:
         with chromium() as browser, tempfile.TemporaryDirectory() as folder, Demo.running(Path(folder)) as demo:
-            demo.wait_for(lambda: "stays until" in demo.said)
+            demo.wait_for(lambda: "stays until" in demo.output)
             take(browser, demo.url, "light", DESK, color_scheme="light")
             take(browser, demo.url, "dark", DESK, color_scheme="dark")
             take(browser, demo.url, "phone", PHONE, color_scheme="light", device_scale_factor=2)
@@ -34,8 +34,8 @@ def main() -> int:
 
 
 def take(browser: Browser, url: str, name: str, size: tuple[int, int], *, why: bool = False, **context: Any) -> None:
-    """One picture of the window as it opens, or of the page that tells why."""
-    watched = Watched(browser, url, size, **context)
+    """Take one image, of the dashboard or of the page that explains a verdict."""
+    watched = BrowserPage(browser, url, size, **context)
     page = watched.page
     page.goto("/")
     expect(page.locator("#line")).to_have_text("connected")
@@ -53,7 +53,7 @@ def take(browser: Browser, url: str, name: str, size: tuple[int, int], *, why: b
 
 
 def explain(page: Page) -> None:
-    """Go to a duplicate's reasons, and to where the texts stand side by side."""
+    """Open the explanation of a duplicate, and scroll to the rule."""
     row = page.locator("#rows tbody tr", has_text="nearly equal", has=page.locator(".verdict.duplicate")).first
     row.get_by_role("link", name="Why").click()
     expect(page.locator("#features tbody tr")).not_to_have_count(0)

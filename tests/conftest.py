@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import settings
 
-# Compiled code loads on first use, so a deadline would time the machine instead of the code.
+# Compiled code loads on first use, so a deadline would measure the machine instead of the code.
 settings.register_profile("twinsieve", deadline=None, max_examples=100)
 settings.load_profile("twinsieve")
 
@@ -12,11 +12,11 @@ PROGRAM_FIXTURES = frozenset({"browser", "tools"})
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "broker: needs a Kafka broker; set by itself on what uses its fixtures")
-    config.addinivalue_line("markers", "programs: needs Chromium or Prometheus; set by itself, too")
+    config.addinivalue_line("markers", "broker: needs a Kafka broker; set on every test that uses its fixtures")
+    config.addinivalue_line("markers", "programs: needs Chromium or Prometheus; set on every test that uses them")
 
 
-@pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` looks at the marks
+@pytest.hookimpl(tryfirst=True)  # before `-m "not broker"` is evaluated
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if BROKER_FIXTURES.intersection(getattr(item, "fixturenames", ())):

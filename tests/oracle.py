@@ -1,6 +1,6 @@
-"""Brute force: what exact search must return, by comparing with everything.
+"""Brute force: what exact search must return, from a comparison with every entry.
 
-Nothing here is shared with the code under test but the answer.
+Shares no code with the code under test.
 """
 
 __all__ = ["BruteForceIndex", "hamming"]
@@ -16,21 +16,21 @@ def hamming(one: int, other: int) -> int:
 
 
 class BruteForceIndex:
-    """Entries (sequence, fingerprint) in a set; a probe compares with every one."""
+    """Entries (sequence, fingerprint) in a set; a probe compares with every entry."""
 
     def __init__(self, radius: int) -> None:
-        """Make an empty index that finds distances up to `radius`."""
+        """Make an empty index that finds entries within `radius` bits."""
         self.radius = radius
         self.entries: set[tuple[int, int]] = set()
 
     def insert(self, sequence: int, fingerprint: int) -> None:
-        """Add an entry; KeyError where it is there."""
+        """Add an entry; KeyError if it is present."""
         if (sequence, fingerprint) in self.entries:
             raise KeyError((sequence, fingerprint))
         self.entries.add((sequence, fingerprint))
 
     def remove(self, sequence: int, fingerprint: int) -> None:
-        """Remove an entry; KeyError where it is not there."""
+        """Remove an entry; KeyError if it is absent."""
         self.entries.remove((sequence, fingerprint))
 
     def probe(self, fingerprint: int) -> list[tuple[int, int]]:

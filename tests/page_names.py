@@ -1,9 +1,9 @@
 """Names of kept pages in memory, for tests of a replica."""
 
-__all__ = ["PageNamesInMemory"]
+__all__ = ["NamesInMemory"]
 
 
-class PageNamesInMemory:
+class NamesInMemory:
     """What `runtime.kafka.state.page_names` keeps in a file."""
 
     def __init__(self) -> None:

@@ -1,5 +1,6 @@
-"""How good the verdicts are, measured: every table and plot of docs/quality.md from the evaluation data.
+"""Quality of the verdicts: every table and picture of docs/quality.md, measured on the evaluation data.
 
-Read `corpora` (what there is), `parts` (what is measured, in the order of the page), then any part. A part returns
-plain values; `page` and the plots turn them into what people read, so a page cannot drift from its numbers.
+Start with `corpora` (the data) and `parts` (the measurements, in the order of the page), then read any part.
+A part returns plain values; `tables`, `page` and `pictures` write them into the document, so it always shows
+measured numbers.
 """

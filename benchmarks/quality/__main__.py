@@ -2,9 +2,10 @@
 
     python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N]
 
-DIR has stream/, pairs/ and html/ of the evaluation data. What was worked out is kept in the cache under a digest of the
-code and data behind it, so a run that was broken off goes on, and a part that nothing changed for costs nothing. With
---only, the tables and pictures that need other parts as well are left as they are, unless those are in the cache.
+DIR has the folders stream/, pairs/ and html/ of the evaluation data. Results are cached under a digest of
+the code and data that they depend on, so an interrupted run continues, and an unchanged part costs nothing.
+With --only, tables and pictures that also need other parts are left unchanged, unless those parts are in the
+cache.
 """
 
 import argparse
@@ -16,52 +17,53 @@ from typing import Any
 
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.page import replaced
-from benchmarks.quality.parts import PARTS, known, result
+from benchmarks.quality.parts import PARTS, is_cached, result
 from benchmarks.quality.pictures import PICTURES
 from benchmarks.quality.store import ROOT, Store
 from benchmarks.quality.tables import TABLES
-from benchmarks.quality.work import give_way
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.work import lower_priority
+from benchmarks.quality.workspace import Workspace
 
 PAGE = ROOT / "docs" / "quality.md"
 IMAGES = ROOT / "docs" / "images"
 
 
 def main() -> None:
-    """Run the parts, then write what can be written."""
+    """Run the parts, then write the tables and pictures that they allow."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.quality",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("folder", type=Path, metavar="DIR", help="the evaluation data")
     parser.add_argument("--only", nargs="+", choices=sorted(PARTS), metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "twinsieve-quality")
-    parser.add_argument("--processes", type=int, default=2)
+    cache = Path(tempfile.gettempdir()) / "twinsieve-quality"
+    parser.add_argument("--cache", type=Path, default=cache, metavar="FOLDER", help=f"default: {cache}")
+    parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
     options = parser.parse_args()
     if missing := [name for name in ("stream", "pairs", "html") if not (options.folder / name).is_dir()]:
         parser.error(f"{options.folder} has no folder {', '.join(missing)}: give the evaluation data, unpacked")
-    give_way()
-    world = Workspace(Corpora(options.folder), Store(options.cache), options.processes)
+    lower_priority()
+    workspace = Workspace(Corpora(options.folder), Store(options.cache), options.processes)
     results: dict[str, Any] = {}
     for name in PARTS:
         if options.only is None or name in options.only:
             begin = time.monotonic()
-            results[name] = result(world, name)
+            results[name] = result(workspace, name)
             print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-        elif known(world, name):
-            results[name] = result(world, name)
+        elif is_cached(workspace, name):
+            results[name] = result(workspace, name)
     write(results)
 
 
 def write(results: dict[str, Any]) -> None:
-    """Put the tables whose parts are there into the page, and draw their pictures."""
-    made = {name: table.make(results) for name, table in TABLES.items() if results.keys() >= set(table.needs)}
-    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), made), encoding="utf-8")
+    """Write the tables whose parts have results into the page, and draw their pictures."""
+    tables = {name: table.make(results) for name, table in TABLES.items() if results.keys() >= set(table.needs)}
+    PAGE.write_text(replaced(PAGE.read_text(encoding="utf-8"), tables), encoding="utf-8")
     drawn = [name for name, picture in PICTURES.items() if results.keys() >= set(picture.needs)]
     for name in drawn:
         PICTURES[name].draw(results, IMAGES / f"quality-{name}")
-    print(f"{PAGE.relative_to(ROOT)}: {len(made)} tables; {len(drawn)} pictures", file=sys.stderr)
+    print(f"{PAGE.relative_to(ROOT)}: {len(tables)} tables; {len(drawn)} pictures", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""What the compared systems make of a text, by their own packages.
+"""Features of the compared systems, computed with their own packages.
 
-Each reads the body that the filter reads: folded (NFKC, case, traditional to simplified), without a first line that
-repeats the title and without the marks of a repost. That is in their favour: on the text as it comes they miss the
-copies in traditional characters, which a `raw` row shows.
+Each system gets the body that the filter uses: folded (NFKC, case, traditional to simplified), without a
+first line that repeats the title and without repost markers. This is in their favour: on the raw text they
+miss the copies in traditional characters, as a `raw` row shows.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ __all__ = ["MOD", "PERMUTATIONS", "TOP_TERMS", "WIDTH", "BaselineFeatures", "fea
 PERMUTATIONS = 128
 TOP_TERMS = (50, 200)
 WIDTH, MOD = 3, 8
-"""The sampled Shingle: words of a shingle; of their hashes those divisible by MOD are kept. Values ours, see S4."""
+"""Sampled Shingle: words a shingle; hashes divisible by MOD are kept. The paper gives no values."""
 
 Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineFeatures:
-    """Of one page: its digest, fingerprints (None without features), MinHash values uint32[128], shingles uint64[n]."""
+    """Features of a page: fingerprints (None without features), minhash uint32[128], sampled uint64[n]."""
 
     md5: str
     pypi: int | None
@@ -69,13 +69,13 @@ def _pypi(body: str) -> int:
     logging.getLogger("simhash").setLevel(logging.ERROR)
     try:
         return int(Simhash(body).value)
-    except OverflowError:  # beside numpy 2 it cannot count beyond 255; what it means is the same with floats
+    except OverflowError:  # with numpy 2 it cannot count beyond 255; floats give the intended result
         grams = Counter(Simhash(0)._tokenize(body))  # noqa: SLF001
         return int(Simhash([(gram, float(count)) for gram, count in grams.items()]).value)
 
 
 def _weighted(terms: Sequence[tuple[str, float]]) -> int | None:
-    """SimHash of weighted words by their xxh3: the package would take ten times as long for the same."""
+    """Return the SimHash of weighted words, hashed with xxh3; the package takes ten times as long."""
     hashes = [xxhash.xxh3_64_intdigest(term.encode()) for term, _ in terms]
     return simhash(hashes, fixed_point(np.array([weight for _, weight in terms], np.float64)))
 
@@ -87,7 +87,7 @@ def _top_terms(body: str) -> list[tuple[str, float]]:
 
 @cache
 def _jieba_terms() -> Any:
-    """Jieba's TF-IDF with rjieba for a tokenizer: the same words at a twentieth of the price."""
+    """Return jieba's TF-IDF with rjieba as its tokenizer: the same words in a twentieth of the time."""
     from jieba.analyse import TFIDF
 
     terms = TFIDF()
@@ -99,10 +99,10 @@ def _minhash(text: str) -> npt.NDArray[np.uint32]:
     from datasketch import MinHash  # type: ignore[import-untyped]
 
     shingles = distinct_ngrams(letters(text), 5) & np.uint64(0xFFFFFFFF)
-    made = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
+    minhash = MinHash(num_perm=PERMUTATIONS, seed=1, hashfunc=int)
     if len(shingles):
-        made.update_batch(shingles.tolist())
-    return np.asarray(made.hashvalues, np.uint32)
+        minhash.update_batch(shingles.tolist())
+    return np.asarray(minhash.hashvalues, np.uint32)
 
 
 def _sampled(words: list[str]) -> Words:

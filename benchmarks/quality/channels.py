@@ -1,7 +1,8 @@
-"""Which channel finds what, before and after the table verifies it, and what it costs.
+"""What each candidate channel finds, before and after verification by the rule table, and what it costs.
 
-Candidates are looked for among all earlier pages; the stream's rule then keeps pages with the verified ones. 128-bit
-fingerprints have no index here: their candidates come from comparing all with all, so they have no time.
+Candidates are searched among all earlier pages. Greedy deduplication then runs over the verified ones.
+128-bit fingerprints have no index: their candidates come from comparing all pairs, so they have no time and
+no bytes.
 """
 
 import time
@@ -18,7 +19,7 @@ from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.greedy_dedup import greedy_dedup
 from benchmarks.quality.shingles import ShingleSets
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import SEED, Workspace
+from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.matching import Match, Matcher
 from dedup_service.core.evaluation.scoring import Evaluation, half_of, score_stream
@@ -32,7 +33,7 @@ from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["ChannelFigures", "compute", "keys_in_parts"]
 
-AT = 1_000_000
+ENTRIES = 1_000_000
 STEP = np.uint64(0x9E3779B97F4A7C15)
 Words = npt.NDArray[np.uint64]
 Index = TypeVar("Index")
@@ -40,12 +41,12 @@ Index = TypeVar("Index")
 
 @dataclass(frozen=True, slots=True)
 class ChannelFigures:
-    """One way to find candidates.
+    """Figures of one channel.
 
-    candidates: pairs a page, of all earlier pages. found: of the positives of half 1, the share with a page of their
-    group among the candidates, by strength ("" is all). after: what the stream's rule makes of the verified ones.
-    bytes_an_entry: of the index, at AT entries of uniform fingerprints or keys. us_a_page: to probe and insert each
-    page of the stream in turn. None where there is no index.
+    candidates: earlier candidates for each page. found: of the positives of half 1, the share with a page of
+    their group among the candidates, by strength ("" is all). after: scores of greedy deduplication over the
+    verified candidates. bytes_an_entry: of the index, with ENTRIES uniform fingerprints or keys. us_a_page:
+    µs to probe and insert each page of the stream in turn. Both are None without an index.
     """
 
     name: str
@@ -56,26 +57,26 @@ class ChannelFigures:
     us_a_page: float | None = None
 
 
-def compute(world: Workspace) -> list[ChannelFigures]:
-    """Return all channels, from the cheapest to all together."""
-    pages = world.prepared("stream")
-    edges = _channels(world, pages)
+def compute(workspace: Workspace) -> list[ChannelFigures]:
+    """Return the figures of all channels, from the cheapest to all together."""
+    pages = workspace.prepared("stream")
+    edges = _channels(workspace, pages)
     everything = _joined(list(edges.values()), len(pages))
     verified = _verified(pages, everything)
-    costs = _costs(world, pages)
+    costs = _costs(workspace, pages)
     found = []
     for name, part in edges.items():
-        kept = verified[np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True)]
-        chosen = everything.where(np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True))
-        judged = Edges(chosen.later, chosen.earlier, kept).at_least(0.0)
-        named = greedy_dedup(pages, judged)
+        mask = np.isin(_codes(everything, len(pages)), _codes(part, len(pages)), assume_unique=True)
+        chosen = everything.where(mask)
+        accepted = Edges(chosen.later, chosen.earlier, verified[mask]).at_least(0.0)
+        named = greedy_dedup(pages, accepted)
         bytes_an_entry, us_a_page = costs.get(name, (None, None))
         found.append(
             ChannelFigures(
                 name,
                 len(part) / len(pages),
-                _found(world, pages, part),
-                score_stream(world.corpora.truth, named, half=1),
+                _found(workspace, pages, part),
+                score_stream(workspace.corpora.truth, named, half=1),
                 bytes_an_entry,
                 us_a_page,
             )
@@ -83,13 +84,13 @@ def compute(world: Workspace) -> list[ChannelFigures]:
     return found
 
 
-def _channels(world: Workspace, pages: Sequence[PreparedPage]) -> dict[str, Edges]:
-    channels = world.channels("stream")
+def _channels(workspace: Workspace, pages: Sequence[PreparedPage]) -> dict[str, Edges]:
+    channels = workspace.channels("stream")
     judged = np.array([page.reason is None for page in pages])
     body = edges_within(channels.body, channels.has_body & judged, 7)
     words = edges_within(channels.words, channels.has_words & judged, 7)
-    wide = {name: _edges_128(world, name, judged) for name in ("body", "words")}
-    sets = world.shingles("stream")
+    wide = {name: _edges_128(workspace, name, judged) for name in ("body", "words")}
+    sets = workspace.shingles("stream")
     size = len(pages)
     found = {}
     for k in (3, 5, 7):
@@ -106,9 +107,10 @@ def _channels(world: Workspace, pages: Sequence[PreparedPage]) -> dict[str, Edge
 
 
 def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
-    """Return owners int64[m] and keys uint64[m] of sets: the least hash of each part of the sketch's first round.
+    """Return owners int64[m] and keys uint64[m] of sets.
 
-    Of eight parts these are the keys of the evidence, each beside the number of its part.
+    A key is the smallest hash of one part of the sketch's first round. With eight parts these are the keys
+    of the evidence.
     """
     owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values + STEP), parts)
     return owners, keys
@@ -118,28 +120,28 @@ def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64],
 def _keys_in_parts(offsets: npt.NDArray[np.int64], mixed: Words, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
     owners, keys = np.empty((len(offsets) - 1) * parts, np.int64), np.empty((len(offsets) - 1) * parts, np.uint64)
     shift, found = np.uint64(64 - 11), 0
-    minimum, there = np.zeros(parts, np.uint64), np.zeros(parts, np.bool_)
+    minimum, present = np.zeros(parts, np.uint64), np.zeros(parts, np.bool_)
     for owner in range(len(offsets) - 1):
-        there[:] = False
+        present[:] = False
         for at in range(offsets[owner], offsets[owner + 1]):
             part = int(np.int64(mixed[at] >> shift)) * parts // 2048
             value = mixed[at] << np.uint64(11)
-            if not there[part] or value < minimum[part]:
-                minimum[part], there[part] = value, True
+            if not present[part] or value < minimum[part]:
+                minimum[part], present[part] = value, True
         for part in range(parts):
-            if there[part]:
+            if present[part]:
                 owners[found] = owner
                 keys[found] = (minimum[part] >> np.uint64(11)) & np.uint64(0xFFFFFFFF)
                 found += 1
     return owners[:found], keys[:found]
 
 
-def _edges_128(world: Workspace, channel: str, judged: npt.NDArray[np.bool_]) -> Edges:
+def _edges_128(workspace: Workspace, channel: str, judged: npt.NDArray[np.bool_]) -> Edges:
     """Return the pairs within 14 of 128 bits: within 14 in the low half, then in both."""
-    values = [getattr(item, channel) for item in world.fingerprints("stream", SpaceOptions(bits=128))]
+    values = [getattr(item, channel) for item in workspace.fingerprints("stream", SpaceOptions(bits=128))]
     present = np.array([value is not None for value in values]) & judged
     low, high = (np.array([(v or 0) >> shift & (1 << 64) - 1 for v in values], np.uint64) for shift in (0, 64))
-    # One half of a pair within 14 bits is within 7.
+    # Of two values within 14 bits, the low or the high halves are within 7.
     one, other = edges_within(low, present, 7), edges_within(high, present, 7)
     joined = _joined([one, other], len(values))
     far = np.bitwise_count(low[joined.later] ^ low[joined.earlier]).astype(np.int64)
@@ -148,9 +150,9 @@ def _edges_128(world: Workspace, channel: str, judged: npt.NDArray[np.bool_]) ->
 
 
 def _verified(pages: Sequence[PreparedPage], edges: Edges) -> npt.NDArray[np.float64]:
-    """Return the score of each edge that the default table accepts, −1 of any other: float64[n]."""
+    """Return the score of each edge that the default rule table accepts, −1 for any other: float64[n]."""
     matcher = Matcher(PROFILES[DEFAULT_PROFILE])
-    entries = [Entry.of(place + 1, page, place) for place, page in enumerate(pages)]
+    entries = [Entry.from_page(place + 1, page, place) for place, page in enumerate(pages)]
     evidence = [Evidence(page.evidence) for page in pages]
     found = np.full(len(edges), -1.0)
     pairs = zip(edges.later.tolist(), edges.earlier.tolist(), strict=True)
@@ -161,9 +163,9 @@ def _verified(pages: Sequence[PreparedPage], edges: Edges) -> npt.NDArray[np.flo
     return found
 
 
-def _found(world: Workspace, pages: Sequence[PreparedPage], edges: Edges) -> dict[str, float]:
+def _found(workspace: Workspace, pages: Sequence[PreparedPage], edges: Edges) -> dict[str, float]:
     """Return the share of positives of half 1 that have a page of their group among their candidates."""
-    groups = {row.id: row.group for row in world.corpora.truth}
+    groups = {row.id: row.group for row in workspace.corpora.truth}
     names = [groups[page.page.id] for page in pages]
     there = {
         later
@@ -171,7 +173,7 @@ def _found(world: Workspace, pages: Sequence[PreparedPage], edges: Edges) -> dic
         if names[later] == names[earlier]
     }
     counts: dict[str, list[int]] = {}
-    for place, row in enumerate(world.corpora.truth):
+    for place, row in enumerate(workspace.corpora.truth):
         if row.positive and half_of(row.group) == 1:
             for stratum in ("", *(name for name in row.strata if name.startswith("strength"))):
                 hits = counts.setdefault(stratum.removeprefix("strength "), [0, 0])
@@ -180,9 +182,9 @@ def _found(world: Workspace, pages: Sequence[PreparedPage], edges: Edges) -> dic
     return {name: hits / of for name, (hits, of) in sorted(counts.items())}
 
 
-def _costs(world: Workspace, pages: Sequence[PreparedPage]) -> dict[str, tuple[float, float]]:
-    """Return bytes an entry among AT and microseconds a page of the stream, by channel."""
-    channels = world.channels("stream")
+def _costs(workspace: Workspace, pages: Sequence[PreparedPage]) -> dict[str, tuple[float, float]]:
+    """Return (bytes an entry with ENTRIES entries, µs a page of the stream) by channel."""
+    channels = workspace.channels("stream")
     judged = np.array([page.reason is None for page in pages])
     of_blocks = _bytes_of_blocks()
     costs: dict[str, tuple[float, float]] = {}
@@ -194,10 +196,10 @@ def _costs(world: Workspace, pages: Sequence[PreparedPage]) -> dict[str, tuple[f
             costs[f"{name}, k = {k}"] = of_blocks, _time_of_blocks(values[present & judged].tolist(), k)
         costs[f"body and words, k = {k}"] = _sum(costs[f"body, k = {k}"], costs[f"words, k = {k}"])
     keys = [tuple(map(int, Evidence(page.evidence).keys)) for page in pages if page.evidence]
-    sixteen = [tuple(part.tolist()) for part in _split(*keys_in_parts(world.shingles("stream"), 16))]
+    sixteen = [tuple(part.tolist()) for part in _split(*keys_in_parts(workspace.shingles("stream"), 16))]
     costs["4 keys"] = _bytes_of_keys(4), _time_of_keys([row[:4] for row in keys])
     costs["8 keys"] = _bytes_of_keys(8), _time_of_keys(keys)
-    halves = [row[:8] for row in sixteen], [row[8:] for row in sixteen]  # an index takes eight
+    halves = [row[:8] for row in sixteen], [row[8:] for row in sixteen]  # one index takes at most eight keys
     costs["16 keys"] = 2 * _bytes_of_keys(8), sum(map(_time_of_keys, halves))
     costs["8 keys, body and words, k = 3"] = _sum(costs["8 keys"], costs["body and words, k = 3"])
     return costs
@@ -213,16 +215,16 @@ def _split(owners: npt.NDArray[np.int64], keys: Words) -> list[Words]:
 
 def _bytes_of_blocks() -> float:
     index = BlockIndex(3)
-    index.insert_many(np.arange(AT), uniform(AT, SEED))
-    return index.statistics().bytes / AT
+    index.insert_many(np.arange(ENTRIES), uniform(ENTRIES, SEED))
+    return index.statistics().bytes / ENTRIES
 
 
 def _bytes_of_keys(count: int) -> float:
-    index = KeyIndex(best=32)
-    keys = np.zeros((AT, 8), np.uint32)
-    keys[:, :count] = np.random.default_rng(SEED).integers(1, 1 << 32, (AT, count), dtype=np.uint32)
-    index.insert_many(np.arange(AT), keys)
-    return index.size_bytes / AT
+    index = KeyIndex(max_found=32)
+    keys = np.zeros((ENTRIES, 8), np.uint32)
+    keys[:, :count] = np.random.default_rng(SEED).integers(1, 1 << 32, (ENTRIES, count), dtype=np.uint32)
+    index.insert_many(np.arange(ENTRIES), keys)
+    return index.size_bytes / ENTRIES
 
 
 def _time_of_blocks(values: Sequence[int], k: int) -> float:
@@ -240,11 +242,11 @@ def _time_of_keys(keys: Sequence[tuple[int, ...]]) -> float:
             index.probe(values)
             index.insert(sequence, values)
 
-    return _timed(partial(KeyIndex, best=32), run, len(keys))
+    return _timed(partial(KeyIndex, max_found=32), run, len(keys))
 
 
 def _timed(make: Callable[[], Index], run: Callable[[Index], None], count: int) -> float:
-    """Return the least processor time of three runs, in microseconds for each of `count`."""
+    """Return the shortest processor time of three runs, in µs for each of `count` pages."""
     times = []
     for _ in range(3):
         index = make()
@@ -259,6 +261,6 @@ def _codes(edges: Edges, size: int) -> npt.NDArray[np.int64]:
 
 
 def _joined(parts: Sequence[Edges], size: int) -> Edges:
-    """Return every edge of `parts` once, by later, then earlier; likeness 0."""
+    """Return every edge of `parts` once, sorted by later and earlier; likeness 0."""
     codes = np.unique(np.concatenate([_codes(part, size) for part in parts]))
     return Edges(codes // size, codes % size, np.zeros(len(codes)))

@@ -1,7 +1,8 @@
-"""The evaluation data as values: pages in their order, and what is known of them.
+"""The evaluation data as values: pages in their order, and their truth.
 
-DIR has `stream/` (pages.jsonl, truth.jsonl, unrelated30k.jsonl), `pairs/` (pages.jsonl, pairs.jsonl) and `html/`
-(html.jsonl, pairs.jsonl and the files that it names). Nothing of it is copied anywhere but into the cache.
+DIR has `stream/` (pages.jsonl, truth.jsonl, unrelated30k.jsonl), `pairs/` (pages.jsonl, pairs.jsonl) and
+`html/` (html.jsonl, pairs.jsonl and the HTML files that html.jsonl names). The data is copied nowhere except
+into the cache.
 """
 
 import json
@@ -30,7 +31,7 @@ class HtmlTask:
 
 @dataclass(frozen=True)
 class Corpora:
-    """The data under `folder`, read when it is asked for."""
+    """The data in `folder`; each part is read on first use."""
 
     folder: Path
 
@@ -41,20 +42,20 @@ class Corpora:
 
     @cached_property
     def truth(self) -> list[TruthRow]:
-        """What is known of each page of the stream."""
+        """The truth of each page of the stream."""
         rows = read_truth(self.folder / "stream" / "truth.jsonl")
         return [row for row in rows if isinstance(row, TruthRow)]
 
     @cached_property
     def pieces(self) -> list[Page]:
-        """The pages of one topic each, cut into disjoint pieces: as pages of their own, without a title."""
+        """Unrelated pages cut into disjoint pieces, each a page without a title."""
         texts = {page.id: page.text for page in self.stream}
         rows = read_lines(self.folder / "stream" / "unrelated30k.jsonl")
         return [_piece(row, texts[row["of"]]) for row in rows]
 
     @cached_property
     def pair_pages(self) -> list[Page]:
-        """The pages that labelled pairs name."""
+        """The pages of the labelled pairs."""
         return _pages(self.folder / "pairs" / "pages.jsonl")
 
     @cached_property
@@ -64,17 +65,17 @@ class Corpora:
 
     @cached_property
     def html(self) -> list[HtmlTask]:
-        """The pages that are to be extracted."""
+        """The HTML pages, before extraction."""
         rows = read_lines(self.folder / "html" / "html.jsonl")
         return [HtmlTask(row["id"], row["url"], self.folder / "html" / row["html_path"]) for row in rows]
 
     @cached_property
     def html_pairs(self) -> list[LabelledPair]:
-        """The labelled pairs of pages in HTML."""
+        """The labelled pairs of HTML pages."""
         return _labelled(self.folder / "html" / "pairs.jsonl")
 
     def plain(self, half: int) -> list[Page]:
-        """The pages of the stream that repeat none: originals and unrelated ones of `half`."""
+        """Return the pages of the stream that repeat no other: originals and unrelated pages of `half`."""
         known = {row.id: row for row in self.truth}
         kinds = {"original", "unrelated"}
         rows = ((page, known[page.id]) for page in self.stream)
@@ -82,7 +83,7 @@ class Corpora:
 
 
 def read_lines(path: Path) -> Iterator[Any]:
-    """Yield the JSON values of a file of lines."""
+    """Yield the values of a file of JSON lines."""
     with path.open(encoding="utf-8") as lines:
         yield from (json.loads(line) for line in lines if line.strip())
 

@@ -1,6 +1,7 @@
-"""Pairs of pages that a measure finds alike, and how alike: what every system but ours is reduced to.
+"""Similar pairs of pages with their similarity: the common form of all compared systems except twinsieve.
 
-An edge joins a later page to an earlier one. `likeness` grows with likeness; of a distance it is the negative one.
+An edge joins a later page to an earlier one. A greater `likeness` means more similar; a distance is stored
+negated.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ Words = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """later, earlier: places int64[n], by later, then earlier; likeness: float64[n]."""
+    """later, earlier: places int64[n], sorted by later, then earlier; likeness: float64[n]."""
 
     later: Integers
     earlier: Integers
@@ -30,16 +31,16 @@ class Edges:
         return len(self.later)
 
     def at_least(self, likeness: float) -> Self:
-        """The edges that are as alike as that."""
+        """Return the edges with at least this likeness."""
         return self.where(self.likeness >= likeness)
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> Self:
-        """The edges of a mask, bool[n]."""
+        """Return the edges of a mask bool[n]."""
         return type(self)(self.later[chosen], self.earlier[chosen], self.likeness[chosen])
 
 
 def edges_within(values: Words, present: npt.NDArray[np.bool_], radius: int) -> Edges:
-    """Return all pairs of values uint64[n] within `radius` bits, by comparing each with each; absent ones have none."""
+    """Return all pairs of values uint64[n] within `radius` bits, by brute force. present: bool[n]."""
     places = np.flatnonzero(present)
     later, earlier = pairs_within(values[places], radius)
     far = distances(values[places][later], values[places][earlier])
@@ -47,9 +48,9 @@ def edges_within(values: Words, present: npt.NDArray[np.bool_], radius: int) -> 
 
 
 def edges_sharing(pages: Integers, keys: Words) -> Edges:
-    """Return all pairs of pages that share a key: pages int64[m] has it that each key uint64[m] is of.
+    """Return all pairs of pages that share a key. pages: int64[m], the page of each key; keys: uint64[m].
 
-    likeness: how many keys the two share.
+    likeness: the number of keys that the two share.
     """
     order = np.lexsort((pages, keys))
     later, earlier = _pairs_of_runs(pages[order], keys[order])
@@ -62,7 +63,7 @@ def edges_sharing(pages: Integers, keys: Words) -> Edges:
 
 @kernel
 def distances(one: Words, other: Words) -> Integers:
-    """Return the differing bits of each pair: int64[n]."""
+    """Return the number of differing bits of each pair: int64[n]."""
     found = np.empty(len(one), np.int64)
     for at in range(len(one)):
         found[at] = popcount(one[at] ^ other[at])
@@ -71,7 +72,7 @@ def distances(one: Words, other: Words) -> Integers:
 
 @kernel
 def _pairs_of_runs(pages: Integers, keys: Words) -> tuple[Integers, Integers]:
-    """Return the pairs of different pages among those of equal keys, which lie side by side."""
+    """Return the pairs of different pages with equal keys. Equal keys must be adjacent."""
     room, begin = 0, 0
     for at in range(1, len(keys) + 1):
         if at == len(keys) or keys[at] != keys[begin]:

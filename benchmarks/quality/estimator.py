@@ -1,7 +1,7 @@
-"""How far the sketch's Jaccard similarity is from the exact one, and whether a verdict depends on who came first.
+"""Error of the sketch's Jaccard similarity, and whether a verdict depends on the order of the two pages.
 
-Pairs: PAIRS of all that are candidates somewhere in the stream (a shared key, or a distance of at most 3 in a channel),
-drawn at random. Symmetry is asked of these and of every labelled pair, by the decision itself, in both orders.
+Data: PAIRS random pairs of all candidates in the stream (a shared key, or a distance of at most 3 in a
+channel). Symmetry is checked on these and on every labelled pair: the decision is made in both orders.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import numpy.typing as npt
 from benchmarks.quality.edges import Edges, edges_sharing, edges_within
 from benchmarks.quality.systems import pairs_of_task
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import SEED, Workspace
+from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sketch import estimated_jaccard
@@ -25,14 +25,15 @@ __all__ = ["LENGTHS", "Estimates", "candidate_edges", "compute", "key_edges"]
 
 PAIRS = 100_000
 LENGTHS = (0, 160, 320, 640, 1280, 2560, 1 << 62)
-"""Bounds of the classes of letters of the shorter page."""
+"""Bounds of the length classes: letters of the shorter page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """letters of the shorter page int64[n]; exact and estimated similarity float64[n].
+    """Exact and estimated similarity float64[n] of n pairs, and letters of the shorter page int64[n].
 
-    candidates: how many pairs there were to draw from. orders: by set of pairs, (pairs, verdicts that differ).
+    candidates: number of pairs from which n were drawn. orders: by set of pairs, (pairs, verdicts that
+    differ).
     """
 
     letters: npt.NDArray[np.int64]
@@ -42,10 +43,10 @@ class Estimates:
     orders: dict[str, tuple[int, int]]
 
 
-def compute(world: Workspace) -> Estimates:
-    """Return estimates and exact values of PAIRS candidate pairs, and what the two orders say."""
-    pages = world.prepared("stream")
-    found = candidate_edges(world, pages)
+def compute(workspace: Workspace) -> Estimates:
+    """Return estimates and exact values of PAIRS candidate pairs, and the counts of `Estimates.orders`."""
+    pages = workspace.prepared("stream")
+    found = candidate_edges(workspace, pages)
     drawn = np.sort(np.random.default_rng(SEED).permutation(len(found))[:PAIRS])
     later, earlier = found.later[drawn], found.earlier[drawn]
     evidence = [Evidence(page.evidence) for page in pages]
@@ -54,20 +55,20 @@ def compute(world: Workspace) -> Estimates:
     letters = np.array([item.letters for item in evidence])
     orders = {"candidates of the stream": _orders(pages, pairs)}
     for task in ("pairs", "html"):
-        _, one, other = pairs_of_task(world, task)
-        orders[task] = _orders(world.prepared(task), list(zip(one.tolist(), other.tolist(), strict=True)))
+        _, one, other = pairs_of_task(workspace, task)
+        orders[task] = _orders(workspace.prepared(task), list(zip(one.tolist(), other.tolist(), strict=True)))
     return Estimates(
         np.minimum(letters[later], letters[earlier]),
-        world.shingles("stream").jaccard(later, earlier),
+        workspace.shingles("stream").jaccard(later, earlier),
         np.array([estimated_jaccard(sketches[a], sketches[b]) for a, b in pairs]),
         len(found),
         orders,
     )
 
 
-def candidate_edges(world: Workspace, pages: Sequence[PreparedPage]) -> Edges:
+def candidate_edges(workspace: Workspace, pages: Sequence[PreparedPage]) -> Edges:
     """Return all pairs of pages with text that share a key or are within 3 bits in a channel."""
-    channels = world.channels("stream")
+    channels = workspace.channels("stream")
     judged = np.array([page.reason is None for page in pages])
     parts = [
         key_edges(pages),
@@ -87,14 +88,14 @@ def key_edges(pages: Sequence[PreparedPage]) -> Edges:
 
 
 def _orders(pages: Sequence[PreparedPage], pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return how many pairs there are and of how many the verdict is another in the other order."""
+    """Return the number of pairs, and of those whose verdict differs in the other order."""
     comparer = Comparer(Decider(PROFILES[DEFAULT_PROFILE], "benchmark", NoNames()))
     differing = 0
     for one, other in tracked(pairs, "both orders", len(pairs)):
         a, b = pages[one], pages[other]
-        differing += _kind(comparer, a, b) != _kind(comparer, b, a)
+        differing += _flagged(comparer, a, b) != _flagged(comparer, b, a)
     return len(pairs), differing
 
 
-def _kind(comparer: Comparer, a: PreparedPage, b: PreparedPage) -> bool:
+def _flagged(comparer: Comparer, a: PreparedPage, b: PreparedPage) -> bool:
     return comparer.compare(a, b)["verdict"] in {"duplicate", "unchanged", "updated"}

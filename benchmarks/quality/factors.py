@@ -1,14 +1,15 @@
-"""What each factor of the published weights does: added one after the other, and each taken out alone.
+"""Ablation of the published weights: factors added one after the other, and each factor removed alone.
 
-The papers do not report it. The ladder is that of the seeds, over relative tf·idf: word length, part of speech, marker
-words, title. All in the `words` channel, by distance alone, since no paper had another. Metadata say nothing in the
-stream, whose pages state none; what they do is measured on the pages in HTML (`baselines`).
+The papers do not report it. The ladder starts from relative tf·idf and adds, in the order of the sources,
+word length, part of speech, marker words and title. All spaces use the `words` channel and distance alone,
+as the papers do. The pages of the stream have no metadata; the effect of metadata is measured on the HTML
+pages (`baselines`).
 """
 
 from benchmarks.quality.baselines import schemes
 from benchmarks.quality.systems import TaskScore, judge
 from benchmarks.quality.work import tracked
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.workspace import Workspace
 from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["LADDER", "REMOVED", "compute"]
@@ -20,7 +21,7 @@ LADDER = {
     "+ marker": ("title",),
     "+ title": (),
 }
-"""Steps, by the factors of zhang2020 that are still off."""
+"""Steps of the ladder with the factors of zhang2020 that are still off."""
 
 REMOVED = {
     "zhang2020": ("idf", "length", "pos", "marker", "title"),
@@ -30,7 +31,7 @@ REMOVED = {
 
 
 def spaces() -> dict[str, SpaceOptions]:
-    """Return the spaces to measure by label, each once."""
+    """Return the spaces to measure, by label."""
     found = {f"zhang2020: {step}": SpaceOptions(scheme="zhang2020", without=off) for step, off in LADDER.items()}
     for scheme, factors in REMOVED.items():
         found[scheme] = SpaceOptions(scheme=scheme)
@@ -40,7 +41,11 @@ def spaces() -> dict[str, SpaceOptions]:
     return found
 
 
-def compute(world: Workspace) -> list[TaskScore]:
-    """Return the rows of each space at k = 3 and the best k ≤ 7."""
+def compute(workspace: Workspace) -> list[TaskScore]:
+    """Return the scores of each space at k = 3 and the best k ≤ 7."""
     options = spaces()
-    return [row for system in tracked(schemes(world, options), "factors", len(options)) for row in judge(world, system)]
+    return [
+        row
+        for system in tracked(schemes(workspace, options), "factors", len(options))
+        for row in judge(workspace, system)
+    ]

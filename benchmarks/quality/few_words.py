@@ -1,8 +1,9 @@
-"""The short-text experiment of the seed's author, again: city names as words, some of them changed.
+"""Repetition of the short-text experiment of the source: city names as words, some of them changed.
 
-He found that twenty words alike to about .8 are 7 bits apart and alike to .94 some 4, so that k = 3 does not fit short
-texts. Here: texts of 20, 100 and 500 words drawn from our own list of names (numbered beyond it), a share of which is
-replaced by other ones; DRAWS texts a point. Twice: with the seed's rolling hash, and with xxh3.
+The author found a distance of 7 bits for texts of twenty words with a similarity of about .8, and of about 4
+bits for .94, so k = 3 does not fit short texts. Here: texts of 20, 100 and 500 words drawn from our own list
+of names (numbered beyond its end), a share of which is replaced by other names; DRAWS texts a point, seed 7.
+Measured with the rolling hash of the source, and with xxh3.
 
 Source: SimHash introduction with Java code, section 4 and its experiment.
 """
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.quality.world import SEED, Workspace
+from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.features.hashing import HASHES, word_hasher
 from dedup_service.core.features.simhash import hamming, simhash
 
@@ -31,9 +32,10 @@ DRAWS = 300
 
 @dataclass(frozen=True, slots=True)
 class FewWords:
-    """Of texts of `words` words of which `changed` are others: distances, and the share with at most 3 bits.
+    """Distances of texts of `words` words of which `changed` were replaced.
 
-    hash: of the words, java or xxh3. low, high: the fifth and the 95th percentile of the distances.
+    hash: of the words, java or xxh3. low, high: 5th and 95th percentile of the distances. within: share of
+    distances of at most 3 bits.
     """
 
     hash: str
@@ -45,14 +47,14 @@ class FewWords:
     within: float
 
 
-def compute(world: Workspace) -> list[FewWords]:
-    """Return a row for each hash, size and number of changed words; the data plays no part."""
-    del world
+def compute(workspace: Workspace) -> list[FewWords]:
+    """Return a row for each hash, size and number of changed words; independent of the evaluation data."""
+    del workspace
     return [_point(name, words, changed) for name in HASHES for words in SIZES for changed in _steps(words)]
 
 
 def text_of(words: int) -> list[str]:
-    """Return `words` different names."""
+    """Return `words` distinct names."""
     return [CITIES[at % len(CITIES)] + (str(at // len(CITIES)) if at >= len(CITIES) else "") for at in range(words)]
 
 
@@ -77,5 +79,5 @@ def _point(name: str, words: int, changed: int) -> FewWords:
 
 def _fingerprint(hashes: list[int], ones: npt.NDArray[np.int64]) -> int:
     value = simhash(hashes, ones, zero_is_one=True)
-    assert value is not None  # zero_is_one gives one for no words as well
+    assert value is not None  # with zero_is_one there is always a value
     return value

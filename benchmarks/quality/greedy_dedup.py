@@ -1,7 +1,7 @@
-"""The rule of the stream for any measure: a page is kept iff no earlier kept page is alike.
+"""Greedy deduplication by any measure: a page is kept if and only if no earlier kept page is similar.
 
-What the filter does, without the filter: a known address is no duplicate; an update takes its predecessor's place; of
-several kept pages the most alike is named, the earliest of equals.
+The rules of the filter without its code: a known URL is not a duplicate; an update replaces its predecessor;
+of several similar kept pages the most similar one is the original, the earliest of equals.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ __all__ = ["greedy_dedup"]
 
 
 def greedy_dedup(pages: Sequence[PreparedPage], edges: Edges) -> dict[str, str]:
-    """Return page → the page that it is called a duplicate of, or an earlier visit of, for pages in their order."""
+    """Return page id → id of its original, or of the earlier visit of its URL. pages: in stream order."""
     kept = np.zeros(len(pages), dtype=np.bool_)
     visits: dict[str, int] = {}
     named: dict[str, str] = {}
@@ -42,8 +42,8 @@ def _most_similar(edges: Edges, begin: int, end: int, kept: np.ndarray[tuple[int
     if begin == end:
         return None
     earlier, likeness = edges.earlier[begin:end], edges.likeness[begin:end]
-    there = kept[earlier]
-    if not there.any():
+    still_kept = kept[earlier]
+    if not still_kept.any():
         return None
-    earlier, likeness = earlier[there], likeness[there]
+    earlier, likeness = earlier[still_kept], likeness[still_kept]
     return int(earlier[likeness == likeness.max()].min())

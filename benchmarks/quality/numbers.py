@@ -1,4 +1,4 @@
-"""How figures are written: as few digits as say something, a count beside a share, and its interval."""
+"""Formatting of figures: shares, counts, intervals and Markdown tables."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ __all__ = ["counted", "figure", "fraction", "interval", "shares_of", "table", "w
 
 
 def figure(value: float, digits: int = 3) -> str:
-    """Return a share from 0 to 1: .987, 1.000, or – where there is none."""
+    """Return a share from 0 to 1 as .987 or 1.000, or – for nan."""
     if math.isnan(value):
         return "–"
     return f"{value:.{digits}f}".removeprefix("0") if 0 < value < 1 else f"{value:.{digits}f}"
@@ -29,8 +29,8 @@ def with_intervals(evaluation: Evaluation) -> tuple[str, str, str]:
 
 
 def counted(share: Share | None) -> str:
-    """Return hits of how many."""
-    return "–" if share is None else f"{share.hits:,} of {share.of:,}"
+    """Return a share as `hits of total`, or –."""
+    return "–" if share is None else f"{share.hits:,} of {share.total:,}"
 
 
 def fraction(share: Share | None, digits: int = 3) -> str:
@@ -39,7 +39,7 @@ def fraction(share: Share | None, digits: int = 3) -> str:
 
 
 def shares_of(evaluation: Evaluation, names: Sequence[str], *, per_10_000: bool = False) -> str:
-    """Return recall by the strata `names`, or false drops per 10,000, with slashes between."""
+    """Return recall by the strata `names`, or false drops per 10,000, separated by slashes."""
     of = evaluation.drops_by if per_10_000 else evaluation.recall_by
     found = [of.get(name) for name in names]
     if per_10_000:

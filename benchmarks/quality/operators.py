@@ -1,8 +1,9 @@
-"""What people do to a short text: four changes that make it say something else, and four that do not.
+"""Changes to a short text: four operators that change its meaning, and four that do not.
 
-An operator takes a text and gives a pair, or None where it cannot be applied (no number to change). Most pairs begin
-with the text as it is; where a date has to be there first, both texts have one. Everything is drawn from the generator
-given, so a seed gives the same pairs. Words and names come from the texts themselves, cut by rjieba.
+An operator turns a text into a pair, or None if it does not apply (no number to change). The first text of a
+pair is usually the original text; the operator that changes a date first adds one to a text without a date.
+All randomness comes from the given generator, so a seed gives the same pairs. Words and names come from the
+texts, cut by rjieba.
 """
 
 import random
@@ -17,14 +18,14 @@ from dedup_service.core.text.normalise import fold
 __all__ = ["HARMLESS", "MEANINGFUL", "OPERATORS", "Names", "Operator", "names_in"]
 
 Names = Mapping[str, Sequence[str]]
-"""Person, place and organisation names by tag of rjieba (nr, ns, nt)."""
+"""Names of persons, places and organisations, by tag of rjieba (nr, ns, nt)."""
 
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Its name, whether the two texts still say the same, and how to make a pair."""
+    """A change to a text. harmless: the two texts have the same meaning; apply: makes a pair."""
 
     name: str
     harmless: bool
@@ -52,7 +53,7 @@ _WIDE = str.maketrans(",.!?:;()", "，。！？：；（）")
 
 
 def names_in(texts: Sequence[str]) -> Names:
-    """Return the names of two characters and more in `texts`, each once, in order of appearance."""
+    """Return the names of at least two characters in `texts`, each once, in order of appearance."""
     found: dict[str, dict[str, None]] = {tag: {} for tag in _NAME_TAGS}
     for text in texts:
         for word, tag in rjieba.tag(text):
@@ -62,7 +63,7 @@ def names_in(texts: Sequence[str]) -> Names:
 
 
 def _number(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """Another number of as many digits in the place of one that is no date."""
+    """Change one digit of a number that is not part of a date."""
     dates = [match.span() for match in _DATE.finditer(text)]
     found = [match for match in _NUMBER.finditer(text) if not any(a <= match.start() < b for a, b in dates)]
     if not found:
@@ -75,7 +76,7 @@ def _number(text: str, rng: random.Random, _names: Names) -> Pair | None:
 
 
 def _date(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """Another day, month or year; a text without a date gets one in front."""
+    """Change a day, month or year; a text without a date gets one in front."""
     if not _DATE.search(text):
         text = f"{rng.randint(1, 12)}月{rng.randint(1, 28)}日，{text}"
     match = rng.choice(list(_DATE.finditer(text)))
@@ -90,7 +91,7 @@ def _date(text: str, rng: random.Random, _names: Names) -> Pair | None:
 
 
 def _name(text: str, rng: random.Random, names: Names) -> Pair | None:
-    """Another name of the same kind, of the same length where there is one, in the place of each occurrence of one."""
+    """Replace a name everywhere by another of the same kind, of the same length if there is one."""
     found = sorted({(word, tag) for word, tag in rjieba.tag(text) if tag in names and len(word) > 1})
     if not found:
         return None
@@ -101,10 +102,10 @@ def _name(text: str, rng: random.Random, names: Names) -> Pair | None:
 
 
 def _negation(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """A negation taken out where there is one, else put before a verb."""
-    there = [negated for negated in _NEGATED if negated in text]
-    if there:
-        negated = rng.choice(there)
+    """Remove a negation if there is one, else insert one before a verb."""
+    present = [negated for negated in _NEGATED if negated in text]
+    if present:
+        negated = rng.choice(present)
         return text, text.replace(negated, negated[1:], 1)
     words = rjieba.tag(text)
     verbs = [place for place, (word, tag) in enumerate(words) if tag == "v" or word in _AUXILIARY]
@@ -117,24 +118,24 @@ def _negation(text: str, rng: random.Random, _names: Names) -> Pair | None:
 
 
 def _emoji(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """One to three emoji at the end, in front, or between two sentences."""
+    """Add one to three emoji at the end, at the start, or between two sentences."""
     return text, _added(text, "".join(rng.choices(_EMOJI, k=rng.randint(1, 3))), rng)
 
 
 def _emoticon(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """The same of weibo's own, which are words in brackets."""
+    """Add one to three emoticons of weibo, which are words in brackets."""
     return text, _added(text, "".join(rng.choices(_EMOTICONS, k=rng.randint(1, 3))), rng)
 
 
-def _added(text: str, what: str, rng: random.Random) -> str:
+def _added(text: str, addition: str, rng: random.Random) -> str:
     ends = [match.end() for match in re.finditer("[，。！？,!?]", text)]
     place = rng.choice([len(text), len(text), 0, rng.choice(ends or [len(text)])])
-    return text[:place] + what + text[place:]
+    return text[:place] + addition + text[place:]
 
 
 def _punctuation(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """Marks made narrow or wide, spaces for them, others at the end."""
-    ways: list[Callable[[str], str]] = [
+    """Change punctuation: narrow or wide forms, spaces, other marks at the end, or quotation marks."""
+    changes: list[Callable[[str], str]] = [
         lambda value: value.translate(_NARROW),
         lambda value: value.translate(_WIDE),
         lambda value: re.sub("[，、：]", " ", value),
@@ -142,19 +143,19 @@ def _punctuation(text: str, rng: random.Random, _names: Names) -> Pair | None:
         lambda value: value.replace("“", "「").replace("”", "」"),
         lambda value: "“" + value + "”",
     ]
-    for way in rng.sample(ways, len(ways)):
-        if (changed := way(text)) != text:
+    for change in rng.sample(changes, len(changes)):
+        if (changed := change(text)) != text:
             return text, changed
     return None
 
 
 def _repost(text: str, rng: random.Random, _names: Names) -> Pair | None:
-    """What a repost begins with."""
+    """Add the prefix of a repost."""
     return text, rng.choice(_PREFIXES).format(rng.choice(_HANDLES)) + text
 
 
 def _checked(name: str, harmless: bool, make: Callable[[str, random.Random, Names], Pair | None]) -> Operator:
-    """An operator whose meaningful changes can be seen: texts that fold to the same are no pair."""
+    """Return an operator that rejects meaningful changes which folding removes."""
 
     def apply(text: str, rng: random.Random, names: Names) -> Pair | None:
         pair = make(text, rng, names)

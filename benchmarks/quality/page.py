@@ -1,4 +1,4 @@
-"""Put tables into a page between their markers, so that what it says is what was measured.
+"""Write tables into a Markdown page, each between its markers.
 
 <!-- name -->
 … replaced …
@@ -15,12 +15,12 @@ _MARK = re.compile(r"<!-- [a-z0-9-]+ -->")
 
 
 def replaced(page: str, tables: Mapping[str, str]) -> str:
-    """Return `page` with each table between the marks of its name; blocks without a table stay as they are.
+    """Return `page` with each table between the markers of its name; blocks without a table stay unchanged.
 
-    ValueError where a mark is not closed, or a table has no place: it would be lost.
+    Raises ValueError if a marker is not closed, or if the page has no markers for a table.
     """
     if missing := tables.keys() - set(names_in(page)):
-        message = f"the page has no place for {', '.join(sorted(missing))}: add <!-- name --> and <!-- end -->"
+        message = f"the page has no markers for {', '.join(sorted(missing))}: add <!-- name --> and <!-- end -->"
         raise ValueError(message)
 
     def block(match: re.Match[str]) -> str:
@@ -31,13 +31,13 @@ def replaced(page: str, tables: Mapping[str, str]) -> str:
 
 
 def names_in(page: str) -> list[str]:
-    """Return the names of the blocks in their order; ValueError where marks do not pair up, or a name comes twice."""
+    """Return the names of the blocks in order; ValueError for markers without a pair or names used twice."""
     marks = [mark.removeprefix("<!-- ").removesuffix(" -->") for mark in _MARK.findall(page)]
     names, ends = marks[::2], marks[1::2]
     if len(names) != len(ends) or "end" in names or set(ends) - {"end"}:
-        message = f"marks do not pair up: {' '.join(marks)}"
+        message = f"markers are not paired: {' '.join(marks)}"
         raise ValueError(message)
     if len(set(names)) < len(names):
-        message = f"a mark comes twice: {' '.join(sorted(names))}"
+        message = f"a marker name is used twice: {' '.join(sorted(names))}"
         raise ValueError(message)
     return names

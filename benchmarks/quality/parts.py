@@ -1,4 +1,4 @@
-"""The parts of the measurement in the order in which they are run: each gives values, which are stored."""
+"""The parts of the measurement in the order in which they run; each returns values, which are cached."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,18 +14,20 @@ from benchmarks.quality import (
     short_texts,
 )
 from benchmarks.quality.store import digest_of_code, digest_of_modules
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.workspace import Workspace
 
-__all__ = ["PARTS", "Part", "known", "result"]
+__all__ = ["COMMON", "PARTS", "Part", "is_cached", "result"]
 
-COMMON = ("corpora", "edges", "scheme_words", "shingles", "systems", "walk", "world")
+COMMON = ("corpora", "edges", "greedy_dedup", "scheme_words", "shingles", "systems", "workspace")
+"""Modules of this package on which every part depends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """How to work it out, and what it hangs on.
+    """How to compute a part, and what it depends on.
 
-    modules: of this package, besides COMMON. deciding: whether the modules of the core matter that decide.
+    modules: of this package, besides COMMON. deciding: whether it depends on the modules of the core that
+    decide.
     """
 
     compute: Callable[[Workspace], object]
@@ -38,23 +40,23 @@ PARTS: Mapping[str, Part] = {
     "short": Part(short_texts.compute, ("short_texts", "operators")),
     "estimator": Part(estimator.compute, ("estimator",)),
     "channels": Part(channels.compute, ("channels",)),
-    "baselines": Part(baselines.compute, ("baselines", "peers"), deciding=False),
+    "baselines": Part(baselines.compute, ("baselines", "baseline_features"), deciding=False),
     "factors": Part(factors.compute, ("factors", "baselines"), deciding=False),
     "few-words": Part(few_words.compute, ("few_words",), deciding=False),
     "alternatives": Part(alternatives.compute, ("alternatives",)),
 }
 
 
-def result(world: Workspace, name: str) -> object:
-    """Return what part `name` gives, from the store where code and data are those of last time."""
-    return world.store.get(f"part-{name}", _key(world, name), lambda: PARTS[name].compute(world))
+def result(workspace: Workspace, name: str) -> object:
+    """Return the result of part `name`, from the store if code and data have not changed."""
+    return workspace.store.get(f"part-{name}", _key(workspace, name), lambda: PARTS[name].compute(workspace))
 
 
-def known(world: Workspace, name: str) -> bool:
-    """Whether the result of part `name` is in the store."""
-    return world.store.has(f"part-{name}", _key(world, name))
+def is_cached(workspace: Workspace, name: str) -> bool:
+    """Return whether the result of part `name` is in the store."""
+    return workspace.store.has(f"part-{name}", _key(workspace, name))
 
 
-def _key(world: Workspace, name: str) -> tuple[str, ...]:
+def _key(workspace: Workspace, name: str) -> tuple[str, ...]:
     part = PARTS[name]
-    return world.data, digest_of_code(preparing=not part.deciding), digest_of_modules((*COMMON, *part.modules))
+    return workspace.data, digest_of_code(preparing=not part.deciding), digest_of_modules((*COMMON, *part.modules))

@@ -1,4 +1,4 @@
-"""The pictures of docs/quality.md, as PNG and SVG, from the same results as its tables. All of half 1."""
+"""The pictures of docs/quality.md, as PNG and SVG, from the same results as its tables; all of half 1."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ __all__ = ["PICTURES", "Picture"]
 
 Results = Mapping[str, Any]
 CORNER = (0.75, 0.965)
-"""Recall and precision from which the picture of all systems is drawn again."""
+"""Recall and precision at which the enlarged corner of the picture of all systems begins."""
 
 OURS, OTHER = "#c0392b", "#7f8c8d"
 COMPARED = {
@@ -60,13 +60,13 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """needs: the parts whose results it is made of. figure: draws them."""
+    """A picture. needs: the parts whose results it shows; figure: draws it."""
 
     needs: tuple[str, ...]
     figure: Callable[[Results], Figure]
 
     def draw(self, results: Results, path: Path) -> None:
-        """Write PNG and SVG beside each other; `path` is without ending."""
+        """Write the picture as PNG and SVG. path: without suffix."""
         figure = self.figure(results)
         figure.savefig(path.with_suffix(".png"), dpi=110, metadata={"Software": None})
         figure.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
@@ -74,7 +74,7 @@ class Picture:
 
 
 def _precision_recall(results: Results) -> Figure:
-    """Every system over its thresholds, the best marked; ours as one point a profile; the best corner again, larger."""
+    """Draw every system over its thresholds, profiles as points, and the best corner enlarged."""
     figure, (whole, corner) = plt.subplots(1, 2, figsize=(9.6, 4.6), layout="constrained")
     for axes in (whole, corner):
         for name, colour in COMPARED.items():
@@ -100,7 +100,7 @@ def _precision_recall(results: Results) -> Figure:
 
 
 def _strength(results: Results) -> Figure:
-    """Recall by how much of a copy was changed."""
+    """Draw recall by how much of a copy was changed."""
     figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
     names = {"S1": "up to 5%", "S2": "up to 15%", "S3": "up to 30%"}
     values = {
@@ -113,7 +113,7 @@ def _strength(results: Results) -> Figure:
 
 
 def _drops(results: Results) -> Figure:
-    """False drops by kind of page."""
+    """Draw false drops by kind of page."""
     figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
     values = {
         label: [1e4 * row.by_half[1].drops_by[kind].value for kind in KINDS] for label, row in _shown(results).items()
@@ -152,7 +152,7 @@ def _bars(axes: Axes, values: Mapping[str, Sequence[float]], groups: Sequence[st
 
 
 def _estimator(results: Results) -> Figure:
-    """Estimated against exact similarity, and the error by length."""
+    """Draw estimated against exact similarity, and the error by length."""
     found: Estimates = results["estimator"]
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.6, 3.4), layout="constrained")
     left.hexbin(found.exact, found.estimated, gridsize=60, bins="log", cmap="Reds", rasterized=True)
@@ -172,7 +172,7 @@ def _estimator(results: Results) -> Figure:
 
 
 def _few_words(results: Results) -> Figure:
-    """Distance against the share of changed words, by length of text."""
+    """Draw the distance against the share of changed words, by length of text."""
     figure, axes = plt.subplots(figsize=(7.6, 3.4), layout="constrained")
     rows: list[FewWords] = results["few-words"]
     for words, colour in zip(SIZES, (OURS, "#d68910", "#2980b9"), strict=True):
@@ -191,7 +191,7 @@ def _few_words(results: Results) -> Figure:
 
 
 def _channels(results: Results) -> Figure:
-    """What each channel finds, with what it costs beside it."""
+    """Draw what each channel finds, annotated with its cost."""
     figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
     rows: list[ChannelFigures] = results["channels"]
     names = [row.name for row in rows][::-1]

@@ -1,11 +1,12 @@
-"""Our own verdicts on every task, by profile: the decisions of `twinsieve filter` and `pairs`, page by page."""
+"""Verdicts of every profile on every task, as `twinsieve filter` and `twinsieve pairs` decide them."""
 
 from dataclasses import dataclass
 from functools import partial
 
+from benchmarks.prepared_names import PreparedNames
 from benchmarks.quality.systems import TaskScore
 from benchmarks.quality.work import mapped, tracked
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.workspace import Workspace
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evaluation.scoring import Share, half_of, score_pairs, score_stream
 from dedup_service.core.page import PreparedPage
@@ -21,9 +22,10 @@ FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPD
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """rows: of each profile on each task. pieces: by profile, flags on a piece of another page, and all flags.
+    """Figures of all profiles.
 
-    recrawls: of half 1, by profile and operator, verdicts as they should be.
+    rows: scores of each profile on each task. pieces: by profile, flags that name a piece of another page,
+    and all flags. recrawls: of half 1, by profile and operator, the share of right verdicts.
     """
 
     rows: list[TaskScore]
@@ -31,71 +33,60 @@ class Profiles:
     recrawls: dict[str, dict[str, Share]]
 
 
-def compute(world: Workspace) -> Profiles:
-    """Return what every profile reaches, profiles beside each other where there are processes."""
+def compute(workspace: Workspace) -> Profiles:
+    """Return the figures of every profile; profiles run in parallel if there are several processes."""
     for task in ("stream", "pieces", "pairs", "html"):
-        world.prepared(task)
-    found = mapped(partial(_of_profile, world.bare()), list(PROFILES), "profiles", world.processes, chunk=1)
+        workspace.prepared(task)
+    found = mapped(partial(_of_profile, workspace.bare()), list(PROFILES), "profiles", workspace.processes, chunk=1)
     rows = [row for part in found for row in part.rows]
     pieces = {name: shares for part in found for name, shares in part.pieces.items()}
     return Profiles(rows, pieces, {name: shares for part in found for name, shares in part.recrawls.items()})
 
 
-def _of_profile(world: Workspace, name: str) -> Profiles:
+def _of_profile(workspace: Workspace, name: str) -> Profiles:
     rule = PROFILES[name]
-    said = verdicts(world.prepared("stream"), rule, f"{name}: stream")
-    named = {v.id: v.duplicate_of for v in said if v.kind in FLAGS and v.duplicate_of is not None}
-    first, second = (score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
+    decided = verdicts(workspace.prepared("stream"), rule, f"{name}: stream")
+    named = {v.id: v.duplicate_of for v in decided if v.kind in FLAGS and v.duplicate_of is not None}
+    first, second = (score_stream(workspace.corpora.truth, named, half=half) for half in (0, 1))
     rows = [TaskScore(name, "stream", 0.0, "", True, (first, second))]
-    rows += [_pairs(world, name, rule, task) for task in ("pairs", "html")]
-    pieces = _pieces(verdicts(world.prepared("pieces"), rule, f"{name}: pieces"))
-    return Profiles(rows, {name: pieces}, {name: _recrawls(world, said)})
-
-
-class _Names:
-    """Ids of the pages by sequence: all that a decision asks of a journal."""
-
-    def __init__(self, pages: list[PreparedPage]) -> None:
-        self._pages = pages
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        page = self._pages[sequence - 1].page
-        return page.id, page.url
+    rows += [_pairs(workspace, name, rule, task) for task in ("pairs", "html")]
+    pieces = _pieces(verdicts(workspace.prepared("pieces"), rule, f"{name}: pieces"))
+    return Profiles(rows, {name: pieces}, {name: _recrawls(workspace, decided)})
 
 
 def verdicts(pages: list[PreparedPage], rule: MatchRule, label: str) -> list[Verdict]:
     """Return the verdicts on pages in their order."""
-    decider = Decider(rule, "benchmark", _Names(pages))
+    decider = Decider(rule, "benchmark", PreparedNames(pages))
     shown = tracked(enumerate(pages, 1), label, len(pages))
     return [decider.decide(sequence, page).verdict for sequence, page in shown]
 
 
-def _pairs(world: Workspace, name: str, rule: MatchRule, task: str) -> TaskScore:
+def _pairs(workspace: Workspace, name: str, rule: MatchRule, task: str) -> TaskScore:
     comparer = Comparer(Decider(rule, "benchmark", NoNames()))
-    pages = {item.page.id: item for item in world.prepared(task)}
-    pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
-    said = {
+    pages = {item.page.id: item for item in workspace.prepared(task)}
+    pairs = workspace.corpora.pairs if task == "pairs" else workspace.corpora.html_pairs
+    flagged = {
         (pair.a, pair.b): VerdictKind(comparer.compare(pages[pair.a], pages[pair.b])["verdict"]) in FLAGS
         for pair in pairs
     }
-    first, second = (score_pairs(pairs, said, half=half) for half in (0, 1))
+    first, second = (score_pairs(pairs, flagged, half=half) for half in (0, 1))
     return TaskScore(name, task, 0.0, "", True, (first, second))
 
 
-def _pieces(said: list[Verdict]) -> tuple[Share, Share]:
-    """Return the flags that name a piece of another page, and all flags; an id is the page's, a dot, a place."""
-    flags = [(v.id, v.duplicate_of) for v in said if v.kind in FLAGS and v.duplicate_of is not None]
+def _pieces(decided: list[Verdict]) -> tuple[Share, Share]:
+    """Return the flags that name a piece of another page, and all flags. A piece's id is `page.number`."""
+    flags = [(v.id, v.duplicate_of) for v in decided if v.kind in FLAGS and v.duplicate_of is not None]
     foreign = sum(one.split(".")[0] != other.split(".")[0] for one, other in flags)
-    return Share(foreign, len(said)), Share(len(flags), len(said))
+    return Share(foreign, len(decided)), Share(len(flags), len(decided))
 
 
-def _recrawls(world: Workspace, said: list[Verdict]) -> dict[str, Share]:
-    wanted = {"recrawl_unchanged": VerdictKind.UNCHANGED, "recrawl_updated": VerdictKind.UPDATED}
-    kinds = {verdict.id: verdict.kind for verdict in said}
-    found: dict[str, list[int]] = {name: [0, 0] for name in wanted}
-    for row in world.corpora.truth:
-        for name in wanted.keys() & set(row.strata):
+def _recrawls(workspace: Workspace, decided: list[Verdict]) -> dict[str, Share]:
+    expected = {"recrawl_unchanged": VerdictKind.UNCHANGED, "recrawl_updated": VerdictKind.UPDATED}
+    kinds = {verdict.id: verdict.kind for verdict in decided}
+    found: dict[str, list[int]] = {name: [0, 0] for name in expected}
+    for row in workspace.corpora.truth:
+        for name in expected.keys() & set(row.strata):
             if half_of(row.group) == 1:
-                found[name][0] += kinds[row.id] is wanted[name]
+                found[name][0] += kinds[row.id] is expected[name]
                 found[name][1] += 1
     return {name: Share(*counts) for name, counts in found.items()}

@@ -1,7 +1,8 @@
-"""The `words` fingerprints of a page in many spaces at once: a page is segmented once for schemes with equal needs.
+"""The `words` fingerprints of a page in many spaces at once.
 
-The same numbers as `Fingerprinter` gives, which the tests check, without evidence and the other channel: an ablation
-asks for fifteen spaces and for nothing else of them.
+A page is segmented once for all schemes with equal needs. Gives the same values as `Fingerprinter`, as a
+test checks, but without evidence and the other channel: the ablation needs fifteen spaces and only this
+channel.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ def scheme_of(options: SpaceOptions) -> Scheme:
 
 
 def word_fingerprints(spaces: Sequence[SpaceOptions], page: Page) -> list[int | None]:
-    """Return the fingerprint of `page` in the `words` channel of each of `spaces`, which differ in the scheme alone."""
+    """Return the `words` fingerprint of `page` in each of `spaces`, which differ only in their scheme."""
     title, body = fold(page.title), body_of(page)
     tables: dict[tuple[WordNeeds, str], WordTable] = {}
     found: list[int | None] = []

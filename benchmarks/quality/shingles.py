@@ -1,7 +1,7 @@
-"""The exact answer that sketches and samples stand for: Jaccard similarity of the 5-grams of letters.
+"""Exact Jaccard similarity of the 5-grams of letters, which sketches and samples estimate.
 
-The letters are those that the evidence sees: of the folded body, without a first line that repeats the title and
-without the marks of a repost.
+The letters are those of the evidence: of the folded body, without a first line that repeats the title and
+without repost markers.
 """
 
 from collections.abc import Sequence
@@ -33,15 +33,15 @@ class ShingleSets:
 
     @property
     def sizes(self) -> Integers:
-        """How many members each set has: int64[n]."""
+        """The number of members of each set: int64[n]."""
         return np.diff(self.offsets)
 
     def jaccard(self, one: Integers, other: Integers) -> npt.NDArray[np.float64]:
-        """Return the similarity of each pair of sets: float64[m]; 0 of two empty ones."""
+        """Return the similarity of each pair of sets: float64[m]; 0 for two empty sets."""
         return _jaccard(self.offsets, self.values, one, other)
 
     def alike(self, minimum: float) -> Edges:
-        """Return all pairs of sets with a similarity of `minimum` > 0 and more: every two that share a member."""
+        """Return all pairs of sets with a similarity of at least `minimum`, which must be greater than 0."""
         owners = np.repeat(np.arange(len(self.offsets) - 1), self.sizes)
         order = np.argsort(self.values, kind="stable")
         starts = np.flatnonzero(np.r_[True, np.diff(self.values[order]) != 0])
@@ -52,7 +52,7 @@ class ShingleSets:
 
 
 def body_of(page: Page) -> str:
-    """Return the folded body of a page as the evidence reads it."""
+    """Return the folded body of a page as the evidence uses it."""
     return without_repost_marks(without_headline(fold(page.text), fold(page.title)))
 
 
@@ -89,9 +89,10 @@ def _jaccard(offsets: Integers, values: Words, one: Integers, other: Integers) -
 def _alike(
     offsets: Integers, rank: Integers, starts: Integers, owners: Integers, minimum: float
 ) -> tuple[Integers, Integers, npt.NDArray[np.float64]]:
-    """Count, for each set, the members that each earlier one shares with it.
+    """Count, for each set, the members that it shares with each earlier set.
 
-    rank: which member of all. starts: where the owners of a member begin in `owners`, ascending.
+    rank: number of each member among the distinct ones. starts: where the owners of a member begin in
+    `owners`; they are ascending.
     """
     count = len(offsets) - 1
     room, found = 1 << 16, 0

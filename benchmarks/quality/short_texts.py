@@ -1,7 +1,8 @@
-"""Short texts: pairs that say the same are to be found, those that differ in a number, date, name or "not" kept.
+"""Short texts: pairs with the same meaning, and pairs that differ in a number, date, name or "not".
 
-Texts are headlines of the stream, each once, and headlines with the first sentence of their page: what a microblog has.
-PAIRS pairs an operator and form, each compared in both orders in an empty index by the real decision.
+Texts are the distinct headlines of the stream, and headlines with the first sentence of their page, as in a
+microblog. PAIRS pairs for each operator and form; the decider compares each pair in both orders in an empty
+index.
 """
 
 import random
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 
 from benchmarks.quality.operators import OPERATORS, Names, Operator, names_in
 from benchmarks.quality.work import mapped
-from benchmarks.quality.world import SEED, Workspace
+from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.page import Page
@@ -20,7 +21,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 from dedup_service.runtime.resources import build_fingerprinter
 
-__all__ = ["FORMS", "PAIRS", "Found", "ShortPair", "ShortTextJob", "compute", "pairs_of", "run", "texts_of"]
+__all__ = ["FORMS", "PAIRS", "ShortPair", "ShortTextJob", "ShortTextScore", "compute", "pairs_of", "run", "texts_of"]
 
 PAIRS = 2000
 FORMS = ("headline", "headline and sentence")
@@ -30,7 +31,7 @@ _SENTENCE = re.compile("[^。！？!?\n]+[。！？!?]?")
 
 @dataclass(frozen=True, slots=True)
 class ShortPair:
-    """Two short texts, and the operator that made the second of the first."""
+    """Two short texts, and the operator that made the second from the first."""
 
     operator: str
     form: str
@@ -51,8 +52,8 @@ class ShortTextJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Of the pairs of an operator, the share called duplicates; harmless: whether that is right."""
+class ShortTextScore:
+    """The share of an operator's pairs that are called duplicates. harmless: whether they should be."""
 
     operator: str
     harmless: bool
@@ -84,27 +85,27 @@ def _sentence(text: str, title: str) -> str | None:
 
 
 def pairs_of(texts: list[str], operator: Operator, form: str, names: Names, seed: int) -> Iterator[ShortPair]:
-    """Yield PAIRS pairs, of texts drawn in an order of `seed`; texts are used again where too few can be changed."""
+    """Yield PAIRS pairs of texts in random order; texts are reused if too few of them can be changed."""
     rng = random.Random(f"{seed} {operator.name} {form}")
-    made = 0
+    count = 0
     for _ in range(PAIRS):
-        before = made
+        before = count
         for text in rng.sample(texts, len(texts)):
             pair = operator.apply(text, rng, names)
             if pair is not None:
-                made += 1
+                count += 1
                 yield ShortPair(operator.name, form, *pair)
-                if made == PAIRS:
+                if count == PAIRS:
                     return
-        if made == before:
+        if count == before:
             return
 
 
-def compute(world: Workspace) -> list[Found]:
-    """Return the share called duplicates for each operator and form, of either half, by the default profile."""
+def compute(workspace: Workspace) -> list[ShortTextScore]:
+    """Return the share called duplicates for each operator, form and half, with the default profile."""
     jobs = []
     for half in (0, 1):
-        pages = world.corpora.plain(half)
+        pages = workspace.corpora.plain(half)
         names = names_in([page.title for page in pages])
         for form in FORMS:
             texts = texts_of(pages, form)
@@ -112,13 +113,14 @@ def compute(world: Workspace) -> list[Found]:
                 ShortTextJob(operator.name, form, half, texts, names, PROFILES[DEFAULT_PROFILE])
                 for operator in OPERATORS
             ]
-    return [found for found, _ in mapped(run, jobs, "short texts", world.processes, chunk=1)]
+    return [found for found, _ in mapped(run, jobs, "short texts", workspace.processes, chunk=1)]
 
 
-def run(job: ShortTextJob) -> tuple[Found, list[ShortPair]]:
-    """Return what came of a job, and the pairs that came out wrong.
+def run(job: ShortTextJob) -> tuple[ShortTextScore, list[ShortPair]]:
+    """Return the score of a job, and the pairs that were decided wrongly.
 
-    A pair counts as merged where it is called a duplicate in either order, as found where it is in both.
+    A harmless pair counts as found if it is a duplicate in both orders, any other as merged if it is in
+    either order.
     """
     operator = next(operator for operator in OPERATORS if operator.name == job.operator)
     fingerprinter = build_fingerprinter()
@@ -126,11 +128,11 @@ def run(job: ShortTextJob) -> tuple[Found, list[ShortPair]]:
     hits, wrong, pairs = 0, [], list(pairs_of(job.texts, operator, job.form, job.names, SEED + job.half))
     for pair in pairs:
         one, other = (fingerprinter.prepare(_page(name, text)) for name, text in _named(pair))
-        said = {comparer.compare(*order)["verdict"] == "duplicate" for order in ((one, other), (other, one))}
-        flagged = said == {True} if operator.harmless else True in said
+        answers = {comparer.compare(*order)["verdict"] == "duplicate" for order in ((one, other), (other, one))}
+        flagged = answers == {True} if operator.harmless else True in answers
         hits += flagged
         wrong += [] if flagged == operator.harmless else [pair]
-    return Found(job.operator, operator.harmless, job.form, job.half, Share(hits, len(pairs))), wrong
+    return ShortTextScore(job.operator, operator.harmless, job.form, job.half, Share(hits, len(pairs))), wrong
 
 
 def _named(pair: ShortPair) -> tuple[tuple[str, str], tuple[str, str]]:

@@ -1,7 +1,7 @@
-"""What was worked out once, kept under the digest of all that it depends on.
+"""Cache of computed values, keyed by a digest of everything that they depend on.
 
-A value's key names the code, the data and the options it was made with, so a stale one is never found; a run that was
-broken off goes on where it stopped. Files appear whole or not at all.
+The key of a value has the code, the data and the options that it was computed with, so a stale value is
+never found. An interrupted run continues where it stopped. Files are written atomically.
 """
 
 import ast
@@ -15,7 +15,7 @@ from typing import TypeVar
 
 import xxhash
 
-__all__ = ["ROOT", "Store", "digest_of_code", "digest_of_files", "digest_of_modules", "digest_of_peers"]
+__all__ = ["ROOT", "Store", "digest_of_baselines", "digest_of_code", "digest_of_files", "digest_of_modules"]
 
 Value = TypeVar("Value")
 HERE = Path(__file__).resolve().parent
@@ -26,7 +26,7 @@ PREPARING = (
     "dedup_service.core.extraction",
     "dedup_service.core.evaluation.scoring",
 )
-"""What prepares pages and scores verdicts, with all that it imports; the rest of the core decides."""
+"""Modules that prepare pages and score verdicts; the modules that they do not import decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,20 @@ class Store:
     folder: Path
 
     def get(self, name: str, key: Iterable[object], make: Callable[[], Value]) -> Value:
-        """Return the value `name` of `key`, made anew where it is not there."""
+        """Return the value `name` of `key`; compute and store it if it is missing."""
         path = self._path(name, key)
         if path.exists():
             value: Value = pickle.loads(path.read_bytes())
             return value
         value = make()
         path.parent.mkdir(parents=True, exist_ok=True)
-        beside = path.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(pickle.dumps(value, protocol=5))
-        beside.replace(path)
+        temporary = path.with_suffix(f".{os.getpid()}")
+        temporary.write_bytes(pickle.dumps(value, protocol=5))
+        temporary.replace(path)
         return value
 
     def has(self, name: str, key: Iterable[object]) -> bool:
-        """Whether the value is there."""
+        """Return whether the value is stored."""
         return self._path(name, key).exists()
 
     def _path(self, name: str, key: Iterable[object]) -> Path:
@@ -58,13 +58,14 @@ class Store:
 
 @cache
 def digest_of_code(*, preparing: bool = False) -> str:
-    """Return a digest of the core; preparing: only of PREPARING."""
+    """Return a digest of the core and its data. preparing: only of PREPARING and all that they import."""
     paths = modules_behind(PREPARING) if preparing else CORE.rglob("*.py")
-    return digest_of_files(sorted(paths) + sorted((ROOT / "dedup_service" / "runtime" / "data").iterdir()))
+    data = (path for path in (ROOT / "dedup_service" / "runtime" / "data").iterdir() if path.is_file())
+    return digest_of_files(sorted(paths) + sorted(data))
 
 
 def modules_behind(names: Iterable[str]) -> set[Path]:
-    """Return the files of modules of this project and of all that they import of it."""
+    """Return the files of modules of this project and of all modules of it that they import."""
     found: set[Path] = set()
     waiting = list(names)
     while waiting:
@@ -80,10 +81,10 @@ def modules_behind(names: Iterable[str]) -> set[Path]:
 
 
 @cache
-def digest_of_peers() -> str:
-    """Return a digest of what gives the compared packages their text, and of what they make of it."""
-    ours = [CORE / "normalise.py", CORE / "reposts.py", CORE / "ngrams.py"]
-    return digest_of_files([*ours, HERE / "peers.py", HERE / "shingles.py"])
+def digest_of_baselines() -> str:
+    """Return a digest of the modules that give the compared packages their text, and that run them."""
+    texts = [CORE / "text" / f"{name}.py" for name in ("normalise", "repost_markers", "ngrams")]
+    return digest_of_files([*texts, HERE / "baseline_features.py", HERE / "shingles.py"])
 
 
 def digest_of_modules(names: Iterable[str]) -> str:
@@ -92,9 +93,8 @@ def digest_of_modules(names: Iterable[str]) -> str:
 
 
 def digest_of_files(paths: Iterable[Path]) -> str:
-    """Return a digest of the names and bytes of files."""
+    """Return a digest of the names and bytes of files; FileNotFoundError if one is missing."""
     hasher = xxhash.xxh3_128()
     for path in paths:
-        if path.is_file():
-            hasher.update(path.name.encode() + path.read_bytes())
+        hasher.update(path.name.encode() + path.read_bytes())
     return hasher.hexdigest()

@@ -1,6 +1,7 @@
-"""The systems that are compared: each an alikeness of pages, in the stream as edges and of a pair as a value.
+"""The compared systems: each is a measure of similarity between pages.
 
-A system is judged at thresholds: those it is published with, and the one that gives the highest F1 on half 0.
+In the stream a measure gives edges, on the other tasks a value for each labelled pair. A system is scored at
+several thresholds: the published ones, and the one with the highest F1 on half 0.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from benchmarks.quality.edges import Edges
 from benchmarks.quality.greedy_dedup import greedy_dedup
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.workspace import Workspace
 from dedup_service.core.evaluation.scoring import Evaluation, LabelledPair, score_pairs, score_stream
 
 __all__ = ["Measure", "System", "TaskScore", "judge", "pairs_of_task"]
@@ -23,7 +24,7 @@ TASKS = ("stream", "pairs", "html")
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A system on one task: `edges` of a stream, or the likeness of each labelled pair."""
+    """A system on one task: `edges` of a stream, or the `likeness` of each labelled pair."""
 
     edges: Edges | None = None
     likeness: Floats | None = None
@@ -31,9 +32,10 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """name; by task what it measures; thresholds: of likeness, to choose from; published: those always shown.
+    """A compared system.
 
-    words: how a threshold is written, with {} for its size.
+    measures: by task. thresholds: of likeness, among which the best is chosen. published: thresholds that
+    are always shown. words: how a threshold is written, with {} for its absolute value.
     """
 
     name: str
@@ -45,9 +47,9 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class TaskScore:
-    """A system at one threshold on one task. best: chosen on half 0. by_half: what came of either half.
+    """Scores of a system at one threshold on one task. best: the threshold was chosen on half 0.
 
-    curve: of half 1, (threshold, precision, recall) at every threshold, on the row of the best one.
+    curve: of half 1, (threshold, precision, recall) at every threshold; only on the row of the best one.
     """
 
     system: str
@@ -59,11 +61,11 @@ class TaskScore:
     curve: tuple[tuple[float, float, float], ...] = field(default=())
 
 
-def judge(world: Workspace, system: System) -> list[TaskScore]:
-    """Return the rows of a system, by task: at the published thresholds and at the best."""
+def judge(workspace: Workspace, system: System) -> list[TaskScore]:
+    """Return the scores of a system on its tasks, at the published thresholds and at the best one."""
     rows = []
     for task, measure in system.measures.items():
-        found = {at: _judged(world, task, measure, at) for at in {*system.thresholds, *system.published}}
+        found = {at: _judged(workspace, task, measure, at) for at in {*system.thresholds, *system.published}}
         best = max(system.thresholds, key=lambda at: (_f1(found[at][0]), at))
         curve = tuple((at, found[at][1].precision, found[at][1].recall) for at in sorted(found))
         for at in dict.fromkeys((*system.published, best)):
@@ -73,11 +75,11 @@ def judge(world: Workspace, system: System) -> list[TaskScore]:
 
 
 def pairs_of_task(
-    world: Workspace, task: str
+    workspace: Workspace, task: str
 ) -> tuple[list[LabelledPair], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the labelled pairs of a task and the places of their pages."""
-    pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
-    places = {page.id: place for place, page in enumerate(world.pages(task))}
+    pairs = workspace.corpora.pairs if task == "pairs" else workspace.corpora.html_pairs
+    places = {page.id: place for place, page in enumerate(workspace.pages(task))}
     one, other = (
         np.array([places[name] for name in names], np.int64)
         for names in zip(*((pair.a, pair.b) for pair in pairs), strict=True)
@@ -85,15 +87,15 @@ def pairs_of_task(
     return pairs, one, other
 
 
-def _judged(world: Workspace, task: str, measure: Measure, threshold: float) -> tuple[Evaluation, Evaluation]:
+def _judged(workspace: Workspace, task: str, measure: Measure, threshold: float) -> tuple[Evaluation, Evaluation]:
     if measure.edges is not None:
-        named = greedy_dedup(world.prepared("stream"), measure.edges.at_least(threshold))
-        first, second = (score_stream(world.corpora.truth, named, half=half) for half in (0, 1))
+        named = greedy_dedup(workspace.prepared("stream"), measure.edges.at_least(threshold))
+        first, second = (score_stream(workspace.corpora.truth, named, half=half) for half in (0, 1))
         return first, second
     assert measure.likeness is not None
-    pairs = world.corpora.pairs if task == "pairs" else world.corpora.html_pairs
-    said = {(pair.a, pair.b): bool(like >= threshold) for pair, like in zip(pairs, measure.likeness, strict=True)}
-    first, second = (score_pairs(pairs, said, half=half) for half in (0, 1))
+    pairs = workspace.corpora.pairs if task == "pairs" else workspace.corpora.html_pairs
+    flagged = {(pair.a, pair.b): bool(like >= threshold) for pair, like in zip(pairs, measure.likeness, strict=True)}
+    first, second = (score_pairs(pairs, flagged, half=half) for half in (0, 1))
     return first, second
 
 

@@ -1,6 +1,6 @@
 """The tables of docs/quality.md, each from the results of the parts that it needs.
 
-Everything is of half 1 unless it says otherwise.
+All figures are of half 1 unless the table says otherwise.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from benchmarks.quality.estimator import LENGTHS, Estimates
 from benchmarks.quality.few_words import FewWords
 from benchmarks.quality.numbers import counted, figure, fraction, shares_of, table, with_intervals
 from benchmarks.quality.profiles import Profiles
-from benchmarks.quality.short_texts import FORMS, Found
+from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.systems import TaskScore
 
 __all__ = ["TABLES", "Table"]
@@ -31,14 +31,14 @@ Results = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """needs: the parts whose results it is made of."""
+    """A table. needs: the parts whose results it shows; make: returns it as Markdown."""
 
     needs: tuple[str, ...]
     make: Callable[[Results], str]
 
 
 def _summary(results: Results) -> str:
-    """Every system at its best, on every task."""
+    """Return every system at its best threshold, on every task."""
     ours: list[TaskScore] = results["profiles"].rows
     others: list[TaskScore] = [row for row in results["baselines"] if row.best]
     rows = [
@@ -138,11 +138,11 @@ def _strata(task: str) -> Callable[[Results], str]:
 
 
 def _natural(evaluation: Any) -> tuple[str, str, str]:
-    """Precision, recall and F1 over the natural Chinese pairs: reposts against other events and other reports."""
+    """Return P, R and F1 over the natural Chinese pairs: reposts against other events and reports."""
     right = evaluation.recall_by[NATURAL[0]]
     wrong = sum(evaluation.drops_by[name].hits for name in NATURAL[1:] if name in evaluation.drops_by)
     precision = right.hits / (right.hits + wrong) if right.hits + wrong else float("nan")
-    f1 = 2 * right.hits / (right.hits + right.of + wrong)
+    f1 = 2 * right.hits / (right.hits + right.total + wrong)
     return figure(precision), figure(right.value), figure(f1)
 
 
@@ -201,7 +201,7 @@ def _estimator(results: Results) -> str:
 
 
 def _by_similarity(results: Results) -> str:
-    """The same by exact similarity: most candidates share a key and nothing else."""
+    """Return the estimator's error by exact similarity: most candidates share a key and nothing else."""
     found: Estimates = results["estimator"]
     off = np.abs(found.estimated - found.exact)
     rows = []
@@ -223,7 +223,7 @@ def _orders(results: Results) -> str:
 
 
 def _short(results: Results) -> str:
-    found: list[Found] = results["short"]
+    found: list[ShortTextScore] = results["short"]
     rows = []
     for operator in dict.fromkeys(row.operator for row in found):
         mine = [row for row in found if row.operator == operator]
@@ -259,7 +259,7 @@ def _removed(results: Results) -> str:
 
 
 def _metadata(results: Results) -> str:
-    """The published distance with and without metadata, on the pages that state some."""
+    """Return the published distance with and without metadata, on the pages that state some."""
     rows = []
     for row in results["baselines"]:
         if row.task == "html" and row.system.startswith("wang2019"):
@@ -294,7 +294,7 @@ def _alternatives(results: Results) -> str:
             f"{row.entries:,}",
             f"{row.us_a_probe:,.0f}",
             f"{row.bytes_an_entry:,.0f}",
-            f"{row.found} of {row.asked}",
+            f"{row.found} of {row.probes}",
         ]
         for row in found
     ]

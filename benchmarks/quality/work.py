@@ -1,4 +1,4 @@
-"""Many pages through one function, in worker processes, under a bar that shows how far they are."""
+"""Apply a function to many items in worker processes, with a progress bar."""
 
 import multiprocessing
 import os
@@ -11,7 +11,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import Progress
 
-__all__ = ["mapped", "tracked", "trial"]
+__all__ = ["lower_priority", "mapped", "progress", "tracked"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,7 +21,7 @@ CHUNK = 64
 def mapped(
     function: Callable[[Item], Result], items: Sequence[Item], label: str, processes: int, *, chunk: int = CHUNK
 ) -> list[Result]:
-    """Return function(item) of each item in order; `function` is a module's own, so that a process can be told it."""
+    """Return function(item) of each item in order. function: picklable, that is, defined at module level."""
     if processes == 1 or len(items) < 2 * chunk:
         return list(tracked(map(function, items), label, len(items)))
     context = multiprocessing.get_context("forkserver")
@@ -30,16 +30,16 @@ def mapped(
 
 
 def tracked(items: Iterable[Item], label: str, total: int) -> Iterator[Item]:
-    """Yield the items under a bar."""
-    with trial(label, total) as advance:
+    """Yield the items and show progress."""
+    with progress(label, total) as advance:
         for item in items:
             yield item
             advance()
 
 
 @contextmanager
-def trial(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal, and elsewhere a line; what is handed out is called after each step."""
+def progress(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar on a terminal, else print a line; yields the function to call after each step."""
     if not sys.stderr.isatty():
         print(f"  {label}: {total:,}", file=sys.stderr, flush=True)
         yield lambda: None
@@ -49,6 +49,6 @@ def trial(label: str, total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def give_way() -> None:
-    """Leave the processor to whoever else wants it: a measurement takes minutes."""
+def lower_priority() -> None:
+    """Let other processes have the processor first: a measurement takes minutes."""
     os.nice(10)

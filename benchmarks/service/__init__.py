@@ -1,1 +1,1 @@
-"""What the measurements of the Kafka service share: streams with known truth, the oracle, processes, faults."""
+"""Shared parts of the Kafka benchmarks: streams with known truth, the oracle, processes and faults."""

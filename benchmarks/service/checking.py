@@ -1,7 +1,8 @@
-"""After a round: whether everything is there, once, and right.
+"""Checks after a round: every page was answered exactly once, and correctly.
 
-Reads all topics as a plain consumer with `read_committed`, then compares with the records that were sent, with the
-oracle over the log, and with what is known of the stream. Every finding is a sentence; none means that all is well.
+Reads all topics as a plain consumer with `read_committed`. Compares them with the records that were sent,
+with the oracle over the log, and with the known truth of the stream. Each finding is a sentence; no findings
+means success.
 """
 
 from collections import Counter, defaultdict
@@ -35,13 +36,13 @@ PASSED_ON = {
 
 @dataclass
 class Findings:
-    """What was found. complaints: sentences, at most MAX of a kind; counts: of records by what became of them."""
+    """Result of a check. complaints: sentences, at most MAX of each kind; counts: records by outcome."""
 
     complaints: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, kind: str, problems: Iterable[str]) -> None:
-        """Note problems of one kind."""
+        """Add problems of one kind."""
         problems = list(problems)
         self.complaints += [f"{kind}: {problem}" for problem in problems[:MAX]]
         if len(problems) > MAX:
@@ -49,7 +50,7 @@ class Findings:
 
 
 def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset[str] = frozenset()) -> Findings:
-    """Read everything and compare. sent: what was published; loose: stories that may be unique more than once."""
+    """Read all topics and compare. sent: the published records; loose: stories that may be unique again."""
     names = (topics.pages, topics.fingerprints, topics.unique, topics.duplicate, topics.verdicts, topics.dlq)
     records = read_all(bootstrap, names)
     findings = Findings()
@@ -73,12 +74,12 @@ def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset
 def _check_verdicts(
     findings: Findings, expected: Mapping[Source, OracleAnswer], records: Sequence[ConsumerRecord]
 ) -> None:
-    """One message a judged record, with the oracle's bytes."""
-    said: dict[bytes, int] = Counter(record.value for record in records)
+    """Check that each decided record has one message, with the oracle's bytes."""
+    actual: dict[bytes, int] = Counter(record.value for record in records)
     wanted = Counter(answer.value for answer in expected.values() if answer.value is not None)
-    findings.add("verdict twice", (f"{count} times {value!r}" for value, count in said.items() if count > 1))
-    findings.add("verdict missing", (repr(value) for value in wanted.keys() - said.keys()))
-    findings.add("verdict other than the oracle's", (repr(value) for value in said.keys() - wanted.keys()))
+    findings.add("verdict twice", (f"{count} times {value!r}" for value, count in actual.items() if count > 1))
+    findings.add("verdict missing", (repr(value) for value in wanted.keys() - actual.keys()))
+    findings.add("verdict other than the oracle's", (repr(value) for value in actual.keys() - wanted.keys()))
 
 
 def _check_output(
@@ -88,7 +89,7 @@ def _check_output(
     inputs: Mapping[Source, ConsumerRecord],
     records: Sequence[ConsumerRecord],
 ) -> None:
-    """The pages that belong there, each once, with the bytes, key and headers that it came with."""
+    """Check that an output has its pages, each once, with the bytes, key and headers of its input record."""
     found: dict[Source, list[ConsumerRecord]] = defaultdict(list)
     for record in records:
         found[_origin(record)].append(record)
@@ -107,9 +108,9 @@ def _check_truth(
     expected: Mapping[Source, OracleAnswer],
     loose: frozenset[str],
 ) -> None:
-    """Everything sent has arrived, and nothing is said that is known to be wrong.
+    """Check that everything sent has arrived, and that no verdict contradicts the known truth.
 
-    A page over which worker processes were killed twice is kept, undecided; of such a page nothing else is known.
+    A page that killed its worker process twice is kept as undecided; nothing else is known of such a page.
     """
     known: dict[tuple[bytes, bytes | None], RecordTruth] = {(one.key, one.value): one.truth for one in sent}
     arrived = Counter((record.key, record.value) for record in inputs.values())
@@ -128,7 +129,7 @@ def _place(record: ConsumerRecord) -> Source:
 
 
 def _origin(record: ConsumerRecord) -> Source:
-    """Where a page that was passed on stood, by its headers."""
+    """Return the input record of a page that was passed on, from its headers."""
     headers = dict(record.headers)
     topic, partition, offset = (headers[f"twinsieve.{name}"].decode() for name in ("topic", "partition", "offset"))
     return Source(topic, int(partition), int(offset))

@@ -1,7 +1,7 @@
-"""The ways of answering pages that are measured: `twinsieve serve`, and the plain consumer beside it.
+"""The programs that the benchmarks compare: `twinsieve serve` and the plain consumer.
 
-A way is started on topics of its own and tells what it has used; it is killed when it is measured, since none of them
-needs a good end.
+A contender is started on fresh topics and reports the processor time that it uses. It is killed after the
+measurement: none of them needs a clean shutdown.
 """
 
 import sys
@@ -20,11 +20,11 @@ from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka.die_with_parent import start_dying_with_parent
 from deploy.kafka.ports import free_ports
 
-__all__ = ["Contender", "Plain", "TwinsieveContender"]
+__all__ = ["Contender", "PlainConsumer", "TwinsieveContender"]
 
 
 class Contender(ABC):
-    """A program that answers the pages of a set of topics in `verdicts`."""
+    """A program that reads `pages` of a set of topics and writes an answer to each page into `verdicts`."""
 
     @abstractmethod
     def start(self, bootstrap: str, topics: Topics, folder: Path) -> None:
@@ -32,16 +32,16 @@ class Contender(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End it at once."""
+        """End it immediately."""
 
     @property
     @abstractmethod
     def pid(self) -> int | None:
-        """Its process."""
+        """The id of its process, None while it does not run."""
 
     @property
     def used_s(self) -> dict[str, float]:
-        """Processor seconds used so far, of its own process and of those it started."""
+        """Processor seconds used so far by its main process and by the processes that it started."""
         pid = self.pid
         if pid is None:
             return {}
@@ -49,12 +49,12 @@ class Contender(ABC):
 
     @property
     def parts_s(self) -> dict[str, float]:
-        """Seconds by part of the work, where it tells."""
+        """Seconds by part of the work, for a contender that reports them."""
         return {}
 
 
 class TwinsieveContender(Contender):
-    """`twinsieve serve` with so many worker processes."""
+    """`twinsieve serve` with a given number of worker processes."""
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
@@ -77,12 +77,12 @@ class TwinsieveContender(Contender):
 
     @property
     def pid(self) -> int | None:
-        """The process of `serve`."""
+        """The id of the `serve` process."""
         return None if self._service is None else self._service.pid
 
     @property
     def ready(self) -> bool:
-        """Whether pages go through."""
+        """Whether `/readyz` answers 200."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/readyz", timeout=5) as answer:
                 return bool(answer.status == 200)
@@ -96,19 +96,19 @@ class TwinsieveContender(Contender):
         return {f"{sample.labels['step']} {sample.labels['part']}": sample.value for sample in found}
 
     def value(self, name: str, **labels: str) -> float:
-        """Return the sample of that name and those labels, 0 where there is none yet."""
+        """Return the sample with this name and these labels, 0 if there is none yet."""
         found = (sample.value for sample in self.samples() if (sample.name, sample.labels) == (name, labels))
         return next(found, 0.0)
 
     def samples(self) -> list[Sample]:
-        """Return what /metrics says now."""
+        """Return the current samples of /metrics."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/metrics", timeout=5) as answer:
             text = answer.read().decode()
         return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 
 
-class Plain(Contender):
-    """benchmarks.service.plain_consumer."""
+class PlainConsumer(Contender):
+    """The process of `benchmarks.service.plain_consumer`."""
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
@@ -128,5 +128,5 @@ class Plain(Contender):
 
     @property
     def pid(self) -> int | None:
-        """Its process."""
+        """The id of the consumer's process."""
         return None if self._process is None else self._process.pid

@@ -1,4 +1,4 @@
-"""What a bad disk does to a state folder."""
+"""Damage to a state folder, as by a bad disk: files deleted, cut short or changed."""
 
 import os
 import random
@@ -9,17 +9,17 @@ __all__ = ["damage"]
 
 
 def damage(folder: Path, rng: random.Random) -> str:
-    """Hurt the state folder of a service that is down, and say how. Only the process's name is spared."""
+    """Damage the state folder of a stopped service and return a description. The process's name survives."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     if not files or rng.random() < 0.2:
         shutil.rmtree(folder, ignore_errors=True)
-        return "its state folder is gone"
+        return "its state folder was deleted"
     snapshots = [path for path in files if path.name.startswith("snapshot")]
     names = [path for path in files if path.name.startswith("names.")]
     if names and rng.random() < 0.3:
         for path in names:
             path.unlink()
-        return f"the names {[path.name for path in names]} are gone"
+        return f"the names {[path.name for path in names]} were deleted"
     if not snapshots:
         return f"no snapshot yet among {[path.name for path in files]}"
     path = rng.choice(snapshots)

@@ -1,9 +1,9 @@
-"""A crawl that publishes generated pages as fast as it can: the add-on and Scrapy's engine, without a network.
+"""A crawl that publishes generated pages at full speed: the add-on and Scrapy's engine, without a network.
 
     python -m benchmarks.service.feed_crawl BOOTSTRAP PREFIX PAGES
 
-Each request is a `data:` URL, whose callback gives PER_RESPONSE pages as items; so the engine, its back-pressure and
-the item pipeline work as in any crawl, and what a page costs is hardly more than publishing it.
+Each request is a `data:` URL whose callback yields PER_RESPONSE pages as items. So the engine, its
+back-pressure and the item pipeline work as in any crawl, and a page costs little more than publishing it.
 """
 
 import random
@@ -25,7 +25,7 @@ SEED = 2026
 
 
 class FeedSpider(Spider):
-    """Gives `pages` pages; a tenth of them repeat an earlier one under another address."""
+    """Yields `pages` pages; a tenth of them repeat an earlier one at another URL."""
 
     name = "feed"
     pages: int
@@ -38,7 +38,7 @@ class FeedSpider(Spider):
             yield Request(f"data:,{first}", cb_kwargs={"first": first}, dont_filter=True)
 
     def parse(self, _response: Response, first: int = 0) -> Iterator[dict[str, Any]]:
-        """Yield pages number `first` and those after it."""
+        """Yield PER_RESPONSE pages, from number `first`."""
         for number in range(first, min(self.pages, first + PER_RESPONSE)):
             yield self._page(number)
 
@@ -50,7 +50,7 @@ class FeedSpider(Spider):
 
 
 def main(bootstrap: str, prefix: str, pages: str) -> None:
-    """Crawl."""
+    """Run the crawl and print its publishing stats."""
     settings = {
         "ADDONS": {"dedup_service.scrapy.NearDuplicateAddon": 500},
         "TWINSIEVE_KAFKA_BOOTSTRAP": bootstrap,
@@ -64,7 +64,7 @@ def main(bootstrap: str, prefix: str, pages: str) -> None:
     process.start()
     stats = crawler.stats
     assert stats is not None
-    names = ("published_count", "publish_retried_count", "publish_most_pages", "publish_most_bytes")
+    names = ("published_count", "publish_retried_count", "publish_max_pages", "publish_max_bytes")
     print({name: stats.get_value(f"twinsieve/{name}") for name in names}, flush=True)
 
 

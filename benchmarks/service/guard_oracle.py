@@ -1,8 +1,8 @@
-"""What the guards should say, from everything that was ever decided: lists and sets, counted anew for each page.
+"""Expected guard decisions, from all earlier decisions: lists and sets, counted from scratch for each page.
 
-Shares nothing with the code under test but the bounds. The estimate of how many different values a set has is part of
-what is promised, so it is made here, too: from the whole set, in fractions.
-Not modelled: groups that are forgotten because there are more than 131,072 of them; no test has so many.
+Shares only the bounds with the code under test. The estimated number of distinct values is part of the
+specified behaviour, so it is computed here as well: from the whole set, in fractions. Not modelled: eviction
+of clusters when there are more than 131,072 of them; no test has that many.
 """
 
 import math
@@ -16,37 +16,37 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 
-__all__ = ["GuardOracle", "about"]
+__all__ = ["GuardOracle", "estimated_distinct"]
 
 WINDOW, THOUSANDS = 1000, 20
 
 
 class GuardOracle:
-    """Everything decided since there are guards."""
+    """All decisions since the policy has guards."""
 
     def __init__(self) -> None:
         self._marks: list[bool] = []
         self._thousands: list[int] = []
         self._copies: defaultdict[int, list[tuple[str, str, tuple[int, ...] | None]]] = defaultdict(list)
 
-    def other(self) -> None:
-        """A page was decided that matched nothing."""
+    def unmatched(self) -> None:
+        """Record a page that matched nothing."""
         self._mark(False)
 
-    def left(self, sequence: int) -> None:
-        """A kept page left."""
+    def removed(self, sequence: int) -> None:
+        """Record that a kept page was removed."""
         self._copies.pop(sequence, None)
 
     def match(self, kept: KeptPage, prepared: PreparedPage, guards: Guards) -> str | None:
-        """A page matched `kept`: why that is not believed, or None."""
+        """Record a page that matched `kept`; return why the match is not accepted, or None."""
         url, title = prepared.page.canonical_url, Evidence(prepared.evidence).terms
         retitled = not _alike(set(Evidence(kept.prepared.evidence).terms), set(title))
         host = url.split("://", 1)[1].split("/", 1)[0] if "://" in url else ""
         copies = self._copies[kept.sequence]
         copies.append((url, host, title if retitled else None))
-        pages = about({one.encode() for one, _, _ in copies})
-        hosts = about({one.encode() for _, one, _ in copies})
-        titles = about({_bytes(one) for _, _, one in copies if one is not None})
+        pages = estimated_distinct({one.encode() for one, _, _ in copies})
+        hosts = estimated_distinct({one.encode() for _, one, _ in copies})
+        titles = estimated_distinct({_bytes(one) for _, _, one in copies if one is not None})
         suspicious = retitled or pages > 16
         self._mark(suspicious)
         name = kept.prepared.page.id
@@ -57,8 +57,8 @@ class GuardOracle:
         if 0 < guards.max_pages < pages:
             return f"guard pages: about {pages} pages match {name}, more than {guards.max_pages}"
         usual, recent = self._usual(), sum(self._marks[-WINDOW:])
-        jumped = usual is not None and recent * 100 * 65536 > usual * 100 + guards.surge_percent * WINDOW * 65536
-        if suspicious and guards.surge_percent and usual is not None and jumped:
+        surged = usual is not None and recent * 100 * 65536 > usual * 100 + guards.surge_percent * WINDOW * 65536
+        if suspicious and guards.surge_percent and usual is not None and surged:
             shares = f"{recent // 10}% of the last 1000 pages are suspicious copies, usually {usual // 655360}%"
             return f"guard surge: {shares}; this one of {name}"
         return None
@@ -69,17 +69,17 @@ class GuardOracle:
             self._thousands.append(sum(self._marks[-WINDOW:]) * 65536)
 
     def _usual(self) -> int | None:
-        """Strange pages in a thousand, usually, in 1/65536; None where nothing was learned."""
+        """Return the usual number of suspicious pages in a thousand, in 1/65536; None before the first."""
         usual = learned = 0
-        for marks in self._thousands[:-1]:  # the last whole one is, in part at least, among the last thousand
+        for marks in self._thousands[:-1]:  # the last complete thousand overlaps the last 1,000 pages
             if not learned or marks <= usual + 250 * 65536:
                 learned = min(learned + 1, THOUSANDS)
                 usual += (marks - usual) // learned
         return usual if learned else None
 
 
-def about(values: set[bytes]) -> int:
-    """HyperLogLog's estimate for a set, 32 registers of at most 15."""
+def estimated_distinct(values: set[bytes]) -> int:
+    """Return HyperLogLog's estimate of the size of a set: 32 registers of at most 15."""
     registers = [0] * 32
     for value in values:
         bits = f"{xxhash.xxh3_64_intdigest(value):064b}"

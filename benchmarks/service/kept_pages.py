@@ -1,4 +1,4 @@
-"""Kept pages as the oracle holds them: plain rows in arrays, and a search that looks at every one."""
+"""The oracle's store of kept pages: rows in arrays, and a search that looks at every row."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -48,8 +48,8 @@ class KeptPages:
         self._has = {channel: np.zeros(1024, np.bool_) for channel in CHANNELS}
         self._sharing: defaultdict[int, list[int]] = defaultdict(list)
 
-    def at(self, url: str | None) -> KeptPage | None:
-        """Return the kept page of a canonical URL."""
+    def by_url(self, url: str | None) -> KeptPage | None:
+        """Return the kept page of a canonical URL, None if there is none."""
         found = None if url is None else self._by_url.get(url)
         return None if found is None else found[1]
 
@@ -68,17 +68,18 @@ class KeptPages:
             self._values[channel][row] = value or 0
             self._has[channel][row] = value is not None
 
-    def forget(self, url: str) -> None:
-        """Take the page of a canonical URL out, where there is one."""
+    def remove(self, url: str) -> None:
+        """Remove the page of a canonical URL, if there is one."""
         row, _ = self._by_url.pop(url, (None, None))
         if row is not None:
             self._rows[row] = None
 
-    def near(self, rule: MatchRule, prepared: PreparedPage) -> list[KeptPage]:
-        """Return the candidates: pages whose distances a condition of the rule allows, and those that share a key.
+    def candidates(self, rule: MatchRule, prepared: PreparedPage) -> list[KeptPage]:
+        """Return the pages that satisfy a distance condition of the rule, and those that share a key.
 
-        A page that cannot be judged has no distances. Of a key the earliest 64 pages that are left count,
-        and of all these the 32 that share most keys, the earliest of equals.
+        A page that cannot be judged has no distances. For each key, only its 64 earliest pages that are
+        still kept count. Of all these, the 32 pages that share the most keys are candidates; of equals, the
+        earliest.
         """
         distances = {channel: self._distances(channel, prepared) for channel in CHANNELS}
         near = np.zeros(len(self._rows), np.bool_)
@@ -101,7 +102,7 @@ class KeptPages:
         return list({kept.sequence: kept for kept in (*by_distance, *by_key)}.values())
 
     def _distances(self, channel: str, prepared: PreparedPage) -> npt.NDArray[np.int64]:
-        """Differing bits to each row: int64[rows]; FAR where either side has no fingerprint."""
+        """Return the differing bits to each row: int64[rows]; FAR if either side has no fingerprint."""
         size, value = len(self._rows), getattr(prepared.fingerprint, channel)
         if value is None:
             return np.full(size, FAR, np.int64)

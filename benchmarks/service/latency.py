@@ -1,8 +1,8 @@
-"""How long a page waits for its verdict: pages are published at a rate, and a consumer notes when each answer comes.
+"""Latency of verdicts: pages are published at a fixed rate, and a consumer records when each answer arrives.
 
-It lasts from the page's timestamp, taken when it is handed to the producer, to the moment when a consumer with
-`read_committed` has the verdict in hand. The service has answered a first load by then, so broker and workers have
-compiled and met the common words.
+The latency of a page is the time from its timestamp, taken when the producer accepts it, to the moment when
+a consumer with `read_committed` has its verdict. The service answers a first load before, so that broker and
+workers have compiled their code and know the common words.
 """
 
 import json
@@ -26,67 +26,70 @@ PATIENCE_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """At `rate` pages/s. seconds: publish → verdict of each page, sorted; cores: processor seconds a second of each."""
+    """Latencies at `rate` pages/s. seconds: of each page, sorted; cores: cores busy, by process."""
 
     rate: float
     seconds: list[float]
     cores: dict[str, float]
 
-    def at(self, share: float) -> float:
-        """Return the seconds within which this share of the pages has its verdict."""
+    def quantile(self, share: float) -> float:
+        """Return the seconds within which this share of the pages (0 to 1) has its verdict."""
         return self.seconds[int(len(self.seconds) * share)]
 
 
 def measure(
     bootstrap: str, topics: Topics, folder: Path, first_load: Sequence[Sent], pages: Sequence[Sent], rate: float
 ) -> Latency:
-    """Let a service of one worker answer `first_load`, then publish `pages` at `rate` a second and await them all.
+    """Measure latency with one worker at `rate` pages a second.
 
-    `topics` are there and empty. TimeoutError where answers stay away for ten minutes.
+    The service first answers `first_load`; then `pages` are published and all answers awaited. `topics` must
+    exist and be empty. Raises TimeoutError if answers are missing after ten minutes.
     """
-    way = TwinsieveContender(1)
-    way.start(bootstrap, topics, folder)
+    contender = TwinsieveContender(1)
+    contender.start(bootstrap, topics, folder)
     try:
-        _wait(lambda: way.ready, "the service was not ready")
+        _wait(lambda: contender.ready, "the service was not ready")
         arrivals = _Arrivals(bootstrap, topics, len(first_load) + len(pages))
         arrivals.start()
         publisher = PacedPublisher(bootstrap, topics.pages)
         publisher.publish(first_load, rate=None)
-        _wait(lambda: len(arrivals.at) >= len(first_load), "the first load was not answered")
-        before, begin = _used_s(way), time.time()
+        _wait(lambda: len(arrivals.arrived_at) >= len(first_load), "the first load was not answered")
+        before, begin = _used_s(contender), time.time()
         publisher.publish(pages, rate=rate)
-        used, lasted = _used_s(way), time.time() - begin
+        used, lasted = _used_s(contender), time.time() - begin
         _wait(lambda: not arrivals.is_alive(), "the pages were not answered")
         publisher.close()
     finally:
-        way.stop()
+        contender.stop()
     published = read_all(bootstrap, [topics.pages])[topics.pages]
     sent_ms = {(record.partition, record.offset): record.timestamp for record in published}
-    seconds = [at - sent_ms[place] / 1000 for place, at in arrivals.at.items() if sent_ms[place] >= begin * 1000]
+    seconds = [
+        at - sent_ms[place] / 1000 for place, at in arrivals.arrived_at.items() if sent_ms[place] >= begin * 1000
+    ]
     cores = {name: (used[name] - before[name]) / lasted for name in used}
     return Latency(rate, sorted(seconds), cores)
 
 
 class _Arrivals(threading.Thread):
-    """Notes when each verdict is in a consumer's hands."""
+    """Records when each verdict arrives at a consumer. arrived_at: Unix time by (partition, offset)."""
 
     def __init__(self, bootstrap: str, topics: Topics, expected: int) -> None:
         super().__init__(daemon=True)
         self._tail = Tail(bootstrap, [topics.verdicts])
         self._expected = expected
-        self.at: dict[tuple[int, int], float] = {}
+        self.arrived_at: dict[tuple[int, int], float] = {}
 
     def run(self) -> None:
-        """Read until all are there."""
-        while len(self.at) < self._expected:
+        """Read until all expected verdicts have arrived."""
+        while len(self.arrived_at) < self._expected:
             for record in self._tail.poll():
                 now, verdict = time.time(), json.loads(record.value)
-                self.at[verdict["partition"], verdict["offset"]] = now
+                self.arrived_at[verdict["partition"], verdict["offset"]] = now
         self._tail.close()
 
 
-def _used_s(way: TwinsieveContender) -> dict[str, float]:
-    return {**way.used_s, "broker": cpu_s(brokers()), "load and reader": time.process_time()}
+def _used_s(contender: TwinsieveContender) -> dict[str, float]:
+    return {**contender.used_s, "broker": cpu_s(brokers()), "load and reader": time.process_time()}
 
 
 def _wait(condition: Callable[[], bool], failure: str) -> None:

@@ -1,7 +1,7 @@
-"""Pages to measure with: Chinese text of 2 KB, and HTML of 60 KB around an article of its own.
+"""Generated pages for throughput and latency: Chinese text of 2 KB, and HTML of 60 KB.
 
-A tenth of the pages repeat an earlier one under another address, so that every way has something to find.
-Invariant: the same seed gives the same bytes.
+A tenth of the text pages repeat an earlier one at another URL, so that every contender has duplicates to
+find. Invariant: the same seed gives the same bytes.
 """
 
 import json
@@ -21,7 +21,7 @@ COPIES = 0.1
 
 
 def text_pages(seed: int, count: int) -> Iterator[Sent]:
-    """Yield pages whose text is Chinese and whose value has about TEXT_BYTES."""
+    """Yield Chinese text pages whose record value has about TEXT_BYTES."""
     rng = random.Random(seed)
     writer, earlier = Writer(rng), deque([""], maxlen=1000)
     for number in range(count):
@@ -34,7 +34,7 @@ def text_pages(seed: int, count: int) -> Iterator[Sent]:
 
 
 def html_pages(seed: int, count: int, *, distinct: int = 400) -> Iterator[Sent]:
-    """Yield pages that come as HTML of about HTML_BYTES. distinct: frames that are made; each text is its own."""
+    """Yield HTML pages of about HTML_BYTES. distinct: number of different frames; each text is different."""
     rng = random.Random(seed)
     writer = Writer(rng)
     surroundings = [_surroundings(rng, writer) for _ in range(min(distinct, count))]
@@ -56,7 +56,7 @@ def _paragraphs(texts: list[str]) -> str:
 
 
 def _surroundings(rng: random.Random, writer: Writer) -> str:
-    """A page of a news site around a story: styles and scripts, menus, lists of other stories, a footer."""
+    """Return the frame of a news page: styles, scripts, menus, lists of other stories, a footer."""
     links = [(f"https://daily.example/{rng.randrange(10**6)}", writer.title()) for _ in range(120)]
     teasers = "".join(
         f'<div class="card"><a href="{url}"><img src="{url}.jpg" alt=""><h4>{title}</h4></a><p>{writer.chinese(40)}</p>'

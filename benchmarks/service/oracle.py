@@ -1,9 +1,8 @@
 """Brute force over the log: the verdict on every input record, byte for byte.
 
 Reads the log from its beginning and compares each page with every kept one by counting bits
-(benchmarks.service.kept_pages).
-Shares nothing with the code under test but its values (records, rules) and how alike the evidence of two pages is; a
-verdict is written with the standard library's JSON.
+(`benchmarks.service.kept_pages`). Shares with the code under test only its values (records, rules) and the
+similarity of the evidence of two pages. A verdict is encoded with the standard library's JSON.
 """
 
 import json
@@ -40,9 +39,10 @@ Bits = dict[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class OracleAnswer:
-    """What the service must say of an input record.
+    """The expected answer to an input record.
 
-    value: of its verdict; None where it is rejected. dropped: the page is not passed on, by the action in force.
+    value: the bytes of its verdict, None for a rejected record. dropped: the action keeps the page from
+    being passed on.
     """
 
     sequence: int
@@ -53,7 +53,7 @@ class OracleAnswer:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A page that this one repeats, and why."""
+    """The kept page that a page repeats, and why."""
 
     kept: KeptPage
     bits: Bits
@@ -62,7 +62,7 @@ class _Found:
 
 
 class Oracle:
-    """Everything that the log said so far."""
+    """The state after the records of the log that were read so far."""
 
     def __init__(self) -> None:
         self.policy: Policy | None = None
@@ -70,17 +70,17 @@ class Oracle:
         self._kept = KeptPages()
         self._same: dict[str, str] = {}
         self._apart: set[frozenset[str]] = set()
-        self._suspicion: GuardOracle | None = None
+        self._guards: GuardOracle | None = None
 
     def read(self, sequence: int, record: LogRecord) -> None:
-        """Take the next record of the log in."""
+        """Apply the next record of the log."""
         match record:
             case PolicyRecord():
                 if self.policy is None or (not record.initial and record.policy.space_id == self.policy.space_id):
                     self.policy = record.policy
-                    self._suspicion = (self._suspicion or GuardOracle()) if record.policy.rule.guards else None
+                    self._guards = (self._guards or GuardOracle()) if record.policy.rule.guards else None
             case RetractionRecord():
-                self._forget(record.url)
+                self._remove(record.url)
             case CorrectionRecord():
                 self._correct(record)
             case RejectedRecord():
@@ -96,22 +96,22 @@ class Oracle:
         return OracleAnswer(sequence, verdict, _value(sequence, record, verdict, found, reason), drops)
 
     def _decide(self, sequence: int, record: PageRecord, policy: Policy) -> tuple[str, _Found | None, str | None]:
-        """Verdict, what it refers to, and the reason where it refers to nothing."""
+        """Return the verdict, the page that it refers to, and the reason if it refers to none."""
         prepared = record.prepared
         if record.space_id != policy.space_id:
             return "undecided", None, f"made in space {record.space_id}, this log is of {policy.space_id}"
         found = self._matched(policy.rule, prepared)
-        if self._suspicion is None:
+        if self._guards is None:
             return self._decide_on(sequence, prepared, policy, found)
         if found is None:
-            self._suspicion.other()
+            self._guards.unmatched()
             return self._decide_on(sequence, prepared, policy, None)
-        disbelief = self._suspicion.match(found.kept, prepared, policy.rule.guards)
-        return ("duplicate", found, None) if disbelief is None else ("undecided", None, disbelief)
+        refusal = self._guards.match(found.kept, prepared, policy.rule.guards)
+        return ("duplicate", found, None) if refusal is None else ("undecided", None, refusal)
 
     def _matched(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
-        """What the fingerprints call the page a copy of, where that is theirs to say."""
-        if prepared.body_hash is None or self._kept.at(prepared.page.canonical_url) or self._judged(prepared):
+        """Return the match by fingerprints and evidence; None for known URLs and corrected pages."""
+        if prepared.body_hash is None or self._kept.by_url(prepared.page.canonical_url) or self._corrected(prepared):
             return None
         return self._most_similar(rule, prepared)
 
@@ -120,61 +120,63 @@ class Oracle:
     ) -> tuple[str, _Found | None, str | None]:
         if prepared.body_hash is None:
             return "undecided", None, prepared.reason or "no text"
-        known = self._kept.at(prepared.page.canonical_url)
+        known = self._kept.by_url(prepared.page.canonical_url)
         if known is not None:
             return self._visited_again(sequence, prepared, known)
-        found = self._judged(prepared) or found
+        found = self._corrected(prepared) or found
         if found is not None:
             return "duplicate", found, None
-        held = self._held(policy.rule, prepared)
+        containment = self._containment(policy.rule, prepared)
         self._kept.keep(sequence, prepared)
-        return ("unique", None, held) if prepared.reason is None else ("undecided", None, prepared.reason)
+        return ("unique", None, containment) if prepared.reason is None else ("undecided", None, prepared.reason)
 
     def _visited_again(self, sequence: int, prepared: PreparedPage, known: KeptPage) -> tuple[str, _Found, None]:
         bits = _distance(known.prepared, prepared)
         if known.prepared.body_hash == prepared.body_hash:
             return "unchanged", _Found(known, bits, 1.0, "same URL, same body"), None
-        self._forget(known.url)
+        self._remove(known.url)
         self._kept.keep(sequence, prepared)
         return "updated", _Found(known, bits, _score(bits), "same URL, other body"), None
 
-    def _judged(self, prepared: PreparedPage) -> _Found | None:
-        """The kept page that a person called this one a duplicate of."""
-        kept = self._kept.at(self._same.get(prepared.page.canonical_url))
+    def _corrected(self, prepared: PreparedPage) -> _Found | None:
+        """Return the kept page of which a person called this one a duplicate."""
+        kept = self._kept.by_url(self._same.get(prepared.page.canonical_url))
         if kept is None:
             return None
         bits = _distance(kept.prepared, prepared)
         return _Found(kept, bits, _score(bits) or 0.0, "a person called it a duplicate")
 
     def _most_similar(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
-        """The most alike of all kept pages that the rule accepts, the earliest of several."""
+        """Return the most similar kept page that the rule accepts, the earliest of equals."""
         found = []
-        for kept in self._kept.near(rule, prepared):
+        for kept in self._kept.candidates(rule, prepared):
             bits = _distance(kept.prepared, prepared)
             accepted = _accepted(rule, bits, kept.prepared, prepared)
             if accepted is not None and frozenset((prepared.page.canonical_url, kept.url)) not in self._apart:
                 found.append(_Found(kept, bits, *accepted))
         return min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence), default=None)
 
-    def _held(self, rule: MatchRule, prepared: PreparedPage) -> str | None:
-        """Which candidate the page holds whole beside more than half as much again, or the reverse."""
-        best, says = 0.0, None
-        for kept in sorted(self._kept.near(rule, prepared), key=lambda kept: kept.sequence) if rule.verified else ():
+    def _containment(self, rule: MatchRule, prepared: PreparedPage) -> str | None:
+        """Return which candidate contains the page or is contained in it, with a length ratio over 1.5."""
+        best, reason = 0.0, None
+        candidates = self._kept.candidates(rule, prepared) if rule.verified else []
+        for kept in sorted(candidates, key=lambda kept: kept.sequence):
             ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
             likeness = Similarity(ours, theirs)
             if likeness.jaccard < 0.15:
                 continue
             if likeness.length_ratio > 1.5 and likeness.containment >= 0.9 and likeness.containment > best:
                 best = likeness.containment
-                says = f"{'contains' if theirs.letters > ours.letters else 'is contained in'} {kept.prepared.page.id}"
-        return says
+                relation = "contains" if theirs.letters > ours.letters else "is contained in"
+                reason = f"{relation} {kept.prepared.page.id}"
+        return reason
 
-    def _forget(self, url: str) -> None:
-        """Take the kept page of a canonical URL out, where there is one."""
-        kept = self._kept.at(url)
-        self._kept.forget(url)
-        if kept is not None and self._suspicion is not None:
-            self._suspicion.left(kept.sequence)
+    def _remove(self, url: str) -> None:
+        """Remove the kept page of a canonical URL, if there is one."""
+        kept = self._kept.by_url(url)
+        self._kept.remove(url)
+        if kept is not None and self._guards is not None:
+            self._guards.removed(kept.sequence)
 
     def _correct(self, record: CorrectionRecord) -> None:
         for one, other in ((record.url, record.original), (record.original, record.url)):
@@ -184,13 +186,13 @@ class Oracle:
         if record.duplicate:
             self._apart.discard(pair)
             self._same[record.url] = record.original
-            self._forget(record.url)
+            self._remove(record.url)
         else:
             self._apart.add(pair)
 
 
 def answers(log: Iterable[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
-    """Return the answer to every input record of a whole log, given as (offset, record)."""
+    """Return the answer to every input record of a log, given as (offset, record)."""
     oracle = Oracle()
     for sequence, record in log:
         oracle.read(sequence, record)
@@ -211,7 +213,7 @@ def _score(bits: Bits) -> float | None:
 
 
 def _accepted(rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: PreparedPage) -> tuple[float, str] | None:
-    """Score and reason where the rule accepts the pair."""
+    """Return score and reason if the rule accepts the pair, else None."""
     ours, theirs = Evidence(kept.evidence), Evidence(prepared.evidence)
     if rule.verified:
         likeness = Similarity(ours, theirs, Distance(**bits))

@@ -1,9 +1,10 @@
-"""The peer: the consumer that everyone writes first. kafka-python, jieba, PyPI simhash and its index.
+"""The peer: a plain consumer with kafka-python, jieba, and PyPI simhash with its index.
 
     python -m benchmarks.service.plain_consumer BOOTSTRAP INPUT OUTPUT GROUP
 
-At least once: it commits after each poll. No state survives it, and pages that arrive twice are answered twice. It is
-written as its libraries' own pages show it, with what costs nothing taken care of: batched sends and one flush a poll.
+At least once: it commits after each poll. It keeps no state, and it answers pages twice that arrive twice.
+It follows the documentation of its libraries, with the improvements that cost nothing: batched sends and one
+flush for each poll.
 """
 
 import json
@@ -16,10 +17,10 @@ from simhash import Simhash, SimhashIndex  # type: ignore[import-untyped]
 
 
 def main(bootstrap: str, source: str, target: str, group: str) -> None:
-    """Answer pages until it is killed."""
+    """Answer pages until the process is killed."""
     jieba.setLogLevel(logging.WARNING)
     jieba.initialize()
-    logging.getLogger("simhash").setLevel(logging.ERROR)  # it warns of every big bucket
+    logging.getLogger("simhash").setLevel(logging.ERROR)  # it warns of every large bucket
     consumer = KafkaConsumer(
         source,
         bootstrap_servers=bootstrap.split(","),

@@ -1,8 +1,8 @@
-"""`twinsieve serve` as processes that die and come back, as under a supervisor.
+"""`twinsieve serve` processes that are killed and restarted, as under a supervisor.
 
-A service belongs to us: killed when we die (deploy.kafka.die_with_parent), with all that it started. Its output goes
-through a
-pipe into a file, so that a limit on the size of its files does not silence it.
+A service and all that it started are killed when this process ends (`deploy.kafka.die_with_parent`). The
+output of a service goes through a pipe into a file, so that a limit on its file size does not suppress its
+log.
 """
 
 import os
@@ -22,7 +22,7 @@ RESTART_AFTER_S = 0.3
 
 
 class ServiceProcess:
-    """One `serve` process with its state folder and its log file, started any number of times."""
+    """One `serve` process with its state folder and log file; may be started many times."""
 
     def __init__(self, name: str, arguments: Sequence[str], state: Path, log: Path) -> None:
         self.name = name
@@ -32,27 +32,27 @@ class ServiceProcess:
         self.wanted = False
         self._arguments = arguments
         self._process: Popen[bytes] | None = None
-        self._turn = threading.RLock()  # whoever ends a service must not meet the supervisor that starts it
+        self._turn = threading.RLock()  # the supervisor must not start a service while it is being ended
 
     @property
     def pid(self) -> int | None:
-        """Its process id while it runs (or is stopped)."""
+        """Its process id while it runs or is frozen, else None."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     @property
     def exit_code(self) -> int | None:
-        """Of the last run that ended."""
+        """The exit code of the last run, None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def start(self) -> None:
-        """Start it, unless it runs."""
+        """Start it if it does not run."""
         with self._turn:
             self.wanted = True
             if self.pid is None:
                 self._start()
 
     def revive(self) -> str | None:
-        """Start it where it should run and does not; returns how it ended then."""
+        """Restart it if it should run and does not; return how it ended in that case."""
         with self._turn:
             if not self.wanted or self.pid is not None:
                 return None
@@ -62,40 +62,40 @@ class ServiceProcess:
 
     @property
     def last_line(self) -> str:
-        """What its log says last."""
+        """The last line of its log."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return lines[-1][:500] if lines else ""
 
     def kill(self) -> None:
-        """SIGKILL to the service alone; what it started is on its own."""
+        """Send SIGKILL to the service alone, not to the processes that it started."""
         self._end(signal.SIGKILL)
 
     def terminate(self, timeout_s: float) -> bool:
-        """SIGTERM, and wait; returns whether it ended in time. Where it did not, its threads are in its log."""
+        """Send SIGTERM; return whether it ended in time. If not, its log has the stack of each thread."""
         with self._turn:
             self.wanted = False
             self.send(signal.SIGTERM)
         return self.ended_within(timeout_s)
 
     def ended_within(self, timeout_s: float) -> bool:
-        """Wait for its end; SIGABRT where that does not come in time."""
+        """Wait until it ends, and return whether it did in time; send SIGABRT if not."""
         deadline = time.monotonic() + timeout_s
         while self.pid is not None and time.monotonic() < deadline:
             time.sleep(0.02)
         if self.pid is None:
             return True
-        self._end(signal.SIGABRT)  # faulthandler writes where each thread stands
+        self._end(signal.SIGABRT)  # faulthandler writes the stack of each thread
         return False
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal, where it runs."""
+        """Send a signal if it was started."""
         if self._process is not None:
-            self._process.send_signal(number)  # does nothing once the end was noticed
+            self._process.send_signal(number)  # a no-op after the process ended and was polled
 
     def dump_threads(self) -> None:
-        """Have where each of its threads stands written to its log; that ends it."""
+        """Write the stack of each thread to its log (SIGABRT); this ends the process."""
         self.send(signal.SIGCONT)
-        self.send(signal.SIGABRT)  # faulthandler's
+        self.send(signal.SIGABRT)  # handled by faulthandler
 
     def _start(self) -> None:
         self.starts += 1
@@ -131,28 +131,28 @@ class ServiceProcess:
 
 
 class Fleet:
-    """Services under a supervisor: one that ends by itself is started again. tell: gets a sentence for each end."""
+    """Services under a supervisor that restarts them. log: receives a sentence for each one that ended."""
 
-    def __init__(self, services: Sequence[ServiceProcess], tell: Callable[[str], None]) -> None:
+    def __init__(self, services: Sequence[ServiceProcess], log: Callable[[str], None]) -> None:
         self.services = list(services)
-        self._tell = tell
+        self._log = log
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._supervise, daemon=True)
         self.crashes: list[str] = []
 
     def start(self) -> None:
-        """Start all, and watch them."""
+        """Start all services and the supervisor."""
         for service in self.services:
             service.start()
         self._thread.start()
 
     def close(self, timeout_s: float = 20.0) -> list[str]:
-        """End all with SIGTERM, all at once; returns the names of those that had to be killed."""
+        """End all services together with SIGTERM; return the names of those that had to be killed."""
         self._stop.set()
         self._thread.join()
         for service in self.services:
             service.wanted = False
-            service.send(signal.SIGTERM)  # the first one asks, a second one forces
+            service.send(signal.SIGTERM)  # only once: a second SIGTERM would force an immediate end
         return [service.name for service in self.services if not service.ended_within(timeout_s)]
 
     def _supervise(self) -> None:
@@ -161,18 +161,18 @@ class Fleet:
                 ended = service.revive()
                 if ended is not None:
                     self.crashes.append(ended)
-                    self._tell(f"{ended}; started again")
+                    self._log(f"{ended}; restarted")
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes that `pid` started, and theirs, youngest generation last."""
+    """Return the ids of all descendants of process `pid`, the youngest generation last."""
     found: list[int] = []
     waiting = [pid]
     while waiting:
         for task in Path(f"/proc/{waiting.pop()}/task").glob("*/children"):
             try:
                 children = [int(word) for word in task.read_text().split()]
-            except OSError:  # it ended while we looked
+            except OSError:  # it ended in the meantime
                 continue
             found += children
             waiting += children

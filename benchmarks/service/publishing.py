@@ -1,6 +1,8 @@
-"""Publish a stream at a pace, whatever the brokers do meanwhile: a plain idempotent producer, bounded in flight.
+"""Publish a stream at a fixed rate, through failures of brokers.
 
-A record whose delivery failed is sent again, so it may be there twice, as with any crawler; `pages` says what arrived.
+A plain idempotent producer with a bounded number of records in flight. A record whose delivery failed is
+sent again and may then be in the topic twice, as with any crawler. The topic `pages` itself shows what
+arrived.
 """
 
 import time
@@ -26,7 +28,7 @@ class _Flight:
 
 
 class PacedPublisher:
-    """Publishes to `topic`. sends_again: how many deliveries failed and were repeated."""
+    """Publishes to `topic`. published: acknowledged records; resent: deliveries that were repeated."""
 
     def __init__(self, bootstrap: str, topic: str, *, in_flight: int = IN_FLIGHT) -> None:
         self._topic = topic
@@ -47,10 +49,10 @@ class PacedPublisher:
             metrics_enabled=False,
         )
         self.published = 0
-        self.sends_again = 0
+        self.resent = 0
 
     def publish(self, records: Iterable[Sent], *, rate: float | None, stopped: Callable[[], bool] = bool) -> None:
-        """Publish all, `rate` a second (None: as fast as it goes); returns when all are acknowledged."""
+        """Publish records, `rate` a second (None: unlimited), until `stopped()`; await acknowledgements."""
         began = time.monotonic()
         for count, sent in enumerate(records):
             if stopped():
@@ -61,33 +63,33 @@ class PacedPublisher:
         self.finish()
 
     def send(self, sent: Sent) -> None:
-        """Send one; waits while too many are in flight."""
+        """Send one record; wait while too many are in flight."""
         while len(self._flights) >= self._in_flight:
-            self._settle()
-        self._flights.append(_Flight(sent, self._sent(sent)))
+            self._await_oldest()
+        self._flights.append(_Flight(sent, self._send(sent)))
 
     def finish(self) -> None:
         """Wait until all are acknowledged."""
         while self._flights:
-            self._settle()
+            self._await_oldest()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the producer."""
         self._producer.close(timeout=5)
 
-    def _settle(self) -> None:
+    def _await_oldest(self) -> None:
         flight = self._flights.popleft()
         try:
             flight.future.get(timeout=90)
             self.published += 1
         except KafkaError:
-            self.sends_again += 1
-            self._flights.append(_Flight(flight.sent, self._sent(flight.sent)))
+            self.resent += 1
+            self._flights.append(_Flight(flight.sent, self._send(flight.sent)))
 
-    def _sent(self, sent: Sent) -> Any:
+    def _send(self, sent: Sent) -> Any:
         while True:
             try:
                 return self._producer.send(self._topic, sent.value, sent.key, list(sent.headers))
-            except KafkaError:  # no metadata while the brokers are away
-                self.sends_again += 1
+            except KafkaError:  # no metadata while the brokers are unavailable
+                self.resent += 1
                 time.sleep(0.2)

@@ -1,7 +1,7 @@
-"""What a plain consumer sees of a topic: committed records, without a group.
+"""Read topics as a plain consumer without a group sees them: committed records only.
 
-`read_all` reads topics from beginning to end; `Tail` goes on reading while a round runs. Both survive brokers that are
-away, and nothing else: what the service wrote is to be seen as any consumer would see it.
+`read_all` reads topics from beginning to end; `Tail` keeps reading while a round runs. Both wait for brokers
+that are unavailable, and work around nothing else: they must see what any consumer would see.
 """
 
 import time
@@ -19,7 +19,7 @@ FETCH_BYTES = 16 << 20
 def reader(
     bootstrap: str, topics: Iterable[str], *, isolation: str = "read_committed", timeout_s: float = 60.0
 ) -> KafkaConsumer:
-    """Return a consumer at the beginning of all partitions of `topics`; TimeoutError where they are not to be had."""
+    """Return a consumer at the beginning of all partitions; TimeoutError if the topics cannot be read."""
     deadline = time.monotonic() + timeout_s
     while True:
         consumer = None
@@ -42,17 +42,17 @@ def reader(
             if consumer is not None:
                 consumer.close(autocommit=False, timeout_ms=1000)
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no reading of {topics} from {bootstrap} within {timeout_s:g} s") from error
+                raise TimeoutError(f"cannot read {topics} from {bootstrap} within {timeout_s:g} s") from error
             time.sleep(0.2)
         else:
             return consumer
 
 
 def read_all(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 120.0) -> dict[str, list[ConsumerRecord]]:
-    """Return all committed records of each of `topics`, partition by partition in order of offset.
+    """Return all committed records of each of `topics`, sorted by partition and offset.
 
-    The end is that of the moment of the call, open transactions included: they have to end. TimeoutError where it is
-    not reached, which names who is behind.
+    Reads to the end offsets at the time of the call. Transactions that are open by then must end. Raises
+    TimeoutError if an end is not reached; the message names the partitions.
     """
     topics = list(topics)
     found: dict[str, list[ConsumerRecord]] = {topic: [] for topic in topics}
@@ -73,7 +73,7 @@ def read_all(bootstrap: str, topics: Iterable[str], *, timeout_s: float = 120.0)
 
 
 def end_of(bootstrap: str, topic: str) -> int:
-    """Return the sum of the partitions' ends: the number of records where none was written in a transaction."""
+    """Return the sum of the end offsets: the number of records, if all were written without transactions."""
     consumer = reader(bootstrap, [topic])
     try:
         return sum(consumer.end_offsets(list(consumer.assignment())).values())
@@ -82,7 +82,7 @@ def end_of(bootstrap: str, topic: str) -> int:
 
 
 class Tail:
-    """Reads on and on. A record is handed out once, also where the consumer had to be made anew."""
+    """Keeps reading new records. Yields each record once, even if its consumer had to be replaced."""
 
     def __init__(self, bootstrap: str, topics: Iterable[str]) -> None:
         self._bootstrap = bootstrap
@@ -91,11 +91,11 @@ class Tail:
         self._consumer = reader(bootstrap, self._topics)
 
     def poll(self, timeout_s: float = 0.2) -> Iterator[ConsumerRecord]:
-        """Yield what is new; nothing while the brokers are away."""
+        """Yield new records; nothing while the brokers are unavailable."""
         try:
             batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
         except KafkaError:
-            self._again()
+            self._replace_consumer()
             return
         for place, records in batches.items():
             for record in records:
@@ -104,10 +104,10 @@ class Tail:
                     yield record
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the consumer."""
         self._consumer.close(autocommit=False, timeout_ms=1000)
 
-    def _again(self) -> None:
+    def _replace_consumer(self) -> None:
         self.close()
         self._consumer = reader(self._bootstrap, self._topics)
         for place, offset in self._next.items():
@@ -115,7 +115,7 @@ class Tail:
 
 
 def _ends(bootstrap: str, topics: list[str], timeout_s: float) -> dict[TopicPartition, int]:
-    """Return where each partition ends, whether what is there is committed or not."""
+    """Return the end offset of each partition, uncommitted records included."""
     consumer = reader(bootstrap, topics, isolation="read_uncommitted", timeout_s=timeout_s)
     try:
         return dict(consumer.end_offsets(list(consumer.assignment())))

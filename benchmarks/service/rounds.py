@@ -1,12 +1,15 @@
-"""One round of chaos: services, a stream, faults at random, and then the question whether everything is right.
+"""One round of chaos: services, a stream, random faults, and a check of every output.
 
-What happens is a function of the round's seed, but for the machine's own timing. Two lanes of faults run beside the
-stream, one for services and one for brokers. When all faults are over, every service runs, and the stream has to be
-done within a bounded time; a service that stands still is asked where (SIGABRT makes Python write its threads).
-A broker that is killed may lose the end of a transaction
-(`dedup_service.runtime.kafka.control.hanging_transactions`); the round then does
-what an operator does, `twinsieve topics repair-transactions`, and counts it: everything has to be right after that.
-A folder keeps everything that is needed to understand a failure: history, logs, state folders, topics.
+A round is a function of its seed, except for the machine's timing. Two lanes of faults run beside the
+stream, one for services and one for brokers. After the last fault every service runs, and all records must
+be answered within a bounded time. A service that makes no progress gets SIGABRT, so that Python writes the
+stack of each thread to its log.
+
+A broker that is killed may lose the end marker of a transaction
+(`dedup_service.runtime.kafka.control.hanging_transactions`). The round then repairs it, as an operator would
+with `twinsieve topics repair-transactions`, and counts it; all outputs must be right after that.
+
+The folder of a round has all that is needed to understand a failure: history, logs, state folders, topics.
 """
 
 import json
@@ -20,13 +23,13 @@ from pathlib import Path
 
 from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
 from benchmarks.service.checking import Findings, check
+from benchmarks.service.fault_targets import Fault, FaultTargets
 from benchmarks.service.faults import SERVICE_FAULTS
 from benchmarks.service.operators import OPERATIONS
 from benchmarks.service.processes import Fleet, ServiceProcess
 from benchmarks.service.publishing import PacedPublisher
 from benchmarks.service.reading import Tail, end_of
 from benchmarks.service.stream import Sent, stream
-from benchmarks.service.world import Fault, FaultTargets
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
@@ -41,7 +44,7 @@ TRANSACTION_S = 5.0
 DRAIN_S = 10.0
 PATIENCE_S = 120.0
 STILL_S = 25.0
-"""Without an answer for so long, well above sessions and transactions, somebody would look."""
+"""Seconds without an answer after which an operator would look: well above all timeouts."""
 
 MAX_CRASHES = 20
 FIRST_PAGES = 100
@@ -49,10 +52,10 @@ FIRST_PAGES = 100
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a round consists of.
+    """The settings of a round.
 
-    early: faults strike while the services still start, not once they answer. pause_s: between two faults of a lane, at
-    most.
+    early: faults begin while the services still start, not after their first answers. pause_s: the longest
+    pause between two faults of a lane.
     """
 
     seed: str
@@ -67,8 +70,8 @@ class Plan:
     pause_s: float = 4.0
 
     @classmethod
-    def of(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
-        """Draw a round. seconds: the stream lasts, where nothing holds it up."""
+    def draw(cls, seed: str, pages: int = 2000, *, seconds: float = 12.0) -> "Plan":
+        """Draw a plan. seconds: duration of the stream if nothing delays it."""
         rng = random.Random(f"plan {seed}")
         brokers = 3 if rng.random() < 0.2 else 1
         service_faults = _drawn(rng, SERVICE_FAULTS, rng.randint(2, 5))
@@ -79,7 +82,7 @@ class Plan:
         if rng.random() < 0.3:
             service_faults += _drawn(rng, OPERATIONS, rng.randint(1, 2))
             rng.shuffle(service_faults)
-            action = None  # a service that names an action does not start after another one was set
+            action = None  # a service refuses to start with another action than the policy's
         rate = int(pages / seconds)
         early = rng.random() < 0.25
         return cls(seed, pages, brokers, rate, tuple(service_faults), tuple(broker_faults), action=action, early=early)
@@ -87,7 +90,7 @@ class Plan:
 
 @dataclass
 class Result:
-    """complaints: none where all is well. counts: of records. faults: that struck. crashes: services that ended."""
+    """Result of a round. complaints: empty on success; counts: of records; crashes: services that ended."""
 
     plan: Plan
     complaints: list[str] = field(default_factory=list)
@@ -98,7 +101,7 @@ class Result:
 
 
 def run_round(plan: Plan, folder: Path) -> Result:
-    """Run a round in `folder`, which stays; its owner removes it where the result is good."""
+    """Run a round in `folder`. The caller removes the folder of a good round."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     result = Result(plan)
@@ -106,12 +109,12 @@ def run_round(plan: Plan, folder: Path) -> Result:
     sent = list(stream(random.Random(f"stream {plan.seed}").randrange(1 << 32), plan.pages))
     with (folder / "history.log").open("a", buffering=1) as history:
 
-        def tell(text: str) -> None:
+        def log(text: str) -> None:
             history.write(f"{time.time():.3f} {time.monotonic() - began:7.2f} s  {text}\n")
 
-        tell(f"{plan}")
+        log(f"{plan}")
         with Cluster(plan.brokers) as cluster:
-            _Round(plan, folder, cluster, sent, tell, result).run()
+            _Round(plan, folder, cluster, sent, log, result).run()
     result.seconds = time.monotonic() - began
     return result
 
@@ -123,14 +126,14 @@ class _Round:
         folder: Path,
         cluster: Cluster,
         sent: Sequence[Sent],
-        tell: Callable[[str], None],
+        log: Callable[[str], None],
         result: Result,
     ) -> None:
         self._plan = plan
         self._folder = folder
         self._cluster = cluster
         self._sent = sent
-        self._tell = tell
+        self._log = log
         self._result = result
         self._topics = Topics("chaos.")
         self._loose: set[str] = set()
@@ -140,16 +143,16 @@ class _Round:
 
     def run(self) -> None:
         create(Connection(self._cluster.bootstrap), self._topics, self._layout())
-        fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._tell)
-        world = FaultTargets(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._tell, self._sent, self._loose)
+        fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._log)
+        targets = FaultTargets(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._log, self._sent, self._loose)
         fleet.start()
         try:
-            self._live(world)
+            self._publish_under_faults(targets)
         finally:
-            stuck = fleet.close()
-            self._tell(f"services ended: {[(s.name, s.exit_code, s.starts) for s in fleet.services]}")
-        if stuck:
-            self._result.complaints.append(f"did not end after SIGTERM: {stuck}")
+            killed = fleet.close()
+            self._log(f"services ended: {[(s.name, s.exit_code, s.starts) for s in fleet.services]}")
+        if killed:
+            self._result.complaints.append(f"did not end after SIGTERM: {killed}")
         self._result.crashes += fleet.crashes
         self._result.counts.update(crashes=len(fleet.crashes), starts=sum(s.starts for s in fleet.services))
         self._check()
@@ -157,22 +160,22 @@ class _Round:
     def _layout(self) -> Layout:
         return Layout(partitions=PARTITIONS, replication=self._plan.brokers)
 
-    def _live(self, world: FaultTargets) -> None:
-        """Publish while faults strike, then wait until everything is answered."""
+    def _publish_under_faults(self, targets: FaultTargets) -> None:
+        """Publish while faults strike, then wait until every record is answered."""
         seed = self._plan.seed
         threads = [
             _Lane(self._await_answers),
             _Lane(self._publish),
-            _Lane(lambda: self._strike(world, self._plan.service_faults, random.Random(f"services {seed}"))),
-            _Lane(lambda: self._strike(world, self._plan.broker_faults, random.Random(f"brokers {seed}"))),
+            _Lane(lambda: self._strike(targets, self._plan.service_faults, random.Random(f"services {seed}"))),
+            _Lane(lambda: self._strike(targets, self._plan.broker_faults, random.Random(f"brokers {seed}"))),
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self._result.complaints += [f"lane failed: {thread.error!r}" for thread in threads if thread.error]
-        self._tell("published, all faults over")
-        self._wait_for_answers(world)
+        self._log("published, all faults over")
+        self._wait_for_answers(targets)
 
     def _publish(self) -> None:
         publisher = PacedPublisher(self._cluster.bootstrap, self._topics.pages, in_flight=300)
@@ -180,54 +183,54 @@ class _Round:
         self._warm.wait(PATIENCE_S)
         publisher.publish(self._sent[FIRST_PAGES:], rate=self._plan.rate)
         publisher.close()
-        self._tell(f"published {publisher.published}, sent again {publisher.sends_again}")
+        self._log(f"published {publisher.published}, sent again {publisher.resent}")
 
     def _await_answers(self) -> None:
-        """Let the rest begin once the services answer."""
+        """Let faults and publishing begin when the services answer."""
         tail = Tail(self._cluster.bootstrap, (self._topics.verdicts, self._topics.dlq))
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         while not self._warm.is_set() and answered < FIRST_PAGES // 2 and time.monotonic() < deadline:
             answered += sum(1 for _ in tail.poll())
         tail.close()
-        self._tell(f"{answered} answers: faults may strike")
+        self._log(f"{answered} answers: faults may strike")
         self._warm.set()
 
-    def _strike(self, world: FaultTargets, faults: Sequence[Fault], rng: random.Random) -> None:
+    def _strike(self, targets: FaultTargets, faults: Sequence[Fault], rng: random.Random) -> None:
         self._warm.wait(PATIENCE_S)
         for fault in faults:
             time.sleep(rng.uniform(0.2, self._plan.pause_s))
-            fault(world, rng)
+            fault(targets, rng)
 
-    def _wait_for_answers(self, world: FaultTargets) -> None:
-        """Return when there is an answer to every input record, or complain."""
+    def _wait_for_answers(self, targets: FaultTargets) -> None:
+        """Wait for an answer to every input record; add a complaint if they do not come."""
         topics = (self._topics.verdicts, self._topics.dlq)
         expected = end_of(self._cluster.bootstrap, self._topics.pages)
         tail = Tail(self._cluster.bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         moved_at = time.monotonic()
-        while answered < expected and time.monotonic() < deadline and len(world.fleet.crashes) < MAX_CRASHES:
+        while answered < expected and time.monotonic() < deadline and len(targets.fleet.crashes) < MAX_CRASHES:
             if more := sum(1 for _ in tail.poll()):
                 answered, moved_at = answered + more, time.monotonic()
             elif time.monotonic() - moved_at > STILL_S:
-                self._settle()
+                self._repair_transactions()
                 moved_at = time.monotonic()
         tail.close()
-        self._tell(f"{answered} answers of {expected}")
-        self._settle()
+        self._log(f"{answered} answers of {expected}")
+        self._repair_transactions()
         if answered < expected:
-            crashes = len(world.fleet.crashes)
-            self._result.complaints.append(f"stood still: {answered} answers of {expected}, {crashes} crashes")
-            for service in world.fleet.services:
+            crashes = len(targets.fleet.crashes)
+            self._result.complaints.append(f"no progress: {answered} answers of {expected}, {crashes} crashes")
+            for service in targets.fleet.services:
                 service.dump_threads()
 
-    def _settle(self) -> None:
-        """Do what an operator does where readers stand still: end the transactions whose end a broker lost."""
+    def _repair_transactions(self) -> None:
+        """Write the end markers that a broker lost, as an operator does when readers make no progress."""
         connection = Connection(self._cluster.bootstrap)
         found = find_hanging(connection, self._topics)
         for one in found:
-            self._tell(f"lost by a broker, settled: {one}")
+            self._log(f"lost by a broker, repaired: {one}")
         repair(connection, found)
-        self._result.counts.update(settled=len(found))
+        self._result.counts.update(repaired=len(found))
 
     def _check(self) -> None:
         try:
@@ -237,7 +240,7 @@ class _Round:
         self._result.complaints += findings.complaints
         self._result.counts.update(findings.counts)
         for complaint in self._result.complaints:
-            self._tell(f"COMPLAINT {complaint}")
+            self._log(f"COMPLAINT {complaint}")
         if self._result.complaints:
             self._cluster.save(self._folder / "brokers")
         (self._folder / "counts.json").write_text(json.dumps(self._result.counts))
@@ -259,7 +262,7 @@ class _Round:
 
 
 class _Lane(threading.Thread):
-    """A thread that keeps what went wrong in it."""
+    """A thread that keeps the exception that ended it."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         super().__init__(daemon=True)
@@ -269,7 +272,7 @@ class _Lane(threading.Thread):
     def run(self) -> None:
         try:
             self._work()
-        except BaseException as error:  # told by whoever joins
+        except BaseException as error:  # reported after the join
             self.error = error
 
 

@@ -1,14 +1,16 @@
-"""A stream of records whose right answers are known, whatever order the partitions are read in.
+"""A stream of records whose right answers are known for any order in which the partitions are read.
 
 Every record belongs to one of these kinds, and a URL to one kind only:
 
-    story   a text at several URLs, each visited once or more    one visit is `unique`, any other repeats it
-    visits  a URL whose body changes, shared with nobody         first `unique`; then `unchanged` or `updated`, by body
-    short   too little text to judge                             first `undecided`; then `unchanged`
-    empty   no text at all                                       always `undecided`
-    poison  describes no page                                    no verdict, one dead letter
+    story   a text at several URLs, visited once or more   one visit is `unique`, any other repeats it
+    visits  a URL whose body changes                       `unique`; then `unchanged` or `updated`, by body
+    short   too little text to judge                       `undecided`; then `unchanged`
+    empty   no text at all                                 always `undecided`
+    poison  describes no page                              no verdict, one dead letter
 
-The order within a URL is the order within its partition, since the key is the canonical URL.
+A body of the kind `visits` is at no other URL.
+
+The records of a URL keep their order, because the canonical URL is the key and so determines the partition.
 Invariant: the same seed gives the same records.
 """
 
@@ -37,7 +39,7 @@ POISON: tuple[bytes | None, ...] = (
 
 
 class Kind(StrEnum):
-    """What is known of a record."""
+    """The kind of a record."""
 
     STORY = "story"
     VISITS = "visits"
@@ -48,7 +50,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RecordTruth:
-    """kind; name: of the story, or of the URL; body: what it says there (equal names and bodies are equal texts)."""
+    """name: the story or the URL; body: version of the text (equal names and bodies mean equal texts)."""
 
     kind: Kind
     name: str
@@ -57,7 +59,7 @@ class RecordTruth:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A record to publish, with its truth. headers: a crawler's own, which must come through."""
+    """A record to publish, with its truth. headers: those of the crawler, which must be preserved."""
 
     key: bytes
     value: bytes | None
@@ -67,10 +69,10 @@ class Sent:
 
 def stream(seed: int, pages: int, *, html: float = 0.03) -> Iterator[Sent]:
     """Yield `pages` records. html: share of the stories that come as HTML."""
-    return _Maker(seed, html).records(pages)
+    return _StreamGenerator(seed, html).records(pages)
 
 
-class _Maker:
+class _StreamGenerator:
     def __init__(self, seed: int, html: float) -> None:
         self._rng = random.Random(seed)
         self._writer = Writer(self._rng)
@@ -82,7 +84,7 @@ class _Maker:
         self._short: list[Sent] = []
 
     def records(self, pages: int) -> Iterator[Sent]:
-        """Yield records as chance has it."""
+        """Yield records of random kinds."""
         makers = (
             (self._new_story, 42),
             (self._copy, 20),
@@ -116,11 +118,11 @@ class _Maker:
         return sent
 
     def _again(self) -> Sent:
-        """The same record once more, as a producer that retries would send it."""
+        """Return an earlier record again, as a producer that retries would send it."""
         return self._rng.choice(self._known) if self._known else self._new_story()
 
     def _visit(self) -> Sent:
-        """A URL with a body of its own: new, changed or as it was."""
+        """Return a visit of a URL whose body is new, changed or unchanged."""
         chance = self._rng.random()
         if not self._visited or chance < 0.4:
             url = f"https://live.example/{self._number}"
@@ -155,7 +157,7 @@ class _Maker:
             "fetched": self._number,
         }
         if self._rng.random() < 0.1:
-            row["url"] = f"{url}?utm_source=feed#top"  # the same page to us, another address to a crawler
+            row["url"] = f"{url}?utm_source=feed#top"  # another URL for a crawler, the same canonical URL
         value = json.dumps(row, ensure_ascii=self._rng.random() < 0.2).encode()
         return Sent(url.encode(), value, self._headers(), truth)
 

@@ -1,9 +1,9 @@
-"""Texts that no other text shares much with, Chinese and English, as fast as a broker takes them.
+"""Generated Chinese and English texts that share little with each other, faster than a broker takes them.
 
-How: words drawn from a vocabulary, frequent ones more often, put into sentences and paragraphs. The Chinese words are
-those of jieba's IDF table, so that a segmenter works as hard as on real pages; the English ones are any letters, since
-few syllables would give all texts the same n-grams.
-Invariant: the same seed gives the same texts.
+Words are drawn from a vocabulary, frequent ones more often, and put into sentences and paragraphs. The
+Chinese words come from jieba's IDF table, so that a segmenter works as hard as on real pages. The English
+words are random letters: words made of few syllables would give all texts the same n-grams. Invariant: the
+same seed gives the same texts.
 """
 
 import random
@@ -20,7 +20,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @cache
 def chinese_vocabulary() -> tuple[str, ...]:
-    """Words of two to four characters, those of the most documents first."""
+    """Return words of two to four characters, the most common ones first."""
     rows = (line.rsplit(" ", 1) for line in jieba_idf().splitlines())
     words = [(float(row[1]), row[0]) for row in rows if len(row) == 2 and 2 <= len(row[0]) <= 4 and _is_chinese(row[0])]
     return tuple(word for _, word in sorted(words)[:CHINESE_WORDS])
@@ -28,10 +28,10 @@ def chinese_vocabulary() -> tuple[str, ...]:
 
 @cache
 def english_vocabulary() -> tuple[str, ...]:
-    """Words of three to nine letters."""
+    """Return random words of three to nine letters."""
     rng = random.Random(1)
-    made = ("".join(rng.choices(LETTERS, k=rng.randint(3, 9))) for _ in range(2 * ENGLISH_WORDS))
-    return tuple(dict.fromkeys(made))[:ENGLISH_WORDS]
+    drawn = ("".join(rng.choices(LETTERS, k=rng.randint(3, 9))) for _ in range(2 * ENGLISH_WORDS))
+    return tuple(dict.fromkeys(drawn))[:ENGLISH_WORDS]
 
 
 def _is_chinese(word: str) -> bool:
@@ -39,22 +39,22 @@ def _is_chinese(word: str) -> bool:
 
 
 class Writer:
-    """Writes new texts for ever. rng: where chance comes from; it may be shared with the caller."""
+    """Generates texts. rng: source of randomness; may be shared with the caller."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
 
     def text(self, characters: int = 500) -> str:
-        """Return a text of about so many characters, Chinese or English as chance has it."""
+        """Return a text of about this many characters: Chinese with probability 0.6, else English."""
         return self.chinese(characters) if self._rng.random() < 0.6 else self.english(characters)
 
     def chinese(self, characters: int) -> str:
-        """Return Chinese paragraphs of about so many characters (3 bytes each)."""
+        """Return Chinese paragraphs of about this many characters (3 bytes each)."""
         words = self._draw(chinese_vocabulary(), max(1, round(characters / 2.5)))
         return _punctuated(words, "", "，", "。")
 
     def english(self, characters: int) -> str:
-        """Return English paragraphs of about so many characters."""
+        """Return English paragraphs of about this many characters."""
         words = self._draw(english_vocabulary(), max(1, characters // 8))
         return _punctuated(words, " ", ", ", ". ")
 
@@ -63,13 +63,13 @@ class Writer:
         return "".join(self._draw(chinese_vocabulary(), 5))
 
     def _draw(self, vocabulary: tuple[str, ...], count: int) -> list[str]:
-        # The square favours the beginning: half of all draws come from a quarter of the words.
+        # The square favours common words: half of all draws come from the first quarter of the vocabulary.
         chance, size = self._rng.random, len(vocabulary)
         return [vocabulary[int(size * chance() ** 2)] for _ in range(count)]
 
 
 def _punctuated(words: list[str], space: str, comma: str, stop: str) -> str:
-    """Sentences of twenty words with a comma in the middle, five to a paragraph."""
+    """Join words to sentences of twenty with a comma in the middle, and to paragraphs of five sentences."""
     parts = []
     for start in range(0, len(words), 20):
         first, second = words[start : start + 9], words[start + 9 : start + 20]

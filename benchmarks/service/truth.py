@@ -1,9 +1,9 @@
-"""What must come of a stream, told from the records alone: no fingerprint and no log is asked.
+"""Expected verdicts of a stream from its records alone, without fingerprints and without the log.
 
-    complaints = contradictions(inputs, truths, kinds)
+    complaints = contradictions(truths, verdicts)
 
-Within a partition records are in order; between partitions any order may have been decided in. So a story's first
-visit is known only as one of all its visits, while a URL's own history is known exactly.
+Records of one partition are decided in order; the order between partitions is open. So any one visit of a
+story may be the unique one, but the history of a single URL is known exactly.
 """
 
 from collections import Counter, defaultdict
@@ -19,9 +19,9 @@ REJECTED = "rejected"
 
 
 def contradictions(truths: Mapping[Source, RecordTruth], verdicts: Mapping[Source, str]) -> list[str]:
-    """Return a sentence for each fact that the verdicts contradict.
+    """Return a sentence for each story or URL whose verdicts contradict the truth.
 
-    truths: of every record that is in the input topic; verdicts: what was said of it, `rejected` for a dead letter.
+    truths: of every record in the input topic; verdicts: by record, `rejected` for a dead letter.
     """
     groups: dict[tuple[Kind, str], list[tuple[Source, RecordTruth]]] = defaultdict(list)
     for source in sorted(truths):
@@ -29,27 +29,26 @@ def contradictions(truths: Mapping[Source, RecordTruth], verdicts: Mapping[Sourc
         groups[truth.kind, truth.name].append((source, truth))
     found = []
     for (kind, name), records in groups.items():
-        said = [verdicts.get(source, "nothing") for source, _ in records]
-        problem = _problem(kind, [truth.body for _, truth in records], said)
+        actual = [verdicts.get(source, "nothing") for source, _ in records]
+        problem = _problem(kind, [truth.body for _, truth in records], actual)
         if problem:
-            found.append(f"{kind} {name}: {problem}; records {[tuple_of(source) for source, _ in records]}")
+            found.append(f"{kind} {name}: {problem}; records {[_partition_offset(source) for source, _ in records]}")
     return found
 
 
-def tuple_of(source: Source) -> str:
-    """A source as people write it."""
+def _partition_offset(source: Source) -> str:
     return f"{source.partition}/{source.offset}"
 
 
-def _problem(kind: Kind, bodies: list[str], said: list[str]) -> str | None:
+def _problem(kind: Kind, bodies: list[str], actual: list[str]) -> str | None:
     if kind is Kind.STORY:
-        counts = Counter(said)
-        others = set(said) - {"unique", "duplicate", "unchanged"}
+        counts = Counter(actual)
+        others = set(actual) - {"unique", "duplicate", "unchanged"}
         if counts["unique"] != 1 or others:
-            return f"one visit of {len(said)} is unique, any other repeats it; said: {dict(counts)}"
+            return f"expected one of {len(actual)} visits to be unique and the others to repeat it, got {dict(counts)}"
         return None
     expected = list(_expected(kind, bodies))
-    return None if said == expected else f"expected {expected}, said {said}"
+    return None if actual == expected else f"expected {expected}, got {actual}"
 
 
 def _expected(kind: Kind, bodies: list[str]) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""`twinsieve crawl URL…`: walk sites politely and keep each article once, or publish every page to be judged.
+"""`twinsieve crawl URL…`: crawl sites politely, and keep each article once or publish every page to Kafka.
 
-No variable of the environment switches publishing on: one that is set for a service must not silence a crawl's filter.
+No environment variable turns publishing on: one that is set for a service must not turn off the filter of a
+crawl.
 """
 
 import signal
@@ -13,9 +14,9 @@ import click
 from crawler.cli.feeds import feeds
 from crawler.cli.report import print_report, published_of, summary_of
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_of, topics_of, with_options
+from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_from, topics_from, with_options
 
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
@@ -24,22 +25,23 @@ __all__ = ["PUBLISHING", "crawl_command", "exit_code", "names_a_broker", "publis
 
 UNPUBLISHED = "twinsieve/unpublished_count"
 REASONS = {
-    "broker_away": "no broker acknowledged them in time, TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S says how long is waited",
-    "refused": "the brokers refuse them",
+    "broker_away": "no broker acknowledged them within TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S",
+    "refused": "the brokers refused them",
     "too_large": "they are larger than the topic's max.message.bytes",
-    "bug": "sending them failed in a way that should not be",
+    "bug": "sending them failed unexpectedly",
 }
-"""Why pages stayed behind, by the names that the add-on counts by."""
-
+"""Why pages were not published, by the names of the add-on's stats."""
 
 PUBLISHING = (
-    click.option("--bootstrap", metavar="HOST:PORT,…", help="Publish every page to these Kafka brokers."),
+    click.option(
+        "--bootstrap", metavar="HOST:PORT,…", help="Kafka brokers to publish every page to, instead of deciding here."
+    ),
     *BROKER[1:],
 )
-"""Where to publish; for `with_options`."""
+"""Where to publish; for `with_options`. Unlike BROKER, --bootstrap has no environment variable."""
 
 
-def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
+def _parse_settings(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
     settings = {}
     for value in values:
         name, equals, text = value.partition("=")
@@ -49,34 +51,60 @@ def _parsed(context: click.Context, parameter: click.Parameter, values: tuple[st
     return settings
 
 
-@click.command(name="crawl", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("crawl", epilog=EPILOG)
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @click.option(
     "--output",
     "-o",
-    help="Kept pages; .jsonl, .json, .csv or .xml, or - for stdout. [default: -; none with --bootstrap]",
+    metavar="FILE|-",
+    help="Write the kept pages to FILE (.jsonl, .json, .csv or .xml; also .gz). "
+    "[default: -, standard output; none with --bootstrap]",
 )
-@click.option("--verdicts", metavar="FILE", help="Every verdict as a line of JSON, whatever the action.")
-@click.option("--state", metavar="DIR", help="Where to remember pages between crawls. [default: JOBDIR, or memory]")
+@click.option("--verdicts", metavar="FILE", help="Write every verdict as one line of JSON, whatever the action.")
 @click.option(
-    "--action", type=click.Choice(list(Action)), help="What to do with a duplicate's response. [default: flag]"
+    "--state", metavar="DIR", help="Keep the state in this folder between crawls. [default: JOBDIR, or in memory]"
 )
 @click.option(
-    "--depth", type=click.IntRange(0), default=0, show_default=True, help="Links away from a start; 0: no limit."
+    "--action",
+    type=click.Choice([action.value for action in Action]),
+    help="What happens to the response of a duplicate. [default: flag]",
+)
+@click.option(
+    "--depth",
+    metavar="N",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Maximum number of links from a start URL; 0 is no limit.",
 )
 @click.option(
     "--follow",
     type=click.Choice(["links", "sitemap", "both"]),
     default="links",
     show_default=True,
-    help="Where pages come from.",
+    help="Find pages by links, by the sitemap, or by both.",
 )
-@click.option("--domains", default="", help="Hosts to stay on, with commas. [default: those of the URLs]")
 @click.option(
-    "--processes", type=click.IntRange(1), help="Worker processes that extract. [default: one per core, at most 4]"
+    "--domains",
+    metavar="HOST,…",
+    default="",
+    help="Hosts to stay on, separated by commas. [default: those of the URLs]",
 )
-@click.option("--set", "overrides", metavar="NAME=VALUE", multiple=True, callback=_parsed, help="Any Scrapy setting.")
-@click.option("--json", "as_json", is_flag=True, help="The summary as one line of JSON.")
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Worker processes that prepare pages. [default: one for each core, at most 4]",
+)
+@click.option(
+    "--set",
+    "overrides",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_parse_settings,
+    help="Set any Scrapy setting; repeatable.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
 @with_options(PROFILE, *DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
@@ -95,20 +123,21 @@ def crawl_command(
     dashboard_token: str | None,
     **broker: Any,
 ) -> int:
-    """Crawl the sites at URL… and keep each article once.
+    """Crawl the sites at each URL, and keep each article once.
 
-    Kept pages are those whose verdict is not `duplicate`. With --bootstrap every page is published to the topic
-    `pages` instead, and `twinsieve serve` gives the verdicts. The summary goes to stderr. Ctrl-C once finishes the
-    pages in hand; twice stops at once.
+    All pages are kept whose verdict is not `duplicate`. With --bootstrap, every page is published to the
+    topic `pages` instead, and `twinsieve serve` gives the verdicts.
+
+    The summary goes to stderr. The first Ctrl-C finishes the pages in flight; the second stops at once.
     """
     from crawler.running import project_settings, run_site
     from crawler.watching import progress, verdict_lines
 
     publishes = names_a_broker(broker)
     if publishes:
-        about_verdicts = {"--state": state, "--action": action, "--profile": profile, "--dashboard": dashboard}
-        _refuse_verdicts({"--verdicts": verdicts, **about_verdicts})
-    dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
+        verdict_options = {"--state": state, "--action": action, "--profile": profile, "--dashboard": dashboard}
+        _refuse_verdict_options({"--verdicts": verdicts, **verdict_options})
+    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
@@ -127,47 +156,47 @@ def crawl_command(
         if verdicts:
             observers.append(verdict_lines(stack.enter_context(open(verdicts, "wb"))))  # noqa: PTH123
         outcome = run_site(settings, arguments, observers)
-    told = published_of if settings.get("TWINSIEVE_KAFKA_BOOTSTRAP") else summary_of
-    print_report(told(outcome.stats, outcome.seconds), as_json=as_json)
+    summarise = published_of if settings.get("TWINSIEVE_KAFKA_BOOTSTRAP") else summary_of
+    print_report(summarise(outcome.stats, outcome.seconds), as_json=as_json)
     return exit_code(outcome)
 
 
 def names_a_broker(broker: Mapping[str, Any]) -> bool:
-    """Whether --bootstrap is given; UsageError where only options beside it are."""
+    """Return whether --bootstrap is given. Raises UsageError if only options that need it are."""
     if not broker["bootstrap"] and any(broker.values()):
-        raise click.UsageError("--prefix and the client's options mean nothing without --bootstrap HOST:PORT")
+        raise click.UsageError("--prefix and the client options need --bootstrap HOST:PORT")
     return bool(broker["bootstrap"])
 
 
 def publishing(broker: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Scrapy settings for the options in BROKER."""
-    connection = connection_of(broker)
+    """Return the Scrapy settings for the options of PUBLISHING."""
+    connection = connection_from(broker)
     return {
         "TWINSIEVE_KAFKA_BOOTSTRAP": connection.bootstrap,
-        "TWINSIEVE_KAFKA_PREFIX": topics_of(broker).prefix,
+        "TWINSIEVE_KAFKA_PREFIX": topics_from(broker).prefix,
         "TWINSIEVE_KAFKA_CLIENT": dict(connection.options),
     }
 
 
-def _refuse_verdicts(options: Mapping[str, Any]) -> None:
+def _refuse_verdict_options(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if value is not None:
-            raise click.UsageError(f"{name} is about verdicts, which `twinsieve serve` gives where --bootstrap is")
+            raise click.UsageError(
+                f"{name} has no effect with --bootstrap: give it to `twinsieve serve`, which decides"
+            )
 
 
 def exit_code(outcome: "CrawlOutcome") -> ExitCode:
-    """Return how a crawl's end reads as an exit code, and say on stderr what went wrong where something did."""
+    """Return the exit code of a crawl; if it failed, print why on stderr."""
     unpublished = {reason: count for reason in REASONS if (count := outcome.stats.get(f"{UNPUBLISHED}/{reason}"))}
     for reason, count in unpublished.items():
-        click.echo(
-            f"twinsieve: {count} pages were not published: {REASONS[reason]}; the log above names them", err=True
-        )
+        click.echo(f"twinsieve: {count} pages were not published: {REASONS[reason]}; see the log above", err=True)
     if set(unpublished) - {"too_large"}:
         return ExitCode.FAILED
     if outcome.signum is not None:
         return ExitCode.TERMINATED if outcome.signum == signal.SIGTERM else ExitCode.INTERRUPTED
     if outcome.reason == "twinsieve_state_failed":
-        click.echo("twinsieve: the state could not be written and the crawl was closed; see the log above", err=True)
+        click.echo("twinsieve: the state could not be written, so the crawl was stopped; see the log above", err=True)
         return ExitCode.FAILED
     if not outcome.stats.get("downloader/response_status_count/200"):
         click.echo("twinsieve: no page could be fetched; --set LOG_LEVEL=INFO shows why", err=True)

@@ -1,6 +1,7 @@
-"""`twinsieve demo`: a real crawl of a small news site of our own, with the truth beside every verdict.
+"""`twinsieve demo`: crawl a small news site on localhost, and compare every verdict with the truth.
 
-With --bootstrap the verdicts are those of a service behind a broker (`demo_kafka`); site, crawl and table are the same.
+With --bootstrap, a service behind a broker gives the verdicts (`demo_kafka`); site, crawl and table are the
+same.
 """
 
 import sys
@@ -19,27 +20,42 @@ from crawler.cli.crawl import PUBLISHING, exit_code, names_a_broker
 from crawler.cli.demo_kafka import Answers, ask_the_service
 from crawler.cli.feeds import feeds
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import with_options
 
 __all__ = ["demo_command"]
 
-IN_A_HURRY = {
+FAST = {
     "AUTOTHROTTLE_ENABLED": False,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 4,
     "LOG_LEVEL": "WARNING",
 }
-"""The site is ours and on this machine, so nobody has to wait; robots.txt is obeyed all the same."""
+"""The site is local, so the crawl need not be slow; robots.txt is still obeyed."""
 
 
-@click.command(name="demo", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--json", "as_json", is_flag=True, help="Rows and counts as one JSON document on stdout.")
-@click.option("--delay", type=click.FloatRange(0), default=0, help="Seconds between two pages, to watch. [default: 0]")
-@click.option("--keep", metavar="DIR", help="Leave the state, the kept pages and the verdicts there.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port of the site. [default: any free one]")
-@click.option("--processes", type=click.IntRange(1), help="Worker processes that extract.")
-@click.option("--serve-only", is_flag=True, help="Serve the site until Ctrl-C, for crawlers of your own.")
+@click.command("demo", epilog=EPILOG)
+@click.option("--json", "as_json", is_flag=True, help="Print rows and counts as one JSON document on standard output.")
+@click.option(
+    "--delay", metavar="SECONDS", type=click.FloatRange(0), default=0, help="Time between two pages. [default: 0]"
+)
+@click.option(
+    "--keep", metavar="DIR", help="Keep state, pages and verdicts in this new folder. [default: a temporary folder]"
+)
+@click.option(
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="Port of the site. [default: any free port]",
+)
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Worker processes that prepare pages. [default: one for each core, at most 4]",
+)
+@click.option("--serve-only", is_flag=True, help="Only serve the site, until Ctrl-C, for your own crawler.")
 @with_options(*DASHBOARD, *PUBLISHING)
 def demo_command(
     as_json: bool,
@@ -52,22 +68,22 @@ def demo_command(
     dashboard_token: str | None,
     **broker: Any,
 ) -> int:
-    """Serve a small news site on localhost, crawl it, and compare every verdict with the truth.
+    """Crawl a small demo site on localhost, and compare every verdict with the truth.
 
-    With --bootstrap the pages are published there, to topics of their own, and a service that is started for the
-    purpose decides. With --dashboard the crawl stays open once all is fetched, until Ctrl-C.
+    With --bootstrap, the pages are published to new topics, and a service that is started for the demo
+    decides. With --dashboard, the dashboard stays open after the crawl, until Ctrl-C.
     """
     from crawler.demo.server import serve
     from crawler.demo.site import build_site
 
     publishes = names_a_broker(broker)
     if publishes and dashboard is not None:
-        raise click.UsageError("with --bootstrap a service gives the verdicts: start `twinsieve serve --dashboard`")
-    dashboard_of({"dashboard": dashboard, "dashboard_token": dashboard_token})  # before anything is crawled
+        raise click.UsageError("--dashboard has no effect with --bootstrap: start `twinsieve serve --dashboard`")
+    dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     if keep and (Path(keep) / "state").exists():
-        raise ConfigurationError(f"--keep {keep!r} holds a state already, of a site at another port: name a new folder")
+        raise ConfigurationError(f"--keep {keep!r} already has a state, of a site at another port: name a new folder")
     if not serve_only:
-        import_module("crawler.running")  # without Scrapy that is all there is to say
+        import_module("crawler.running")  # fail here if Scrapy is missing
     pages = build_site()
     with ExitStack() as stack:
         server = stack.enter_context(serve(pages, port=port))
@@ -83,28 +99,27 @@ def demo_command(
             "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,
         }
         settings = (
-            IN_A_HURRY
-            | {"DOWNLOAD_DELAY": delay}
-            | {name: value for name, value in chosen.items() if value is not None}
+            FAST | {"DOWNLOAD_DELAY": delay} | {name: value for name, value in chosen.items() if value is not None}
         )
-        starts = f"{server.url},{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
+        live = f"{server.url}daily/live/storm.html?utm_source=evening"  # changes between two visits
+        starts = f"{server.url},{live}"
         crawl = ask_the_service if publishes else _crawl
         answers = crawl(starts, folder, settings, broker)
     right = _report(answers, pages, as_json=as_json)
     if keep:
-        click.echo(f"State, verdicts.jsonl and what else there is are in {folder}", err=True)
+        click.echo(f"State, verdicts.jsonl and other results are in {folder}", err=True)
     return answers.code or (ExitCode.DONE if right else ExitCode.FAILED)
 
 
 def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapping[str, Any]) -> Answers:
-    """Crawl from `starts` and decide in this process."""
+    """Crawl from the URLs `starts`, separated by commas, and decide in this process."""
     from crawler.running import project_settings, run_site
     from crawler.watching import Stay, progress, verdict_lines
 
     feed = feeds(str(folder / "pages.jsonl"), resume=False)
     chosen = project_settings({**settings, "TWINSIEVE_STATE": str(folder / "state"), "FEEDS": feed})
     log = folder / "verdicts.jsonl"
-    stay = Stay(lambda: click.echo("All is fetched; the dashboard stays until Ctrl-C", err=True))
+    stay = Stay(lambda: click.echo("The crawl is complete; the dashboard stays open until Ctrl-C", err=True))
     with progress() as show, log.open("wb") as target:
         observers = [show, verdict_lines(target)]
         if "TWINSIEVE_DASHBOARD" in settings:
@@ -116,7 +131,7 @@ def _crawl(starts: str, folder: Path, settings: Mapping[str, Any], _broker: Mapp
 
 
 def _report(answers: Answers, pages: Any, *, as_json: bool) -> bool:
-    """Tell the answers beside the truth; whether they are right."""
+    """Print the answers beside the truth; return whether they agree."""
     from crawler.demo.report import agrees, compare, counts, print_rows
 
     rows, seconds = compare(answers.verdicts, pages), answers.seconds
@@ -126,7 +141,7 @@ def _report(answers: Answers, pages: Any, *, as_json: bool) -> bool:
         sys.stdout.write(msgspec.json.encode({"rows": [row.as_dict() for row in rows], **summary}).decode() + "\n")
     else:
         print_rows(rows)
-        said = "The answers are those of the truth" if right else "The answers are NOT those of the truth"
-        click.echo(f"{said}: {len({row.path for row in rows})} of {len(pages)} addresses have one.")
-        click.echo(f"{len(rows) / seconds:.0f} pages/s, {seconds:.1f} s with start-up", err=True)
+        agreement = "The verdicts agree with the truth" if right else "The verdicts do NOT agree with the truth"
+        click.echo(f"{agreement}: {len({row.path for row in rows})} of {len(pages)} URLs have a verdict.")
+        click.echo(f"{len(rows) / seconds:.0f} pages/s, {seconds:.1f} s including start-up", err=True)
     return right

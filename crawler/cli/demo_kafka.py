@@ -1,4 +1,4 @@
-"""`twinsieve demo --bootstrap …`: the crawl publishes, a service decides, and the table is made of its answers."""
+"""`twinsieve demo --bootstrap …`: the crawl publishes pages, and a service decides them."""
 
 import time
 import uuid
@@ -13,14 +13,14 @@ import msgspec
 from crawler.cli.crawl import exit_code, publishing
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
-from dedup_service.interfaces.cli.support.options import connection_of, topics_of
+from dedup_service.interfaces.cli.support.options import connection_from, topics_from
 
 __all__ = ["Answers", "ask_the_service"]
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What became of a crawl. verdicts: in the order in which they came; seconds: wall clock."""
+    """The result of a demo crawl. verdicts: in the order of their arrival; seconds: wall clock."""
 
     code: ExitCode
     verdicts: list[dict[str, Any]]
@@ -28,16 +28,16 @@ class Answers:
 
 
 def ask_the_service(starts: str, folder: Path, settings: Mapping[str, Any], broker: Mapping[str, Any]) -> Answers:
-    """Make topics, start a service, crawl from `starts` and publish, and wait for a verdict on every page."""
+    """Create topics, start a service, crawl from `starts`, publish, and wait for a verdict on every page."""
     from crawler.demo.service import DemoService, verdicts_of
     from crawler.running import project_settings, run_site
     from dedup_service.runtime.kafka.topics import Layout, create
 
     broker = {**broker, "prefix": broker["prefix"] or f"demo-{uuid.uuid4().hex[:8]}."}
-    connection, topics = connection_of(broker), topics_of(broker)
-    made = create(connection, topics, Layout(partitions=4))
-    if not all(topic.created for topic in made):
-        raise ConfigurationError(f"there are topics beginning with {broker['prefix']!r} already: name a new --prefix")
+    connection, topics = connection_from(broker), topics_from(broker)
+    results = create(connection, topics, Layout(partitions=4))
+    if not all(topic.created for topic in results):
+        raise ConfigurationError(f"topics with the prefix {broker['prefix']!r} already exist: give another --prefix")
     click.echo(f"Pages go to {topics.pages} at {connection.bootstrap}, verdicts come from {topics.verdicts}", err=True)
     with DemoService.running(folder, topics.prefix, broker) as service:
         outcome = run_site(project_settings({**settings, **publishing(broker)}), {"urls": starts})

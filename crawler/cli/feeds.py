@@ -1,4 +1,4 @@
-"""From `--output FILE` to Scrapy's `FEEDS`: the format by the file's ending, `-` for standard output."""
+"""Convert `--output FILE` to Scrapy's `FEEDS`; the file extension gives the format, - is standard output."""
 
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,20 @@ FORMATS = {
 
 
 def feeds(output: str, *, resume: bool) -> dict[str, dict[str, Any]]:
-    """Return the setting for one feed; ConfigurationError for an ending that names no format.
+    """Return the setting for one feed. Raises ConfigurationError if the extension names no format.
 
-    resume: go on with the file where it is (a job that continues) instead of starting it anew.
+    resume: append to the file, for a job that continues, instead of overwriting it.
     """
     if output == "-":
         return {"stdout:": {"format": "jsonlines"}}
     path = Path(output)
-    packed = path.suffix == ".gz"
-    ending = Path(path.stem).suffix if packed else path.suffix
-    if ending not in FORMATS:
-        raise ConfigurationError(f"--output ends in one of {', '.join(FORMATS)} (and .gz if you like), got {output!r}")
-    options: dict[str, Any] = {"format": FORMATS[ending], "overwrite": not resume}
-    if packed:
+    compressed = path.suffix == ".gz"
+    extension = Path(path.stem).suffix if compressed else path.suffix
+    if extension not in FORMATS:
+        raise ConfigurationError(
+            f"--output needs the extension {', '.join(FORMATS)}, optionally with .gz; got {output!r}"
+        )
+    options: dict[str, Any] = {"format": FORMATS[extension], "overwrite": not resume}
+    if compressed:
         options["postprocessing"] = ["scrapy.extensions.postprocessing.GzipPlugin"]
     return {str(path.absolute()).replace("%", "%%"): options}

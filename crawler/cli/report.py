@@ -1,4 +1,4 @@
-"""What a crawl did, in numbers: read from Scrapy's stats, told as a table or as one line of JSON, on stderr."""
+"""Report what a crawl did, from Scrapy's stats: a table or one line of JSON, on stderr."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,14 +11,14 @@ from dedup_service.core.verdict import VerdictKind
 __all__ = ["PUBLISHING_STEPS", "STEPS", "print_report", "published_of", "summary_of"]
 
 STEPS = ("queue", "preparation", "decision")
-"""What a page waits for: a free place, a worker (extraction, segmentation, fingerprint), its verdict."""
+"""What a page waits for: a free slot, a worker (extraction, segmentation, fingerprint), its verdict."""
 
 PUBLISHING_STEPS = ("queue", "preparation", "place", "acknowledgement")
-"""What a page waits for that is published: a worker, which extracts it, room among those on their way, the broker."""
+"""What a page to publish waits for: a worker, its extraction, room in flight, the acknowledgement."""
 
 
 def summary_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the numbers of a crawl that judged its pages, as plain values."""
+    """Return the figures of a crawl that decided its pages, as JSON values."""
     return {
         "pages": stats.get("twinsieve/page_count", 0),
         "verdicts": {kind.value: stats.get(f"twinsieve/verdict_count/{kind.value}", 0) for kind in VerdictKind},
@@ -29,34 +29,35 @@ def summary_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def published_of(stats: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """Return the numbers of a crawl that published its pages, as plain values.
+    """Return the figures of a crawl that published its pages, as JSON values.
 
-    pages: acknowledged by the brokers. retried: sent again. unpublished: given up, by reason.
+    pages: acknowledged by the brokers. retried: sent again. unpublished: given up, by reason. most_…:
+    highest number in flight.
     """
     return {
         "pages": stats.get("twinsieve/published_count", 0),
         "retried": stats.get("twinsieve/publish_retried_count", 0),
         "unpublished": _prefixed(stats, "twinsieve/unpublished_count/"),
         "items_passed": stats.get("twinsieve/item_passed_count", 0),
-        "most_pages_on_their_way": stats.get("twinsieve/publish_most_pages", 0),
-        "most_bytes_on_their_way": stats.get("twinsieve/publish_most_bytes", 0),
+        "max_pages_in_flight": stats.get("twinsieve/publish_max_pages", 0),
+        "max_bytes_in_flight": stats.get("twinsieve/publish_max_bytes", 0),
         **_common(stats, seconds, "twinsieve/published_count", PUBLISHING_STEPS),
     }
 
 
 def print_report(summary: Mapping[str, Any], *, as_json: bool) -> None:
-    """Write the summary to stderr, where it cannot mix with a feed."""
+    """Write the summary to stderr, so that it does not mix with a feed on standard output."""
     if as_json:
         sys.stderr.write(msgspec.json.encode(summary).decode() + "\n")
     elif "verdicts" in summary:
-        title = f"{summary['pages']:,} pages judged"
-        rows = [*summary["verdicts"].items(), *_unread(summary)]
+        title = f"{summary['pages']:,} pages decided"
+        rows = [*summary["verdicts"].items(), *_errors(summary)]
         _print_table(summary, title, rows, f"kept {summary['kept']:,} items, dropped {summary['items_dropped']:,}")
     else:
         title = f"{summary['pages']:,} pages published"
-        rows = [("sent again", summary["retried"]), *_unread(summary)]
+        rows = [("sent again", summary["retried"]), *_errors(summary)]
         rows += [(f"not published: {reason}", count) for reason, count in summary["unpublished"].items()]
-        _print_table(summary, title, rows, f"at most {summary['most_pages_on_their_way']:,} pages on their way")
+        _print_table(summary, title, rows, f"at most {summary['max_pages_in_flight']:,} pages in flight")
 
 
 def _common(stats: Mapping[str, Any], seconds: float, counted: str, steps: Sequence[str]) -> dict[str, Any]:
@@ -73,11 +74,11 @@ def _common(stats: Mapping[str, Any], seconds: float, counted: str, steps: Seque
     }
 
 
-def _unread(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
-    return [(f"passed on unread: {name}", count) for name, count in summary["errors"].items()]
+def _errors(summary: Mapping[str, Any]) -> list[tuple[str, int]]:
+    return [(f"passed on after an error: {name}", count) for name, count in summary["errors"].items()]
 
 
-def _print_table(summary: Mapping[str, Any], title: str, rows: Iterable[tuple[str, int]], told: str) -> None:
+def _print_table(summary: Mapping[str, Any], title: str, rows: Iterable[tuple[str, int]], headline: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -92,7 +93,7 @@ def _print_table(summary: Mapping[str, Any], title: str, rows: Iterable[tuple[st
     total = sum(summary["seconds_by_step"].values()) or 1.0
     shares = ", ".join(f"{step} {spent / total:.0%}" for step, spent in summary["seconds_by_step"].items())
     console.print(
-        f"{told}; {summary['responses']:,} responses in {summary['seconds']:.1f} s "
+        f"{headline}; {summary['responses']:,} responses in {summary['seconds']:.1f} s "
         f"({summary['pages_per_second']:.1f} pages/s); a page waited for: {shares}",
         highlight=False,
     )

@@ -1,7 +1,7 @@
-"""A small news site of our own, with the truth about every page, to watch the filter at work.
+"""A small news site of our own, with the truth about every page, to try the filter on.
 
-All text on it was written for this project. `articles` reads the stories, `edits` makes the copies that
-news sites make of each other, `templates` dresses them as five different sites, `site` puts it all
-together and knows which page repeats which, `server` serves it on localhost, and `report` compares
-what the filter said with what is true.
+All its text was written for this project. `articles` reads the stories, `edits` makes the copies that news
+sites make of each other, `plan` says which site copies which story, `templates` renders them as five
+different sites, `site` builds all pages with their truth, `server` serves them on localhost, and `report`
+compares the verdicts with the truth.
 """

@@ -1,6 +1,6 @@
-"""Read the demo's stories: one text file each, a header of `key: value` lines, a blank line, paragraphs.
+"""Reads the stories of the demo: one text file each, with `key: value` lines, a blank line, and paragraphs.
 
-Invariant: nothing is generated here; what the files say is what the originals say.
+Invariant: nothing is generated here; the original pages have the text of the files.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ __all__ = ["Article", "load_articles"]
 
 @dataclass(frozen=True, slots=True)
 class Article:
-    """One story as its author wrote it, before any site dressed it.
+    """One story as its author wrote it, before a site renders it.
 
-    name: the file's, `zh-bridge`; lang: its first two letters; headline: the one a copying editor gives it.
+    name: of the file, `zh-bridge`. lang: its first two letters. headline: the title that a copy may get.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Article:
 
 
 def parse_article(name: str, content: str) -> Article:
-    """Return the story that a file holds; KeyError where a header line is missing."""
+    """Return the story that a file holds; KeyError if a header line is missing."""
     head, *paragraphs = content.strip().split("\n\n")
     header = dict(line.split(": ", 1) for line in head.splitlines())
     return Article(

@@ -1,7 +1,7 @@
-"""What one news site does to another's story before publishing it as its own.
+"""Edits that one news site makes to another's story before publishing it as its own.
 
-Each edit is a pure function from story to story; `compose` chains them. The names say what a reader would
-see, and appear in the demo's table as the truth about a page.
+Each edit is a pure function from story to story; `apply_edits` chains them. The names say what a reader
+would see, and appear in the demo's table as the truth about a page.
 """
 
 from collections.abc import Callable
@@ -35,24 +35,24 @@ ENGLISH_TYPOGRAPHY = str.maketrans({'"': "”", "'": "’", "-": "‐"})
 
 
 def new_headline(article: Article) -> Article:
-    """Another headline over the same body."""
+    """Replace the headline, keep the body."""
     return replace(article, title=article.headline)
 
 
 def source_line(article: Article) -> Article:
-    """A line that names the source and the editor."""
+    """Add a line that names source and editor."""
     return replace(article, source_line=SOURCE_LINES[article.lang])
 
 
 def adverts(article: Article) -> Article:
-    """Advertisements between the paragraphs."""
+    """Add advertisements between the paragraphs."""
     first, second = ADVERTS[article.lang]
     head, tail = article.paragraphs[:2], article.paragraphs[2:]
     return replace(article, paragraphs=(*head, first, *tail, second))
 
 
 def tail_cut(article: Article) -> Article:
-    """The last sentence is gone, as when a page runs out of room."""
+    """Remove the last sentence, as happens for lack of space."""
     last = article.paragraphs[-1]
     stop = "。" if article.lang == "zh" else ". "
     kept = last.rstrip(stop).rsplit(stop, 1)
@@ -61,7 +61,7 @@ def tail_cut(article: Article) -> Article:
 
 
 def half(article: Article) -> Article:
-    """Only the first half: a teaser with a promise of more."""
+    """Keep only the first half, as a teaser does."""
     return replace(article, paragraphs=article.paragraphs[: len(article.paragraphs) // 2])
 
 
@@ -71,7 +71,7 @@ def _traditional_converter() -> OpenCC:
 
 
 def traditional(article: Article) -> Article:
-    """The same words in traditional characters."""
+    """Convert to traditional characters."""
     convert = _traditional_converter().convert
     return replace(
         article,
@@ -85,7 +85,7 @@ def traditional(article: Article) -> Article:
 
 
 def typography(article: Article) -> Article:
-    """Other quotation marks, dashes and digit widths."""
+    """Replace quotation marks, dashes and the width of digits."""
     if article.lang == "en":
         return replace(article, paragraphs=tuple(p.translate(ENGLISH_TYPOGRAPHY) for p in article.paragraphs))
     wide = {ord("0") + digit: chr(0xFF10 + digit) for digit in range(10)}

@@ -1,4 +1,4 @@
-"""A page of the demo site: its address, what is served there, and the truth about it."""
+"""A page of the demo site: its path, what is served there, and the truth about it."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ __all__ = ["DemoPage", "content_type"]
 
 @dataclass(frozen=True, slots=True)
 class DemoPage:
-    """One address of the site. bodies: what is served at the 1st, 2nd, … visit; the last one from then on."""
+    """A page. bodies: what is served at the 1st, 2nd, … visit; later visits get the last one."""
 
     path: str
     bodies: tuple[bytes, ...]
@@ -20,5 +20,5 @@ class DemoPage:
 
 
 def content_type(site: str) -> str:
-    """The header that `site` sends with its pages."""
+    """Return the Content-Type header of the pages of `site`."""
     return f"text/html; charset={FRAMES[site].encoding}"

@@ -1,6 +1,6 @@
-"""Which site carries which story, and what it did to it: the demo's table of truth, as data.
+"""Which site publishes which story, and with which edits: the truth of the demo, as data.
 
-`REPOSTS` is read as: this site publishes this story after these edits.
+An entry of `REPOSTS` reads: this site publishes this story after these edits.
 """
 
 __all__ = ["MOBILE", "REPOSTS", "SAME_EVENT", "Repost"]
@@ -32,11 +32,11 @@ REPOSTS: tuple[Repost, ...] = (
 )
 
 MOBILE = ("zh-metro", "zh-library")
-"""Stories of the daily whose lists lead to a page for telephones, which names the full one as canonical."""
+"""Stories of the daily whose lists link to a mobile page, which names the full page as canonical."""
 
 SAME_EVENT = {
     "zh-bridge-people": "zh-bridge",
     "zh-marathon-safety": "zh-marathon",
     "en-ferry-workers": "en-ferry",
 }
-"""Stories of another reporter about an event that a first story covers: to be kept."""
+"""Stories by another reporter about an event that another story covers → that story; both are to be kept."""

@@ -1,4 +1,4 @@
-"""Compare what the filter said about the demo site with what is true, page by page, and tell it as a table."""
+"""Compares the verdicts on the demo site with the truth, page by page, and prints a table."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ __all__ = ["ComparedPage", "agrees", "compare", "counts", "print_rows"]
 
 @dataclass(frozen=True, slots=True)
 class ComparedPage:
-    """One visited page: what was said, and what it was worth."""
+    """One visited page: its verdict, the truth, and how they compare."""
 
     path: str
     verdict: str
@@ -28,7 +28,7 @@ class ComparedPage:
     outcome: Agreement
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain values."""
+        """Return the row as plain values."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -47,8 +47,8 @@ def compare(verdicts: Iterable[Mapping[str, Any]], pages: Mapping[str, DemoPage]
 
 
 def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPage], kept: set[str]) -> ComparedPage:
-    of = verdict["duplicate_of_url"]
-    target = urlsplit(of).path if of else None
+    original_url = verdict["duplicate_of_url"]
+    target = urlsplit(original_url).path if original_url else None
     target_truth = pages[target].truth if target is not None and target in pages else None
     return ComparedPage(
         path=page.path,
@@ -65,41 +65,41 @@ def _row(verdict: Mapping[str, Any], page: DemoPage, pages: Mapping[str, DemoPag
 
 
 def agrees(rows: Iterable[ComparedPage], pages: Mapping[str, DemoPage]) -> bool:
-    """Whether every page of the site has an answer, no copy was missed and nothing else was called one."""
-    held = list(rows)
-    wrong = any(row.outcome in {Agreement.MISSED, Agreement.FALSE_DROP} for row in held)
-    return not wrong and {row.path for row in held} == set(pages)
+    """Whether every page of the site has a verdict, no copy was missed, and no other page was called one."""
+    visited = list(rows)
+    wrong = any(row.outcome in {Agreement.MISSED, Agreement.FALSE_DROP} for row in visited)
+    return not wrong and {row.path for row in visited} == set(pages)
 
 
 def counts(rows: Iterable[ComparedPage]) -> dict[str, dict[str, int]]:
-    """Return how many pages got each verdict, and what the verdicts were worth."""
-    held = list(rows)
+    """Return how many pages got each verdict, and how many verdicts were right, missed and so on."""
+    visited = list(rows)
     return {
-        "verdicts": dict(Counter(row.verdict for row in held)),
-        "outcomes": {outcome.value: sum(row.outcome is outcome for row in held) for outcome in Agreement},
+        "verdicts": dict(Counter(row.verdict for row in visited)),
+        "outcomes": {outcome.value: sum(row.outcome is outcome for row in visited) for outcome in Agreement},
     }
 
 
 def print_rows(rows: Iterable[ComparedPage]) -> None:
-    """Write the table: copies that were found, then everything that was kept although it looks like something else."""
+    """Print the table: the copies that were found, then the pages that were kept although they look similar."""
     from rich.console import Console
     from rich.table import Table
 
-    held = list(rows)
+    visited = list(rows)
     shown = [
         row
-        for row in held
+        for row in visited
         if row.verdict != "unique"
         or row.outcome is not Agreement.RIGHT
         or ("list" not in row.note and row.note != "original")
     ]
-    table = Table(title="What was said of each page, and what is true", title_justify="left")
+    table = Table(title="Verdict and truth of each page", title_justify="left")
     for name in ("page", "verdict", "of"):
         table.add_column(name, overflow="fold")
     for name in ("words", "body"):
         table.add_column(name, justify="right")
-    table.add_column("the truth", overflow="fold")
-    table.add_column("so it is")
+    table.add_column("truth", overflow="fold")
+    table.add_column("the verdict is")
     for row in sorted(shown, key=lambda r: (r.verdict != "duplicate", r.verdict, r.path)):
         bits = ("–" if value is None else str(value) for value in (row.words, row.body))
         table.add_row(
@@ -114,7 +114,7 @@ def print_rows(rows: Iterable[ComparedPage]) -> None:
     if not console.is_terminal:
         console = Console(width=150)
     console.print(table)
-    _print_counts(console, held)
+    _print_counts(console, visited)
 
 
 def _truth(row: ComparedPage) -> str:
@@ -134,6 +134,6 @@ def _print_counts(console: Any, rows: list[ComparedPage]) -> None:
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in summary["verdicts"].items())
     console.print(f"{len(rows)} pages: {verdicts}.", highlight=False)
     console.print(
-        f"Copies found: {len(copies)} of {len(copies) + missed}. Pages called a duplicate that are none: {wrong}.",
+        f"Copies found: {len(copies)} of {len(copies) + missed}. Pages wrongly called a duplicate: {wrong}.",
         highlight=False,
     )

@@ -1,6 +1,6 @@
-"""Pages of a daily series: the same frame and standing phrases, other days, other numbers.
+"""Pages of two daily series: the same frame and phrases, with other days and other numbers.
 
-They look alike and are not copies of each other: each must be kept.
+They look alike but are not copies of each other, so each must be kept.
 """
 
 import json
@@ -14,7 +14,7 @@ __all__ = ["series_articles"]
 
 
 def _weather(number: int, day: dict[str, Any]) -> Article:
-    """The town's weather bulletin of one day."""
+    """Return the weather bulletin of one day."""
     date = f"{day['date'][5:7]}月{day['date'][8:]}日"
     return Article(
         name=f"zh-weather-{number}",
@@ -37,7 +37,7 @@ def _weather(number: int, day: dict[str, Any]) -> Article:
 
 
 def _market(number: int, day: dict[str, Any]) -> Article:
-    """The exchange's closing report of one day."""
+    """Return the closing report of the exchange for one day."""
     return Article(
         name=f"en-market-{number}",
         lang="en",
@@ -60,7 +60,7 @@ def _market(number: int, day: dict[str, Any]) -> Article:
 
 @cache
 def series_articles() -> tuple[Article, ...]:
-    """All pages of both series, weather first, oldest first."""
+    """Return all pages of both series, weather first, oldest first."""
     days = json.loads((files("crawler.demo") / "series.json").read_text("utf-8"))
     weather = [_weather(number, day) for number, day in enumerate(days["weather"], start=1)]
     market = [_market(number, day) for number, day in enumerate(days["market"], start=1)]

@@ -1,8 +1,7 @@
-"""Serve the demo site on localhost, for as long as a `with` block lasts.
+"""Serves the demo site on localhost during a `with` block.
 
-A threaded server from the standard library: robots.txt keeps crawlers out of `/private/`, sitemap.xml lists the
-stories, `/private/` answers all the same so that a crawler which ignores robots.txt is seen to do so. The
-host name is the caller's; port 0 takes a free one.
+A threaded server from the standard library. robots.txt keeps crawlers out of `/private/`, and sitemap.xml
+lists the stories. `/private/` answers nevertheless, so that a crawler that ignores robots.txt is noticed.
 """
 
 import threading
@@ -20,12 +19,12 @@ PRIVATE = "/private/login"
 
 
 class DemoServer(ThreadingHTTPServer):
-    """The site and a count of visits per path."""
+    """The site's server. visits: number of requests for each path."""
 
     daemon_threads = True
 
     def __init__(self, pages: Mapping[str, DemoPage], host: str, port: int) -> None:
-        """Bind to host and port; OSError when the port is taken."""
+        """Bind to host and port, 0 for a free port; OSError if the port is taken."""
         super().__init__((host, port), _Handler)
         self.pages = pages
         self.visits: Counter[str] = Counter()
@@ -33,7 +32,7 @@ class DemoServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """The address of the home page."""
+        """URL of the home page."""
         return f"http://{self.server_address[0]!s}:{self.server_port}/"
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
@@ -71,12 +70,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
-        """Stay silent: the crawl has the terminal."""
+        """Log nothing: the terminal shows the crawl."""
 
 
 @contextmanager
 def serve(pages: Mapping[str, DemoPage], host: str = "127.0.0.1", port: int = 0) -> Iterator[DemoServer]:
-    """Serve `pages` in a thread until the block ends."""
+    """Serve `pages` in a thread during the block."""
     server = DemoServer(pages, host, port)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()

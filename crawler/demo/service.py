@@ -1,4 +1,4 @@
-"""`twinsieve serve` beside the demo's crawl, as somebody would start it in a second terminal, and what it answers."""
+"""Runs `twinsieve serve` beside the demo's crawl, as in a second terminal, and reads its verdicts."""
 
 import subprocess
 import sys
@@ -17,13 +17,13 @@ from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 
 __all__ = ["DemoService", "verdicts_of"]
 
-STOPS_WITHIN_S = 20
-PATIENCE_S = 120.0
-"""Without a single verdict; a service needs some seconds to start, and its first transactions one or two."""
+STOP_TIMEOUT_S = 20
+VERDICT_TIMEOUT_S = 120.0
+"""Time without a new verdict; a service needs some seconds to start, and a few for its first transactions."""
 
 
 class DemoService:
-    """A running service. log: the file that it writes its lines to."""
+    """A running service. log: the file with its output."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self._process = process
@@ -32,7 +32,7 @@ class DemoService:
     @classmethod
     @contextmanager
     def running(cls, folder: Path, prefix: str, broker: Mapping[str, Any]) -> Iterator["DemoService"]:
-        """Start it with the options of `broker` (faces.cli.broker_options); it is stopped at the end."""
+        """Run the service during the block. broker: its Kafka options, as parsed by the command line."""
         command = [sys.executable, "-m", "dedup_service.interfaces.cli", "serve", "--bootstrap", broker["bootstrap"]]
         command += ["--prefix", prefix, "--state", str(folder / "state")]
         if broker["client_config"]:
@@ -48,28 +48,30 @@ class DemoService:
                 _stop(process)
 
     def check(self) -> None:
-        """StateError where it has ended; the message shows its last lines."""
+        """Raise StateError if the service has ended; the message shows its last lines."""
         if self._process.poll() is not None:
             last = self._log.read_text("utf-8", "replace").splitlines()[-5:]
-            raise StateError(f"the service ended with code {self._process.returncode}: {' / '.join(last)}")
+            raise StateError(f"the demo's service ended with exit code {self._process.returncode}: {' / '.join(last)}")
 
 
 def verdicts_of(connection: Connection, topic: str, count: int, service: DemoService) -> list[dict[str, Any]]:
-    """Return `count` verdicts from `topic`, when they are there.
+    """Wait for `count` verdicts from `topic` and return them.
 
-    StateError where the service ends before, or says nothing new for two minutes.
+    StateError if the service ends before, or writes no new verdict for two minutes.
     """
     verdicts: list[dict[str, Any]] = []
     reader = GroupConsumer(connection, topic, f"table-{uuid.uuid4().hex}", "demo", on_revoked=lambda _: None)
     try:
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + VERDICT_TIMEOUT_S
         while len(verdicts) < count:
             records = reader.poll(0.5, 500)
             verdicts += [msgspec.json.decode(record.value) for record in records]
             if records:
-                deadline = time.monotonic() + PATIENCE_S
+                deadline = time.monotonic() + VERDICT_TIMEOUT_S
             elif time.monotonic() > deadline:
-                raise StateError(f"{len(verdicts)} of {count} pages have a verdict, and no more came for two minutes")
+                raise StateError(
+                    f"only {len(verdicts)} of {count} pages have a verdict, and none was added for two minutes"
+                )
             service.check()
     finally:
         reader.close(leave=True)
@@ -79,7 +81,7 @@ def verdicts_of(connection: Connection, topic: str, count: int, service: DemoSer
 def _stop(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        process.wait(STOPS_WITHIN_S)
+        process.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

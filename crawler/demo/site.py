@@ -1,8 +1,8 @@
-"""Put the demo site together: every address, its bytes, and the truth about it.
+"""Builds the demo site: every path, its bytes, and the truth about it.
 
-The five sites live under five path prefixes of one host, so that one crawl from `/` sees them all.
-Invariants: the same bytes every time; every page but `/private/` can be reached from `/` by links and canonical
-links; no link points to a page that does not exist.
+The five sites have five path prefixes on one host, so that one crawl from `/` visits them all.
+Invariants: every build has the same bytes; every page but `/private/` can be reached from `/` by links and
+canonical links; no link points to a page that does not exist.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A story placed on a site, before its page is drawn."""
+    """A story on a site, before its page is rendered."""
 
     path: str
     site: str
@@ -53,7 +53,7 @@ class Story:
 
 
 def original_path(article: Article) -> str:
-    """The address of a story on the site that wrote it."""
+    """Return the path of a story on the site that wrote it."""
     return f"/{HOME_SITE[article.lang]}/{article.section}/{article.name[3:]}.html"
 
 
@@ -90,7 +90,7 @@ def _mobile(articles: dict[str, Article]) -> list[Story]:
     ]  # fmt: skip
 
 
-def _draw(story: Story, links: Sequence[Link]) -> DemoPage:
+def _render(story: Story, links: Sequence[Link]) -> DemoPage:
     body = article_page(story.site, story.article, links, story.canonical)
     return DemoPage(
         story.path, (body,), content_type(story.site), story.truth, story.truth.relation is not Relation.SAME_PAGE
@@ -98,7 +98,7 @@ def _draw(story: Story, links: Sequence[Link]) -> DemoPage:
 
 
 def _neighbours(listed: Sequence[Story], story: Story, count: int = 5) -> list[Link]:
-    """The `count` stories after this one on the same site, as its side column shows them."""
+    """Return the `count` stories after this one on the same site, for its side column."""
     same = [other for other in listed if other.site == story.site]
     start = same.index(story) + 1 if story in same else 0
     return [(s.path, s.article.title) for s in islice(cycle(same), start, start + min(count, len(same) - 1))]
@@ -126,8 +126,8 @@ def build_site() -> dict[str, DemoPage]:
     """Return every page of the demo site by path."""
     articles = load_articles()
     stories = [*_originals(articles.values()), *_series(), *_reposts(articles), *_mobile(articles)]
-    replaced = {original_path(articles[name]) for name in MOBILE}  # lists show the telephone's page in their place
+    replaced = {original_path(articles[name]) for name in MOBILE}  # lists link to the mobile page instead
     listed = [story for story in stories if story.path not in replaced]
     pages = [*small_pages(NAMES), *_front_pages(listed), *_section_lists(listed)]
-    pages += [_draw(story, _neighbours(listed, story)) for story in stories]
+    pages += [_render(story, _neighbours(listed, story)) for story in stories]
     return {page.path: page for page in pages}

@@ -1,6 +1,6 @@
-"""The pages that every news site has besides its stories: a home page, a live page, about pages, a photograph.
+"""Pages that a news site has besides its stories: a home page, a live page, about pages, a photograph.
 
-The live page is longer from its second visit on, as such pages are; the photograph has hardly any text.
+The live page is longer from its second visit on, as such pages are. The photograph has hardly any text.
 """
 
 import json
@@ -15,7 +15,7 @@ from crawler.demo.truth import Relation, Truth
 __all__ = ["small_pages"]
 
 LIVE = "/daily/live/storm.html"
-AT_FIRST = 3
+FIRST_ENTRIES = 3
 """Entries on the live page at its first visit."""
 HOME = (
     '<!DOCTYPE html><html><head><meta charset="utf-8"><title>twinsieve demo</title></head><body><ul>{links}</ul>'
@@ -24,7 +24,7 @@ HOME = (
 
 
 def small_pages(sites: Iterable[str]) -> list[DemoPage]:
-    """Return the home page, which leads to `sites`, and the other small pages."""
+    """Return the home page, which links to `sites`, and the other small pages."""
     texts = json.loads((files("crawler.demo") / "small_pages.json").read_text("utf-8"))
     return [
         _home(sites),
@@ -44,8 +44,8 @@ def _home(sites: Iterable[str]) -> DemoPage:
 
 def _live(entries: list[str]) -> DemoPage:
     home = [("/daily/", "青河日报网首页")]
-    visits = (entries[:AT_FIRST], entries)
-    bodies = tuple(article_page("daily", _story("直播：青河市迎战暴雨", held), home) for held in visits)
+    visits = (entries[:FIRST_ENTRIES], entries)
+    bodies = tuple(article_page("daily", _story("直播：青河市迎战暴雨", shown), home) for shown in visits)
     truth = Truth("zh-live", Relation.SAME_PAGE, "live page, grows between visits")
     return DemoPage(LIVE, bodies, content_type("daily"), truth)
 

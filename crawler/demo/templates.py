@@ -1,7 +1,7 @@
-"""Five site designs: the frames around a story that an extractor must see through.
+"""Five site designs: the frames around a story, from which an extractor must find the main text.
 
-Each frame has its own markup, navigation, side columns and footer, because that is what differs between
-the copies of a story on real sites: `frames/*.html`. Text goes in escaped; links are (address, label) pairs.
+Each frame (`frames/*.html`) has its own markup, navigation, side columns and footer, because these differ
+between the copies of a story on real sites. Text is escaped; links are (URL, label) pairs.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ Link = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One site's design.
+    """The design of one site.
 
-    link_tag: what each link of its side column stands in; more: its word for the whole story.
-    teaser: the paragraph whose first sentence its lists quote.
+    link_tag: the element around each link of its side column. more: its label for a link to the full story.
+    teaser: index of the paragraph whose first sentence its lists quote.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Frame:
     teaser: int = 0
 
     def render(self, title: str, main: str, links: Sequence[Link], head: str = "") -> bytes:
-        """Return a whole document in the site's own encoding; `main` and `head` are HTML, the rest is text."""
+        """Return a document in the encoding of the site; `main` and `head` are HTML, the rest is text."""
         tag = self.link_tag
         anchors = "\n".join(f'<{tag}><a href="{escape(url)}">{escape(label)}</a></{tag}>' for url, label in links)
         html = _template(self.name).substitute(title=escape(title), main=main, links=anchors, head=head)
@@ -66,7 +66,7 @@ def _body(article: Article) -> str:
 
 
 def article_page(site: str, article: Article, links: Sequence[Link], canonical: str | None = None) -> bytes:
-    """Return a story as `site` would publish it, in the site's own encoding."""
+    """Return the page of a story on `site`, in the encoding of the site."""
     frame = FRAMES[site]
     by = "记者 " if frame.lang == "zh" else "By "
     main = (
@@ -86,7 +86,7 @@ def article_page(site: str, article: Article, links: Sequence[Link], canonical: 
 
 
 def list_page(site: str, title: str, entries: Sequence[tuple[str, Article]], links: Sequence[Link] = ()) -> bytes:
-    """Return a page that lists stories, each with a sentence of it."""
+    """Return a page that lists stories, each with one of its sentences."""
     frame = FRAMES[site]
     stop = "。" if frame.lang == "zh" else ". "
     quotes = {url: story.paragraphs[frame.teaser].split(stop)[0].rstrip(stop) + stop.strip() for url, story in entries}

@@ -1,8 +1,7 @@
-"""What is true of a demo page, and how a verdict compares with it.
+"""The truth about a demo page, and how a verdict compares with it.
 
-Pages of one `family` are copies of one story, so exactly one of them should be kept: which one depends
-only on which was visited first. A page that carries half of a story is `PARTLY` a copy: either answer
-is acceptable and it counts for neither side.
+Pages of one `family` are copies of one story, so exactly one of them should be kept: the one that was
+visited first. A page with half of a story is `PARTLY` a copy: either verdict is acceptable.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ __all__ = ["Agreement", "Relation", "Truth", "judge"]
 
 
 class Relation(StrEnum):
-    """How a page stands to its family."""
+    """How a page relates to its family."""
 
     ORIGINAL = "original"
     COPY = "copy"
@@ -22,7 +21,7 @@ class Relation(StrEnum):
 
 
 class Agreement(StrEnum):
-    """What a verdict was worth."""
+    """How a verdict compares with the truth."""
 
     RIGHT = "right"
     MISSED = "missed copy"
@@ -32,7 +31,7 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What the site's author knows: family (a story's name), relation, and in words what was done to the page."""
+    """What is known of a page. family: name of its story. note: the edits in words."""
 
     family: str
     relation: Relation
@@ -40,10 +39,10 @@ class Truth:
 
 
 def judge(truth: Truth, verdict: str, target: Truth | None, family_kept: bool) -> Agreement:
-    """Return what `verdict` on a page was worth.
+    """Return how `verdict` compares with the truth about its page.
 
-    target: the truth about the page it was called a duplicate of, or None.
-    family_kept: whether a full page of the same family had been kept before.
+    target: the truth about the page that the verdict names as original, or None.
+    family_kept: whether a complete page of the same family had been kept before.
     """
     if verdict == "duplicate":
         if target is None or target.family != truth.family:

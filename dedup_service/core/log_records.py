@@ -1,8 +1,9 @@
-"""The records of the log that decides everything, as values.
+"""The records of the log, as values.
 
-Kafka's single-partition topic `fingerprints` holds them, one a message, and a record's offset is its sequence.
-Whoever reads them in order has the same state and gives the same verdicts (`core.decision.replica`); nothing else
-changes a verdict. How they are written as bytes is `runtime.kafka.messages.log_record`'s affair.
+The log decides everything: Kafka's single-partition topic `fingerprints`, one record for each message, whose
+offset is the record's sequence. All readers that apply the records in order have the same state and give the
+same verdicts (`core.decision.replica`); nothing else changes a verdict. `runtime.kafka.messages.log_record`
+converts records to bytes and back.
 """
 
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, order=True)
 class Source:
-    """Where an input record stands; the same source again is the same delivery again."""
+    """The place of an input record. The same source again is the same delivery again."""
 
     topic: str
     partition: int
@@ -34,7 +35,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides beside the pages. space_id: of every fingerprint compared; a log has one for good."""
+    """What decides besides the pages. space_id: of all fingerprints compared; a log never changes it."""
 
     rule: MatchRule
     action: Action
@@ -43,7 +44,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class PageRecord:
-    """A page with its fingerprint, as made in space `space_id`; its text stays where it came from and is "" here."""
+    """A page with its fingerprints of space `space_id`. Its text is "" here and stays in the input topic."""
 
     source: Source
     prepared: PreparedPage
@@ -52,7 +53,7 @@ class PageRecord:
 
 @dataclass(frozen=True, slots=True)
 class RejectedRecord:
-    """An input record that describes no page, and why."""
+    """An input record that is not a page. problem: why it was rejected."""
 
     source: Source
     problem: str
@@ -60,7 +61,7 @@ class RejectedRecord:
 
 @dataclass(frozen=True, slots=True)
 class RetractionRecord:
-    """The kept page of canonical URL `url` leaves: it was never stored, or it was taken down."""
+    """Removes the kept page of canonical URL `url`: it was never stored, or it was taken down."""
 
     url: str
     reason: str
@@ -68,7 +69,20 @@ class RetractionRecord:
 
 @dataclass(frozen=True, slots=True)
 class CorrectionRecord:
-    """A person's judgement of two pages, by canonical URL: `url` is a duplicate of `of`, or is none of it."""
+    """A person's statement that two pages are duplicates or are not.
+
+    It takes precedence over rule and guards until a later correction of the same pair.
+
+    Attributes:
+        url: Canonical URL of the page that is judged.
+        original: Canonical URL of the page that it is compared with.
+        duplicate: True if `url` is a duplicate of `original`, False if it is not.
+        reason: Why, in the person's words.
+
+    Example:
+        >>> CorrectionRecord("https://b.example/copy", "https://a.example/story", True, "same story").duplicate
+        True
+    """
 
     url: str
     original: str
@@ -78,10 +92,10 @@ class CorrectionRecord:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRecord:
-    """`policy` holds from here on.
+    """Puts `policy` in force from here on.
 
-    initial: only where none is in force: several services may start on an empty log, the first one wins.
-    log: on an initial record, the identity that the log takes with it; None on any other.
+    initial: void if a policy is in force; if several services start on an empty log, the first record wins.
+    log: the identity of the log, on an initial record; None on any other.
     """
 
     policy: Policy

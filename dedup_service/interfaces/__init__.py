@@ -1,1 +1,1 @@
-"""Floor 2: what people and frameworks touch. A face knows its framework and leaves every step to the floors below."""
+"""Floor 2: interfaces for people and frameworks. An interface knows its framework; the core decides."""

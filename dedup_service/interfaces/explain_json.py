@@ -1,7 +1,7 @@
-"""An explanation as plain values: the JSON of `/api/why` and of `twinsieve why --json`. Fields: docs/why.md.
+"""Convert an explanation to the JSON of `/api/why` and `twinsieve why --json`, as docs/why.md defines it.
 
-Everything that came with a page is cut and cleaned here, since both go to where people look.
-Invariant: of bounded size, whatever the pages hold.
+All strings of a page are truncated and cleaned here, because both outputs are displayed.
+Invariant: the result is of bounded size, whatever the pages contain.
 """
 
 import math
@@ -15,7 +15,7 @@ from dedup_service.core.explain.rule_table import QUANTITIES, BoundView, RowView
 from dedup_service.core.fingerprinter import Feature
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.verdict import Verdict
-from dedup_service.interfaces.text_diff import Piece, numbers_apart, passages
+from dedup_service.interfaces.text_diff import Piece, passages, unshared_numbers
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.explain import Explanation, KnownPage, PairExplained
 from dedup_service.runtime.live_stats.display_safe import (
@@ -28,36 +28,37 @@ from dedup_service.runtime.live_stats.display_safe import (
     shown,
 )
 
-__all__ = ["MAX_LETTERS", "VERSION", "correction_values", "explanation_values"]
+__all__ = ["MAX_LETTERS", "VERSION", "correction_to_dict", "explanation_to_dict"]
 
 VERSION = 1
 MAX_LETTERS = 20_000
-"""Of a text that are compared and shown: nobody reads on."""
+"""Characters of each text that are compared and included."""
 
 EXCERPT = 1000
+"""Characters of the text itself that are included."""
 MAX_NUMBERS, MAX_DIGITS = 50, 60
-JUDGED = {True: "duplicate", False: "apart", None: None}
-ASKS = {True: "at least", False: "at most"}
+JUDGEMENTS = {True: "duplicate", False: "apart", None: None}
+BOUND_KINDS = {True: "at least", False: "at most"}
 
 
-def explanation_values(found: Explanation) -> dict[str, Any]:
-    """Return `found` as docs/why.md has it."""
+def explanation_to_dict(explanation: Explanation) -> dict[str, Any]:
+    """Return `explanation` with the fields of docs/why.md."""
     return {
         "version": VERSION,
-        "page": _page(found.page, found.text, kept=found.kept),
-        "verdict": _verdict(found.page),
-        "decided_by": found.decided_by,
-        "match": None if found.match is None else _pair(found, found.match),
-        "neighbours": [_pair(found, neighbour) for neighbour in found.neighbours],
-        "space": found.space_id,
-        "policy": {"text": str(found.in_force.rule), "since": found.in_force.since},
-        "corrections": [correction_values(correction) for correction in found.corrections],
-        "notes": [_clean(note, 2 * MAX_URL) for note in found.notes],
+        "page": _page(explanation.page, explanation.text, kept=explanation.kept),
+        "verdict": _verdict(explanation.page),
+        "decided_by": explanation.decided_by,
+        "match": None if explanation.match is None else _pair(explanation, explanation.match),
+        "neighbours": [_pair(explanation, neighbour) for neighbour in explanation.neighbours],
+        "space": explanation.space_id,
+        "policy": {"text": str(explanation.in_force.rule), "since": explanation.in_force.since},
+        "corrections": [correction_to_dict(correction) for correction in explanation.corrections],
+        "notes": [_clean(note, 2 * MAX_URL) for note in explanation.notes],
     }
 
 
-def correction_values(correction: Correction) -> dict[str, Any]:
-    """Return a correction as docs/why.md has it."""
+def correction_to_dict(correction: Correction) -> dict[str, Any]:
+    """Return `correction` with the fields of docs/why.md."""
     record = correction.record
     return {
         "sequence": correction.sequence,
@@ -106,14 +107,14 @@ def _verdict(page: KnownPage) -> dict[str, Any] | None:
     }
 
 
-def _pair(found: Explanation, pair: PairExplained) -> dict[str, Any]:
+def _pair(explanation: Explanation, pair: PairExplained) -> dict[str, Any]:
     view = pair.view
     return {
         "other": _page(pair.other, pair.text, kept=pair.kept),
         "matches": view.matches,
         "row": view.row,
         "why_not": view.why_not,
-        "judged": JUDGED[view.judged],
+        "judged": JUDGEMENTS[view.override],
         "channels": [_channel(channel) for channel in view.channels],
         "keys": {
             "used": view.keys_used,
@@ -122,11 +123,11 @@ def _pair(found: Explanation, pair: PairExplained) -> dict[str, Any]:
             "other": view.keys[1],
         },
         "found_by": list(view.found_by),
-        "likeness": {name: _number(getattr(view.likeness, name)) for name in QUANTITIES},
+        "likeness": {name: _number(getattr(view.similarity, name)) for name in QUANTITIES},
         "rows": _rows(view),
         "nearest_row": None if view.nearest is None else view.nearest.name,
         "features": None if pair.features is None else _features(pair.features),
-        **_texts(found.text, pair.text),
+        **_texts(explanation.text, pair.text),
     }
 
 
@@ -169,20 +170,21 @@ def _row(row: RowView, *, decides: bool) -> dict[str, Any]:
 def _bound(bound: BoundView) -> dict[str, Any]:
     return {
         "quantity": bound.quantity,
-        "asks": ASKS[bound.at_least],
+        "asks": BOUND_KINDS[bound.at_least],
         "bound": bound.bound,
         "value": _number(bound.value),
         "holds": bound.holds,
     }
 
 
-def _features(found: FeatureComparison) -> dict[str, Any]:
+def _features(comparison: FeatureComparison) -> dict[str, Any]:
     return {
         "shared": [
-            {"word": _word(both.one), "one": _weight(both.one), "other": _weight(both.other)} for both in found.shared
+            {"word": _word(both.one), "one": _weight(both.one), "other": _weight(both.other)}
+            for both in comparison.shared
         ],
-        "one": [{"word": _word(feature), "weight": _weight(feature)} for feature in found.one],
-        "other": [{"word": _word(feature), "weight": _weight(feature)} for feature in found.other],
+        "one": [{"word": _word(feature), "weight": _weight(feature)} for feature in comparison.one],
+        "other": [{"word": _word(feature), "weight": _weight(feature)} for feature in comparison.other],
     }
 
 
@@ -196,13 +198,13 @@ def _weight(feature: Feature) -> dict[str, Any]:
 
 
 def _texts(one: str | None, other: str | None) -> dict[str, Any]:
-    """Return what only the texts tell."""
+    """Return the fields that need both texts."""
     if one is None or other is None:
         return {"numbers": None, "passages": None, "cut": False}
     left, right = one[:MAX_LETTERS], other[:MAX_LETTERS]
-    ours, theirs = numbers_apart(left, right)
+    left_numbers, right_numbers = unshared_numbers(left, right)
     return {
-        "numbers": {"one": _some(ours), "other": _some(theirs)},
+        "numbers": {"one": _first(left_numbers), "other": _first(right_numbers)},
         "passages": [
             {"alike": passage.alike, "one": _pieces(passage.left), "other": _pieces(passage.right)}
             for passage in passages(left, right)
@@ -211,7 +213,7 @@ def _texts(one: str | None, other: str | None) -> dict[str, Any]:
     }
 
 
-def _some(numbers: list[str]) -> list[str]:
+def _first(numbers: list[str]) -> list[str]:
     return [cut(number, MAX_DIGITS) for number in numbers[:MAX_NUMBERS]]
 
 
@@ -223,8 +225,8 @@ def _word(feature: Feature) -> str:
     return _clean(feature.word, MAX_WORDS)
 
 
-def _clean(text: str, maximum: int) -> str:
-    return shown(cut(text, maximum))
+def _clean(text: str, limit: int) -> str:
+    return shown(cut(text, limit))
 
 
 def _hex(value: int | None) -> str | None:
@@ -232,7 +234,7 @@ def _hex(value: int | None) -> str | None:
 
 
 def _number(value: Any) -> float | int | None:
-    """Return a quantity that JSON can hold: None for an infinite one."""
+    """Return `value` rounded, or None if it is not finite: JSON has no infinity."""
     if isinstance(value, int):
         return value
     number = float(value)

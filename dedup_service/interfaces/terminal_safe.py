@@ -1,33 +1,35 @@
-"""Text of strangers, made safe to show: nothing in it moves the cursor, colours, hides or turns anything round.
+"""Make text from web pages safe for a terminal: it cannot move the cursor, colour, hide or reorder text.
 
-Control characters become their pictures (␛), whatever else is invisible or reorders text its code point (<U+202E>).
-Joiners inside words (U+200C, U+200D) stay: Persian and Hindi are written with them, and they hide nothing.
+Control characters become their pictures (␛); other invisible or reordering characters become their code
+points (<U+202E>). Joiners inside words (U+200C, U+200D) are kept: Persian and Hindi need them, and they
+hide nothing.
 """
 
 import unicodedata
 
 __all__ = ["terminal_safe"]
 
-STAY = frozenset("\u200c\u200d")
-SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+JOINERS = frozenset("\u200c\u200d")
+UNSAFE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 PICTURES = 0x2400
+"""Code point of the picture of NUL; those of the other control characters follow it."""
 DELETE, DELETE_PICTURE = 0x7F, "␡"
 
 
 def terminal_safe(text: str) -> str:
-    r"""Return `text` on one line and without any character that a terminal would act upon.
+    r"""Return `text` on one line, without any character that a terminal would act on.
 
     >>> terminal_safe("a\x1b[31mred \u202ecod.exe")
     'a␛[31mred <U+202E>cod.exe'
     """
-    return "".join(map(_shown, text))
+    return "".join(map(_safe, text))
 
 
-def _shown(character: str) -> str:
+def _safe(character: str) -> str:
     if character in "\n\t\r":
         return " "
     code = ord(character)
-    if character in STAY or unicodedata.category(character) not in SHOWN:
+    if character in JOINERS or unicodedata.category(character) not in UNSAFE_CATEGORIES:
         return character
     if code < ord(" "):
         return chr(PICTURES + code)

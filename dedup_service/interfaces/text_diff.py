@@ -1,9 +1,10 @@
-"""Where two texts differ, passage by passage, for people who look at them side by side.
+"""Compute where two texts differ, passage by passage, for side-by-side display.
 
-How: sentences are aligned first, so that a long text costs little; sentences that stand in each other's place are then
-aligned by words (by letters where no spaces are written). Passages that are alike are given whole; whoever shows them
-may shorten them. Like fingerprints, the alignment does not see width, case, or the script of Chinese: texts are folded
-for it. Invariant: the pieces of a side, joined, are its text.
+How: sentences are aligned first, which keeps long texts cheap. Sentences that replace each other are then
+aligned by words, or by characters in scripts without spaces. Texts are folded for the alignment, so width,
+case and the script of Chinese do not count as differences, as in fingerprints. Equal passages are returned
+in full; the display may shorten them.
+Invariant: the pieces of a side, joined, are its text.
 """
 
 from collections import Counter
@@ -11,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import regex
-from rapidfuzz.distance import Indel  # difflib's time is cubic in repeated sentences, which a stranger may write
+from rapidfuzz.distance import Indel  # difflib is cubic in repeated sentences, and pages are untrusted
 
 from dedup_service.core.text.normalise import fold
 
-__all__ = ["Passage", "Piece", "numbers_apart", "passages"]
+__all__ = ["Passage", "Piece", "passages", "unshared_numbers"]
 
 MAX_UNITS = 4000
-"""Words of a sentence run that are aligned: memory and time go with the square, 2 MB and some ms."""
+"""Most words of a run of sentences to align. Memory and time are quadratic: here 2 MB, some ms."""
 
 _SENTENCE = regex.compile(
     r"[^。！？!?；;…\n.]*(?:\.(?!\s)[^。！？!?；;…\n.]*)*(?:[。！？!?；;….]+[”’\"')\]】》]*|\n|$)\s*"
@@ -32,7 +33,7 @@ _UNIT = regex.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some text, and whether the other side has it in the same place."""
+    """A piece of text. alike: the other side has the same text at this place."""
 
     text: str
     alike: bool
@@ -40,7 +41,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A run of sentences of each side that belong together. alike: they are the same."""
+    """A run of sentences of each side, aligned with each other. alike: both runs are equal."""
 
     left: tuple[Piece, ...]
     right: tuple[Piece, ...]
@@ -48,63 +49,64 @@ class Passage:
 
 
 def passages(left: str, right: str) -> list[Passage]:
-    """Return the two texts as passages, in their order."""
-    ours, theirs = sentences(left), sentences(right)
-    found = []
-    for tag, a, b, c, d in _aligned(ours, theirs):
-        one, other = "".join(ours[a:b]), "".join(theirs[c:d])
+    """Return the two texts as aligned passages, in their order."""
+    lefts, rights = sentences(left), sentences(right)
+    result = []
+    for tag, a, b, c, d in _aligned(lefts, rights):
+        one, other = "".join(lefts[a:b]), "".join(rights[c:d])
         if tag == "equal":
-            found.append(Passage((Piece(one, alike=True),), (Piece(other, alike=True),), alike=True))
+            result.append(Passage((Piece(one, alike=True),), (Piece(other, alike=True),), alike=True))
         else:
-            found.append(Passage(*_pieces(one, other), alike=False))
-    return found
+            result.append(Passage(*_pieces(one, other), alike=False))
+    return result
 
 
-def numbers_apart(left: str, right: str) -> tuple[list[str], list[str]]:
-    """Return the numbers that only one side has, or has more often, in their order: those of the left, of the right."""
-    ours, theirs = _NUMBER.findall(left), _NUMBER.findall(right)
-    return _beyond(ours, theirs), _beyond(theirs, ours)
+def unshared_numbers(left: str, right: str) -> tuple[list[str], list[str]]:
+    """Return the numbers that each side has in excess of the other, as multisets, in text order."""
+    lefts, rights = _NUMBER.findall(left), _NUMBER.findall(right)
+    return _surplus(lefts, rights), _surplus(rights, lefts)
 
 
-def _beyond(numbers: Sequence[str], others: Sequence[str]) -> list[str]:
-    spare, found = Counter(others), []
+def _surplus(numbers: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the multiset difference, in the order of `numbers`."""
+    unmatched, surplus = Counter(others), []
     for number in numbers:
-        if spare[number]:
-            spare[number] -= 1
+        if unmatched[number]:
+            unmatched[number] -= 1
         else:
-            found.append(number)
-    return found
+            surplus.append(number)
+    return surplus
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text with what follows them; joined they are the text."""
-    return [found for found in _SENTENCE.findall(text) if found]
+    """Return the sentences of a text, each with the white space after it; joined, they are the text."""
+    return [sentence for sentence in _SENTENCE.findall(text) if sentence]
 
 
 def _pieces(one: str, other: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-    ours, theirs = _UNIT.findall(one), _UNIT.findall(other)
-    if not (ours and theirs) or max(len(ours), len(theirs)) > MAX_UNITS:
+    lefts, rights = _UNIT.findall(one), _UNIT.findall(other)
+    if not (lefts and rights) or max(len(lefts), len(rights)) > MAX_UNITS:
         return _whole(one), _whole(other)
     left, right = [], []
-    for tag, a, b, c, d in _aligned(ours, theirs):
+    for tag, a, b, c, d in _aligned(lefts, rights):
         if b > a:
-            left.append(Piece("".join(ours[a:b]), alike=tag == "equal"))
+            left.append(Piece("".join(lefts[a:b]), alike=tag == "equal"))
         if d > c:
-            right.append(Piece("".join(theirs[c:d]), alike=tag == "equal"))
-    return _smoothed(left), _smoothed(right)
+            right.append(Piece("".join(rights[c:d]), alike=tag == "equal"))
+    return _merged(left), _merged(right)
 
 
-def _smoothed(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """Join pieces that differ and have only blanks between them."""
-    found: list[Piece] = []
-    for at, piece in enumerate(pieces):
-        blank = piece.text.isspace() and 0 < at < len(pieces) - 1
-        alike = piece.alike and not (blank and not found[-1].alike and not pieces[at + 1].alike)
-        if found and found[-1].alike == alike:
-            found[-1] = Piece(found[-1].text + piece.text, alike)
+def _merged(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """Merge neighbouring pieces of one kind, and differing pieces with only white space between them."""
+    merged: list[Piece] = []
+    for index, piece in enumerate(pieces):
+        blank = piece.text.isspace() and 0 < index < len(pieces) - 1
+        alike = piece.alike and not (blank and not merged[-1].alike and not pieces[index + 1].alike)
+        if merged and merged[-1].alike == alike:
+            merged[-1] = Piece(merged[-1].text + piece.text, alike)
         else:
-            found.append(Piece(piece.text, alike))
-    return tuple(found)
+            merged.append(Piece(piece.text, alike))
+    return tuple(merged)
 
 
 def _whole(text: str) -> tuple[Piece, ...]:
@@ -112,12 +114,14 @@ def _whole(text: str) -> tuple[Piece, ...]:
 
 
 def _aligned(one: Sequence[str], other: Sequence[str]) -> Sequence[tuple[str, int, int, int, int]]:
-    """Return (tag, start, stop, start, stop) of what is `equal` once folded, and of what lies between."""
-    found: list[tuple[str, int, int, int, int]] = []
-    for at in Indel.opcodes([fold(text).strip() for text in one], [fold(text).strip() for text in other]):
-        if at.tag != "equal" and found and found[-1][0] != "equal":
-            _, a, _, c, _ = found.pop()
-            found.append(("replace", a, at.src_end, c, at.dest_end))
+    """Return (tag, start, stop, start, stop) of runs: `equal` ones, compared after folding, and those between."""
+    runs: list[tuple[str, int, int, int, int]] = []
+    numbers: dict[str, int] = {}  # rapidfuzz compares hashes, and "" and "\0" have the same one
+    left, right = ([numbers.setdefault(fold(text).strip(), len(numbers)) for text in side] for side in (one, other))
+    for code in Indel.opcodes(left, right):
+        if code.tag != "equal" and runs and runs[-1][0] != "equal":
+            _, a, _, c, _ = runs.pop()
+            runs.append(("replace", a, code.src_end, c, code.dest_end))
         else:
-            found.append((at.tag, at.src_start, at.src_end, at.dest_start, at.dest_end))
-    return found
+            runs.append((code.tag, code.src_start, code.src_end, code.dest_start, code.dest_end))
+    return runs

@@ -19,7 +19,7 @@ from dedup_service.core.features.lexicon import Lexicon
 from dedup_service.core.features.weighting_schemes import scheme_named
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.rules.profiles import PROFILES, profile_in
+from dedup_service.core.rules.profiles import PROFILES, parse_profile
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import PAIRS, Space, digest
 from dedup_service.core.text.segmentation import (
@@ -134,7 +134,7 @@ def profile_named(name: str) -> MatchRule:
         return PROFILES[name]
     if not Path(name).exists():
         raise ConfigurationError(f"there is no profile {name!r}: give one of {', '.join(PROFILES)}, or a file")
-    return profile_in(_text(Path(name), "profile"))
+    return parse_profile(_text(Path(name), "profile"))
 
 
 @cache

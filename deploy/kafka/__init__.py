@@ -1,4 +1,4 @@
-"""A real Apache Kafka to test and try with: one or three KRaft nodes, gone when you are.
+"""A real Apache Kafka for tests and trials: KRaft nodes that end with the process that started them.
 
 >>> with Cluster(brokers=3) as cluster:                     # doctest: +SKIP
 ...     run_something_against(cluster.bootstrap)

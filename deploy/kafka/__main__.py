@@ -1,7 +1,7 @@
-"""Start a broker for a command, or for as long as you like.
+"""Start a broker for the duration of a command, or until Ctrl-C.
 
-python -m deploy.kafka                              prints the address and waits for Ctrl-C
-python -m deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, ends as it ends
+python -m deploy.kafka                              prints the address and waits for Ctrl-C python -m
+deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, returns its exit code
 """
 
 import argparse
@@ -20,9 +20,9 @@ _ENVIRONMENT = "TWINSIEVE_BOOTSTRAP"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run as a command; returns the exit code, COMMAND's own where there is one."""
+    """Run as a command; return the exit code, that of COMMAND if there is one."""
     chosen = _parser().parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job would be born deaf to the first
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background job of a shell ignores SIGINT by default
         signal.signal(number, _interrupt)
     named = os.environ.get(_ENVIRONMENT)
     try:
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(command: Sequence[str], bootstrap: str) -> int:
-    """Ctrl-C reaches the command by itself, being in our process group, and we end when it does."""
+    """Run the command and return its exit code. Ctrl-C reaches it directly: it is in our process group."""
     process = subprocess.Popen(command, env={**os.environ, _ENVIRONMENT: bootstrap})  # noqa: S603
     while True:
         try:

@@ -1,6 +1,6 @@
-"""An authority that lives as long as a test, and a certificate of it for 127.0.0.1 and localhost.
+"""A temporary certificate authority for a test, and a certificate signed by it for 127.0.0.1 and localhost.
 
-With `cryptography`, which Scrapy brings.
+Uses `cryptography`, a dependency of Scrapy.
 """
 
 import datetime as dt
@@ -25,7 +25,7 @@ class Certificates:
 
 
 def make_certificates(folder: Path, address: str) -> Certificates:
-    """Write both PEM files into `folder`, the broker's valid for the IP `address` and for localhost."""
+    """Write both PEM files into `folder`; the broker's is valid for the IP `address` and for localhost."""
     ca_key, broker_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = _name("twinsieve test authority")
     ca = (
@@ -39,10 +39,10 @@ def make_certificates(folder: Path, address: str) -> Certificates:
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    made = Certificates(ca=folder / "ca.pem", broker=folder / "broker.pem")
-    made.ca.write_bytes(_pem(ca))
-    made.broker.write_bytes(_key_pem(broker_key) + _pem(broker) + _pem(ca))
-    return made
+    files = Certificates(ca=folder / "ca.pem", broker=folder / "broker.pem")
+    files.ca.write_bytes(_pem(ca))
+    files.broker.write_bytes(_key_pem(broker_key) + _pem(broker) + _pem(ca))
+    return files
 
 
 def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:

@@ -1,8 +1,9 @@
-"""One or three nodes in a temporary folder, as one value with a beginning and an end.
+"""A cluster of one or three nodes in a temporary folder, as a context manager.
 
-Goal: a broker that a test can use, hurt and forget. `start` returns when every node lists every broker; `close`
-kills the nodes and removes the folder. After a SIGKILL of ours the nodes die with us (tether.py), and the folder goes
-when the next cluster starts: a folder belongs to who holds its lock file.
+Goal: a broker that a test can use, damage and discard. `open` returns when every node lists every broker;
+`close` kills the nodes and removes the folder. If this process is killed, the nodes die with it
+(die_with_parent.py), and the next cluster removes the folder: a folder belongs to the process that holds its
+lock file.
 """
 
 import base64
@@ -25,24 +26,25 @@ from deploy.kafka.java import find_java
 from deploy.kafka.node import Node
 from deploy.kafka.ports import free_ports
 
-READY_TIMEOUT_S = 90.0  # 1.4-5 s on two idle cores, several times that beside a running test suite
+READY_TIMEOUT_S = 90.0  # 1.4 to 5 s on two idle cores, several times as long beside a running test suite
 STOP_TIMEOUT_S = 30.0
 _PREFIX = "twinsieve-kafka-"
 USER, PASSWORD = "twinsieve", "sieve-secret"
 
 
 class Cluster:
-    """Apache Kafka nodes of our own, numbered from 0; a context manager.
+    """Apache Kafka nodes, numbered from 0; a context manager.
 
-    `settings` are server.properties that override ours. With `sasl` the clients' listener is SASL_SSL with
-    SCRAM-SHA-512: `user`, `password` and `ca_file` say how, `client_options` has them under kafka-python's names.
+    settings: server.properties that override the defaults here. sasl: the listener of clients is SASL_SSL
+    with SCRAM-SHA-512; `user`, `password` and `ca_file` are the credentials, `client_options` has them under
+    kafka-python's names. heap_mb: Java heap of each node.
     """
 
     def __init__(
         self, brokers: int = 1, *, sasl: bool = False, settings: Mapping[str, str] | None = None, heap_mb: int = 256
     ) -> None:
         if brokers < 1:
-            raise ValueError(f"A cluster of {brokers} brokers: 1 or 3 make sense.")
+            raise ValueError(f"A cluster cannot have {brokers} brokers: use 1 or 3.")
         self._count = brokers
         self._sasl = sasl
         self._settings = dict(settings or {})
@@ -54,12 +56,12 @@ class Cluster:
 
     @property
     def brokers(self) -> int:
-        """How many nodes there are, dead or alive."""
+        """The number of nodes, whether they run or not."""
         return self._count
 
     @property
     def bootstrap(self) -> str:
-        """Addresses of all nodes' client listeners, comma-separated."""
+        """The addresses of all nodes' client listeners, comma-separated."""
         return ",".join(f"{HOST}:{node.config.own.client}" for node in self._nodes)
 
     @property
@@ -79,7 +81,7 @@ class Cluster:
 
     @property
     def client_options(self) -> dict[str, str]:
-        """How a client connects beyond the address, under kafka-python's names."""
+        """The security options of a client, under kafka-python's names; empty without `sasl`."""
         if not self._certificates:
             return {}
         return {
@@ -91,7 +93,7 @@ class Cluster:
         }
 
     def open(self) -> Self:
-        """Fetch the jars if need be, start all nodes, return when all are ready."""
+        """Fetch the jars if they are missing, start all nodes, and return when all are ready."""
         java = [str(find_java()), *_options(self._heap_mb), "-cp", f"{jars()}/*"]
         _remove_abandoned()
         self._folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
@@ -105,36 +107,36 @@ class Cluster:
         return self
 
     def kill(self, number: int) -> None:
-        """SIGKILL: as when the machine dies."""
+        """Kill a node (SIGKILL), as when its machine fails."""
         self._nodes[number].end(signal.SIGKILL, STOP_TIMEOUT_S)
 
     def stop(self, number: int) -> None:
-        """SIGTERM: a controlled shutdown, leaders move away first."""
+        """Stop a node (SIGTERM): a controlled shutdown that moves its leaders away first."""
         self._nodes[number].end(signal.SIGTERM, STOP_TIMEOUT_S)
 
     def start(self, number: int) -> None:
-        """Start a node that was killed or stopped; returns when it answers and lists itself."""
+        """Start a node that was killed or stopped; return when it answers and lists itself."""
         self._nodes[number].launch()
         self._nodes[number].wait(frozenset({number}), READY_TIMEOUT_S)
 
     def pause(self, number: int) -> None:
-        """SIGSTOP: the node keeps its connections and answers nothing."""
+        """Freeze a node (SIGSTOP): it keeps its connections and answers nothing."""
         self._nodes[number].send(signal.SIGSTOP)
 
     def resume(self, number: int) -> None:
-        """SIGCONT after `pause`."""
+        """Resume a node (SIGCONT) after `pause`."""
         self._nodes[number].send(signal.SIGCONT)
 
     def answers(self, number: int) -> bool:
-        """Whether a node answers a Metadata request and lists itself."""
+        """Return whether a node answers a Metadata request and lists itself."""
         return number in self._nodes[number].known_brokers()
 
     def log(self, number: int) -> str:
-        """The end of a node's log."""
+        """Return the last lines of a node's log."""
         return self._nodes[number].tail()
 
     def save(self, folder: Path) -> None:
-        """Copy all data and logs of the nodes to `folder`, which is not there yet: for people to look at."""
+        """Copy all data and logs of the nodes to `folder`, which must not exist, for debugging."""
         if self._folder:
             shutil.copytree(self._folder, folder)
 
@@ -181,12 +183,12 @@ class Cluster:
 
 
 def _options(heap_mb: int) -> list[str]:
-    """A small Java that starts quickly: one collector thread, the first compiler only."""
+    """Return options for a small Java that starts quickly: one collector thread, the first compiler only."""
     return [f"-Xmx{heap_mb}m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"]
 
 
 def _remove_abandoned() -> None:
-    """Remove the folders of owners that were killed before they could."""
+    """Remove the folders of clusters whose process was killed."""
     for lock_file in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*/owner.lock"):
         try:
             with FileLock(lock_file, timeout=0):

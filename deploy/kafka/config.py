@@ -1,7 +1,8 @@
-"""What a node is told: its server.properties, as values.
+"""The server.properties of a node, as values.
 
-Three listeners a node: CLIENT (plain, or SASL_SSL with SCRAM), INTERNAL between brokers and CONTROLLER, both plain
-and on 127.0.0.1 only. Settings are quick to notice what died; each can be overridden by name.
+Each node has three listeners: CLIENT (plain, or SASL_SSL with SCRAM), INTERNAL between brokers, and
+CONTROLLER; the last two are plain, and all are on 127.0.0.1 only. The default settings detect failures
+quickly; each can be overridden by name.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,14 +16,14 @@ FAST: Mapping[str, str] = {
     "group.min.session.timeout.ms": "500",
     "broker.session.timeout.ms": "1500",
     "broker.heartbeat.interval.ms": "250",
-    # Not below 3 s: at 0.5 s a transaction that expired while a lone broker was down can lose its abort marker, and
-    # then blocks every read-committed reader for good.
+    # Not below 3 s: at 0.5 s a transaction that expired while a single broker was down can lose its abort
+    # marker, and then blocks every read-committed reader permanently.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "3000",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "4",
     "auto.create.topics.enable": "false",
-    "log.cleaner.dedupe.buffer.size": "4194304",  # of 128 MB: half of the small heap
+    "log.cleaner.dedupe.buffer.size": "4194304",  # the default of 128 MB is half of the small heap
     "num.network.threads": "2",
     "num.io.threads": "4",
 }
@@ -30,7 +31,7 @@ FAST: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The TCP ports of one node, the same for its whole life."""
+    """The TCP ports of one node, which it keeps over restarts."""
 
     client: int
     internal: int
@@ -39,7 +40,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """All that differs between the nodes of a cluster, and what they share."""
+    """The configuration of one node. ports: of all nodes; tls_pem: key and certificates, None for plain."""
 
     number: int
     ports: Sequence[Ports]
@@ -53,7 +54,7 @@ class NodeConfig:
         return self.ports[self.number]
 
     def properties(self) -> dict[str, str]:
-        """The node's server.properties, `settings` last."""
+        """Return the node's server.properties; `settings` override the defaults."""
         nodes = len(self.ports)
         own = self.own
         listeners = f"CLIENT://{HOST}:{own.client},INTERNAL://{HOST}:{own.internal}"
@@ -76,7 +77,7 @@ class NodeConfig:
         }
 
     def text(self) -> str:
-        """`properties` in the form of a Java properties file."""
+        """Return `properties` as the text of a Java properties file."""
         return "".join(f"{name}={value}\n" for name, value in self.properties().items())
 
 
@@ -92,7 +93,7 @@ def _replication(copies: int) -> dict[str, str]:
 
 
 def _secure(tls_pem: Path) -> dict[str, str]:
-    """TLS from a PEM file, SCRAM users, and access lists that forbid nothing until somebody writes one."""
+    """Return settings for TLS, SCRAM users, and an authorizer that allows everything until an ACL exists."""
     return {
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.client.scram-sha-512.sasl.jaas.config": (
@@ -103,5 +104,5 @@ def _secure(tls_pem: Path) -> dict[str, str]:
         "ssl.client.auth": "none",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "allow.everyone.if.no.acl.found": "true",
-        "super.users": "User:admin;User:ANONYMOUS",  # ANONYMOUS: the nodes among themselves
+        "super.users": "User:admin;User:ANONYMOUS",  # ANONYMOUS: connections between nodes
     }

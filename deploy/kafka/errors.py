@@ -1,4 +1,4 @@
-"""What goes wrong with a broker of our own: one class, one line that says what to do."""
+"""The error of the local broker."""
 
 
 class ClusterError(RuntimeError):

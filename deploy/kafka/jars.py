@@ -1,7 +1,7 @@
-"""Fetch the broker's jars once, with Maven, into a folder named after the pom that lists them.
+"""Fetch the broker's jars once, with Maven, into a folder named after the digest of the pom that lists them.
 
-Whoever comes first takes the lock and fetches into a folder of its own, which then gets its name in one rename:
-a folder that has the name is complete, and parallel test runs share it.
+The first process takes a lock, fetches into a temporary folder and renames it. So a folder with the final
+name is complete, and parallel test runs share it.
 """
 
 import hashlib
@@ -23,9 +23,9 @@ FETCH_TIMEOUT_S = 600.0
 
 
 def jars(cache: Path = CACHE) -> Path:
-    """The folder with the broker's jars, fetched now if it is not there yet.
+    """Return the folder with the broker's jars; fetch them if they are missing.
 
-    Raises ClusterError when Java or Maven are missing, or Maven cannot fetch.
+    Raises ClusterError if Java or Maven is missing, or if Maven cannot fetch.
     """
     folder = _folder(cache)
     if folder.is_dir():
@@ -38,7 +38,7 @@ def jars(cache: Path = CACHE) -> Path:
 
 
 def fetched(cache: Path = CACHE) -> Path | None:
-    """The folder with the broker's jars, None where it is not there yet."""
+    """Return the folder with the broker's jars, None if they were not fetched yet."""
     return _folder(cache) if _folder(cache).is_dir() else None
 
 
@@ -68,6 +68,11 @@ def _copy_dependencies(into: Path) -> None:
             command, env=environment, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ClusterError(f"Maven took longer than {FETCH_TIMEOUT_S:g} s to fetch the broker; see {POM}.") from error
+        raise ClusterError(
+            f"Maven did not fetch the broker ({POM}) within {FETCH_TIMEOUT_S:g} s: check the network and try again."
+        ) from error
     if done.returncode != 0 or not any(into.glob("kafka_*.jar")):
-        raise ClusterError(f"Maven could not fetch the broker ({POM}):\n{done.stdout}{done.stderr}")
+        raise ClusterError(
+            f"Maven could not fetch the broker ({POM}); check the network and Maven's settings:"
+            f"\n{done.stdout}{done.stderr}"
+        )

@@ -1,6 +1,6 @@
 """One node: a Java process, its folder and its log file.
 
-Every process is tethered (tether.py), so none outlives us. A node that is killed keeps its data and its ports.
+Every process dies with this one (die_with_parent.py). A node that is killed keeps its data and its ports.
 """
 
 import signal
@@ -18,7 +18,7 @@ _SHOWN_LINES = 40
 
 
 class Node:
-    """A broker and controller in one process; raises ClusterError with its log when it does not start."""
+    """A broker and controller in one process; ClusterError with the end of its log if it does not start."""
 
     def __init__(self, config: NodeConfig, folder: Path, java: Sequence[str]) -> None:
         self.config = config
@@ -31,11 +31,11 @@ class Node:
 
     @property
     def pid(self) -> int | None:
-        """The process id while the node runs (or is paused)."""
+        """The process id while the node runs or is paused, else None."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def begin_format(self, cluster_id: str, users: Sequence[str]) -> None:
-        """Start to give the empty data folder its identity, with these SCRAM users; `end_format` waits."""
+        """Start to format the empty data folder, with these SCRAM users; `end_format` waits for the end."""
         scram = [word for user in users for word in ("--add-scram", user)]
         self._run(
             "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(self._properties), *scram
@@ -49,12 +49,12 @@ class Node:
         self._process = None
 
     def launch(self) -> None:
-        """Start the process; `wait` says when it answers."""
+        """Start the process if it does not run; `wait` returns when it answers."""
         if self.pid is None:
             self._run("kafka.Kafka", str(self._properties))
 
     def wait(self, brokers: frozenset[int], timeout_s: float) -> None:
-        """Return when this node answers and knows these brokers."""
+        """Wait until this node answers and knows these brokers; ClusterError if it does not in time."""
         alive = wait_until(lambda: self.pid is None or brokers <= self.known_brokers(), timeout_s=timeout_s)
         if self.pid is None:
             raise ClusterError(f"Broker {self.config.number} ended while starting:\n{self.tail()}")
@@ -62,7 +62,7 @@ class Node:
             raise ClusterError(f"Broker {self.config.number} was not ready after {timeout_s:g} s:\n{self.tail()}")
 
     def known_brokers(self) -> frozenset[int]:
-        """The brokers this node lists; empty while it does not answer."""
+        """Return the brokers that this node lists; empty while it does not answer."""
         return brokers_known_to(HOST, self.config.own.internal)
 
     def send(self, number: signal.Signals) -> None:
@@ -73,11 +73,11 @@ class Node:
         self._process.send_signal(number)
 
     def end(self, number: signal.Signals, timeout_s: float) -> None:
-        """End the process with this signal, with SIGKILL if that takes too long, and wait for it."""
+        """End the process with this signal, or with SIGKILL after the timeout, and wait for its end."""
         if self._process is None or self.pid is None:
             return
         self._process.send_signal(number)
-        self._process.send_signal(signal.SIGCONT)  # a paused process would keep the signal for later
+        self._process.send_signal(signal.SIGCONT)  # a paused process handles signals after SIGCONT
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -85,7 +85,7 @@ class Node:
             self._process.wait()
 
     def tail(self) -> str:
-        """The end of the node's log, for an error message."""
+        """Return the last lines of the node's log, for an error message."""
         lines = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         return "\n".join(lines[-_SHOWN_LINES:])
 

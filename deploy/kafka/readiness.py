@@ -1,7 +1,7 @@
-"""Ask one node which brokers it knows: a Metadata request over a bare socket.
+"""Ask one node which brokers it knows: a Metadata request over a plain socket.
 
-With the client's own codec but none of its connection machinery, whose threads and retries would outlive the
-question when the answer is no.
+Uses the codec of the client library but not its connections, whose threads and retries would outlive a
+request that fails.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ _PAUSE_S = 0.05
 
 
 def brokers_known_to(host: str, port: int, *, timeout_s: float = 2.0) -> frozenset[int]:
-    """Numbers of the live brokers that the node at this plain listener knows; empty while it does not answer."""
+    """Return the ids of the live brokers that a node knows, by its plain listener; empty on no answer."""
     with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=timeout_s) as connection:
         codec = KafkaProtocol(client_id="launcher")
         codec.send_request(MetadataRequest[_VERSION](topics=[], allow_auto_topic_creation=False))
@@ -28,10 +28,10 @@ def brokers_known_to(host: str, port: int, *, timeout_s: float = 2.0) -> frozens
     return frozenset()
 
 
-def wait_until(true: Callable[[], bool], *, timeout_s: float) -> bool:
-    """Whether `true()` came true within the time."""
+def wait_until(condition: Callable[[], bool], *, timeout_s: float) -> bool:
+    """Wait for `condition()`; return whether it became true within the timeout."""
     deadline = time.monotonic() + timeout_s
-    while not true():
+    while not condition():
         if time.monotonic() > deadline:
             return False
         time.sleep(_PAUSE_S)

@@ -2,8 +2,8 @@
 
 Run: .venv/bin/python docs/images/picture.py
 
-The picture is what the command printed on a terminal 150 columns wide; the middle of the long table is left out,
-and the gap is shown.
+The picture shows the output of the command on a terminal 150 columns wide. The middle of the long table is
+omitted, and the picture says so.
 """
 
 import io
@@ -22,22 +22,22 @@ TARGET = Path(__file__).with_name("demo.svg")
 
 
 def terminal_output() -> list[str]:
-    """The lines that the demo prints, colours included."""
-    surroundings = os.environ | {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
+    """Return the lines that the demo prints, including colours."""
+    environment = os.environ | {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "TERM": "xterm-256color"}
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "demo"]
-    return subprocess.run(command, env=surroundings, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines()  # noqa: S603
 
 
 def excerpt(lines: list[str]) -> list[str]:
-    """The beginning and the end."""
+    """Return the first and last lines, with a line for the omitted ones."""
     if len(lines) <= HEAD + TAIL:
         return lines
-    left_out = len(lines) - HEAD - TAIL
-    return [*lines[:HEAD], f"  ⋮ {left_out} lines left out of the picture", *lines[-TAIL:]]
+    omitted = len(lines) - HEAD - TAIL
+    return [*lines[:HEAD], f"  ⋮ {omitted} lines omitted from the picture", *lines[-TAIL:]]
 
 
 def draw(lines: list[str]) -> str:
-    """The lines as SVG, in whatever monospaced font the reader has: nothing is fetched."""
+    """Return the lines as SVG in the reader's monospaced font, so that no font is fetched."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
     for line in lines:
         console.print(Text.from_ansi(line))

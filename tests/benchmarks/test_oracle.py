@@ -1,4 +1,4 @@
-"""The oracle, which compares with everything, and the replica, which does not, say the same of any log."""
+"""The brute-force oracle and the replica give the same verdicts on any log."""
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
-from tests.page_names import PageNamesInMemory
+from tests.page_names import NamesInMemory
 
 SPACE = "space"
 RULES = (
@@ -52,7 +52,7 @@ TITLES = ["", "ships in the region", "ships in the region, some news", "harbour 
 
 
 def folded(title: str, sentences: list[str]) -> tuple[str, str, npt.NDArray[np.uint32]]:
-    """Title, folded text and letters of some sentences."""
+    """Return title, folded text and letters of some sentences."""
     text = "".join(sentences)
     return title, text, letters(text)
 
@@ -63,7 +63,7 @@ sources = st.builds(Source, st.just("pages"), st.integers(0, 1), st.integers(0, 
 
 @st.composite
 def page_records(draw: st.DrawFn) -> PageRecord:
-    """A page near others or far from them, short, without text, or of another space."""
+    """Draw a page near others or far from them, short, without text, or of another space."""
     url = draw(urls)
     page = Page(url=f"{url}?utm_source=x", canonical_url=url, id=draw(st.sampled_from(['a\n"b', "第", url])))
     reason = draw(st.sampled_from([None, None, None, "too little text"]))
@@ -87,9 +87,9 @@ records = st.one_of(
 )
 
 
-def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
-    """What the code under test says."""
-    replica, said = Replica(PageNamesInMemory()), {}
+def replica_answers(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
+    """Return the answers of the code under test."""
+    replica, found = Replica(NamesInMemory()), {}
     for sequence, record in log:
         outcome = replica.apply(sequence, record)
         if outcome is not None:
@@ -97,21 +97,21 @@ def of_replica(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
             value = None if verdict is None else verdict_value(verdict, outcome.source)
             kind = "rejected" if verdict is None else verdict.kind.value
             dropped = kind in {"duplicate", "unchanged"} and outcome.action is Action.DROP
-            said[outcome.source] = OracleAnswer(outcome.sequence, kind, value, dropped)
-    return said
+            found[outcome.source] = OracleAnswer(outcome.sequence, kind, value, dropped)
+    return found
 
 
 @given(policies, st.lists(records, max_size=40))
 def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRecord]) -> None:
-    """Pages, corrections, retractions, changes of policy: every verdict is written with the same bytes."""
+    """Pages, corrections, retractions, policy changes: every verdict is encoded to the same bytes."""
     log = [(3 * place, record) for place, record in enumerate([PolicyRecord(first, initial=True), *later])]
-    assert answers(log) == of_replica(log)
+    assert answers(log) == replica_answers(log)
 
 
 @given(st.lists(st.tuples(st.integers(300, 900), st.booleans()), min_size=4, max_size=6), st.integers(0, 60))
 @settings(max_examples=5, deadline=None)
-def test_oracle_and_replica_agree_on_jumps(runs: list[tuple[int, bool]], percent: int) -> None:
-    """Runs of copies under another title, and of pages of their own: recent and usual shares are the same."""
+def test_oracle_and_replica_agree_on_surges(runs: list[tuple[int, bool]], percent: int) -> None:
+    """Runs of copies under other titles and runs of unique pages: recent and usual shares are the same."""
     rule = MatchRule(
         (DistanceBound(body=0),), guards=Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=percent)
     )
@@ -122,12 +122,10 @@ def test_oracle_and_replica_agree_on_jumps(runs: list[tuple[int, bool]], percent
         evidence = pack_evidence(f"title {offset}", "", letters(""), pack(("a",)))
         page = PreparedPage(Page(url=url, canonical_url=url, id=url), Fingerprint(None, body), offset, evidence)
         log.append((len(log), PageRecord(Source("pages", 0, offset), page, SPACE)))
-    assert answers(log) == of_replica(log)
+    assert answers(log) == replica_answers(log)
 
 
 @given(st.lists(st.integers(0, 2**64 - 1)))
-def test_bits_are_counted_as_python_counts_them(values: list[int]) -> None:
+def test_bit_counts_agree_with_python(values: list[int]) -> None:
     """Table look-ups give the number of set bits."""
-    import numpy as np
-
     assert bit_counts(np.array(values, np.uint64)).tolist() == [value.bit_count() for value in values]

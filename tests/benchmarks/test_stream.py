@@ -1,4 +1,4 @@
-"""The generated streams: what is known of them is true, in one partition and in several."""
+"""Generated streams: their known truth holds, whatever the order of their partitions."""
 
 import random
 from collections import Counter
@@ -21,7 +21,7 @@ PARTITIONS = 3
 
 
 def placed(records: list[Sent]) -> dict[Source, Sent]:
-    """The records in their partitions, by key."""
+    """Return the records by source; the key determines the partition."""
     ends: Counter[int] = Counter()
     found = {}
     for sent in records:
@@ -32,7 +32,7 @@ def placed(records: list[Sent]) -> dict[Source, Sent]:
 
 
 def log_of(inputs: dict[Source, Sent], rng: random.Random) -> list[tuple[int, LogRecord]]:
-    """A log that took the partitions in at random, each in its order."""
+    """Return a log that reads the partitions in random order, each partition in its own order."""
     policy = Policy(rule_for("both"), Action.FLAG, build_fingerprinter().space_id)
     log: list[LogRecord] = [PolicyRecord(policy, initial=True)]
     waiting = [[source for source in inputs if source.partition == partition] for partition in range(PARTITIONS)]
@@ -48,23 +48,23 @@ def log_of(inputs: dict[Source, Sent], rng: random.Random) -> list[tuple[int, Lo
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_is_known_of_a_stream_holds_in_any_order_of_its_partitions(seed: int) -> None:
-    """The oracle's verdicts contradict nothing that the generator knows."""
+def test_truth_of_a_stream_holds_in_any_order_of_its_partitions(seed: int) -> None:
+    """The oracle's verdicts do not contradict the truth of the generator."""
     inputs = placed(list(stream(seed, 400, html=0.1)))
     truths = {source: sent.truth for source, sent in inputs.items()}
-    said = {source: answer.verdict for source, answer in answers(log_of(inputs, random.Random(seed))).items()}
-    assert contradictions(truths, said) == []
-    assert set(said.values()) == {"unique", "duplicate", "unchanged", "updated", "undecided", "rejected"}
+    verdicts = {source: answer.verdict for source, answer in answers(log_of(inputs, random.Random(seed))).items()}
+    assert contradictions(truths, verdicts) == []
+    assert set(verdicts.values()) == {"unique", "duplicate", "unchanged", "updated", "undecided", "rejected"}
 
 
 def test_a_stream_is_a_function_of_its_seed() -> None:
-    """The same seed gives the same bytes, another one others."""
+    """The same seed gives the same bytes, another seed gives others."""
     assert list(stream(5, 50)) == list(stream(5, 50))
     assert list(stream(5, 50)) != list(stream(6, 50))
 
 
-def test_two_unique_visits_of_a_story_are_a_contradiction() -> None:
-    """So is none, and so is a record without an answer."""
+def test_a_story_has_exactly_one_unique_visit() -> None:
+    """Two unique visits, none, and a record without an answer are contradictions."""
     one, two = Source("pages", 0, 0), Source("pages", 1, 0)
     truths = {source: RecordTruth(Kind.STORY, "s", "s") for source in (one, two)}
     assert not contradictions(truths, {one: "duplicate", two: "unique"})
@@ -73,8 +73,8 @@ def test_two_unique_visits_of_a_story_are_a_contradiction() -> None:
     assert contradictions(truths, {one: "unique"})
 
 
-def test_the_history_of_a_url_is_known_exactly() -> None:
-    """Its first visit, its returns and its changes, in the order of its partition."""
+def test_visits_of_a_url_have_exact_verdicts() -> None:
+    """First visit, unchanged and updated visits, in the order of the partition."""
     truths = {Source("pages", 0, at): RecordTruth(Kind.VISITS, "u", body) for at, body in enumerate("aab")}
     kinds = ("unique", "unchanged", "updated")
     assert not contradictions(truths, dict(zip(truths, kinds, strict=True)))

@@ -1,4 +1,4 @@
-"""Run commands as a user would, in processes of their own: Twisted's reactor starts only once in each."""
+"""Runs commands as a user would, each in its own process: Twisted's reactor starts only once in a process."""
 
 import json
 import os
@@ -13,12 +13,12 @@ FAST = ("--set", "DOWNLOAD_DELAY=0", "--set", "AUTOTHROTTLE_ENABLED=0", "--proce
 
 
 def environment() -> dict[str, str]:
-    """The environment of this process, with the checkout importable from any folder."""
+    """Return the environment of this process, with the checkout importable from any folder."""
     return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def twinsieve(*arguments: object) -> list[str]:
-    """The command line as a list."""
+    """Return the command line as a list."""
     return [sys.executable, "-m", "dedup_service.interfaces.cli", *map(str, arguments)]
 
 
@@ -36,5 +36,5 @@ def run(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def json_lines(text: str) -> list[dict[str, Any]]:
-    """The lines of JSON in `text`."""
+    """Return the lines of JSON in `text`, decoded."""
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]

@@ -1,4 +1,4 @@
-"""`twinsieve crawl` from outside: what it writes, and how it ends."""
+"""`twinsieve crawl` as a process: its outputs and exit codes."""
 
 import signal
 import subprocess
@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from crawler.cli import crawl_command
 from crawler.demo.server import serve
 from crawler.demo.site import build_site
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
@@ -17,8 +18,8 @@ PAGES = build_site()
 pytestmark = pytest.mark.slow
 
 
-def test_it_keeps_each_page_once_and_tells_every_verdict(tmp_path: Path) -> None:
-    """Kept pages in the feed, all verdicts in --verdicts, counts that add up, and robots.txt obeyed."""
+def test_it_keeps_each_page_once_and_writes_every_verdict(tmp_path: Path) -> None:
+    """Kept pages are in the feed, all verdicts in --verdicts; counts add up; robots.txt is obeyed."""
     with serve(PAGES) as server:
         done = run(
             "crawl",
@@ -47,7 +48,7 @@ def test_it_keeps_each_page_once_and_tells_every_verdict(tmp_path: Path) -> None
 
 
 def test_a_second_crawl_on_the_same_state_finds_nothing_new(tmp_path: Path) -> None:
-    """Every kept page is unchanged or updated; a copy is a duplicate again. Without --output, lines on stdout."""
+    """Every kept page is unchanged or updated. Without --output, the feed goes to standard output."""
     with serve(PAGES) as server:
         arguments = ("crawl", f"{server.url}courier/", *FAST, "--state", "s", "--depth", 1, "--json")
         first, second = (run(*arguments, cwd=tmp_path) for _ in range(2))
@@ -58,7 +59,7 @@ def test_a_second_crawl_on_the_same_state_finds_nothing_new(tmp_path: Path) -> N
 
 
 def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
-    """A depth of 1 from a sitemap of stories does not visit the front page."""
+    """With --follow sitemap, only the listed pages are visited, not the front page."""
     with serve(PAGES) as server:
         done = run("crawl", server.url, *FAST, "--follow", "sitemap", "-o", "pages.csv", "--json", cwd=tmp_path)
         visits = Counter(server.visits)
@@ -69,8 +70,8 @@ def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
     assert (tmp_path / "pages.csv").read_text("utf-8").startswith("id,url,canonical_url,title,text")
 
 
-def test_a_profile_of_ones_own_decides(tmp_path: Path) -> None:
-    """Its row is what every duplicate's reason quotes."""
+def test_a_profile_file_decides(tmp_path: Path) -> None:
+    """The reason of every duplicate quotes its row."""
     profile = '[candidates]\nkeys = true\n[[match]]\nname = "ours"\njaccard = 0.5\n'
     (tmp_path / "ours.toml").write_text(profile, encoding="utf-8")
     with serve(PAGES) as server:
@@ -81,7 +82,7 @@ def test_a_profile_of_ones_own_decides(tmp_path: Path) -> None:
 
 
 def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
-    """One line says why, and no page was fetched."""
+    """One line says why, and no page is fetched."""
     with NearDuplicateFilter.open(tmp_path / "s"), serve(PAGES) as server:
         done = run("crawl", server.url, *FAST, "--state", "s", cwd=tmp_path)
         visits = server.visits.total()
@@ -90,7 +91,7 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--set", "TWINSIEVE_ACTIONS=drop"), "did you mean TWINSIEVE_ACTION"),
         (("--set", "LOG_LEVEL"), "NAME=VALUE"),
@@ -102,22 +103,29 @@ def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:
         (("--bootstrap", "127.0.0.1:9", "--set", "TWINSIEVE_K=3"), "remove TWINSIEVE_K"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
-    """Code 2, and the value is shown."""
+def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+    """Exit code 2, and the message names the value or what to do."""
     done = run("crawl", "http://127.0.0.1:9/", *arguments, cwd=tmp_path)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
-def test_a_site_that_does_not_answer_is_a_failure(tmp_path: Path) -> None:
-    """Nothing was crawled, so the code is not 0."""
+@pytest.mark.parametrize("action", ["pass", "flag", "drop"])
+def test_actions_have_their_documented_names(action: str) -> None:
+    """In lower case; for an enum, click would accept the upper-case names of its members."""
+    context = crawl_command.make_context("crawl", ["http://127.0.0.1:9/", "--action", action])
+    assert context.params["action"] == action
+
+
+def test_an_unreachable_site_is_a_failure(tmp_path: Path) -> None:
+    """Without any page, the exit code is 1."""
     done = run("crawl", "http://127.0.0.1:9/", *FAST, "--set", "RETRY_ENABLED=0", cwd=tmp_path)
     assert done.returncode == 1
     assert "no page could be fetched" in done.stderr
 
 
-def test_ctrl_c_finishes_the_pages_in_hand_and_a_job_goes_on(tmp_path: Path) -> None:
-    """The first run ends with 130 and a whole feed; the second crawls the rest, and no page is in the feed twice."""
+def test_ctrl_c_finishes_the_pages_in_flight_and_a_job_continues(tmp_path: Path) -> None:
+    """The first run ends with code 130; the second crawls the rest, and no page is in the feed twice."""
     job = ("--set", "JOBDIR=job", "-o", "pages.jsonl", "--json")
     with serve(PAGES) as server:
         slow = ("crawl", server.url, *FAST, *job, "--set", "DOWNLOAD_DELAY=0.2")
@@ -127,12 +135,12 @@ def test_ctrl_c_finishes_the_pages_in_hand_and_a_job_goes_on(tmp_path: Path) -> 
             while server.visits.total() < 8:
                 assert first.poll() is None
             first.send_signal(signal.SIGINT)
-            _, said = first.communicate(timeout=60)
+            _, stderr = first.communicate(timeout=60)
         half = len((tmp_path / "pages.jsonl").read_text("utf-8").splitlines())
         second = run("crawl", server.url, *FAST, *job, cwd=tmp_path)
-    assert (first.returncode, second.returncode) == (130, 0), said
+    assert (first.returncode, second.returncode) == (130, 0), stderr
     items = json_lines((tmp_path / "pages.jsonl").read_text("utf-8"))
     assert 0 < half < len(items)
     assert len({item["canonical_url"] for item in items}) == len(items)
-    counts = [json_lines(text)[0]["pages"] for text in (said, second.stderr)]
+    counts = [json_lines(text)[0]["pages"] for text in (stderr, second.stderr)]
     assert sum(counts) == len(PAGES)

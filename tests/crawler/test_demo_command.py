@@ -1,4 +1,4 @@
-"""`twinsieve demo`: a whole crawl, with the truth beside every verdict."""
+"""`twinsieve demo`: a whole crawl, compared with the truth."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_every_copy_is_found_and_nothing_else_is_dropped(tmp_path: Path) -> None:
-    """All pages are visited; copies are duplicates of their own story; series, lists and same events are kept."""
+    """All pages are visited; copies are duplicates; series, lists and articles on the same event are kept."""
     done = run("demo", "--json", "--processes", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
@@ -22,11 +22,11 @@ def test_every_copy_is_found_and_nothing_else_is_dropped(tmp_path: Path) -> None
     assert {"unique", "duplicate", "unchanged", "updated", "undecided"} == set(report["verdicts"])
 
 
-def test_it_ends_with_a_table_and_leaves_what_was_asked_for(tmp_path: Path) -> None:
-    """State, kept pages and verdicts stay in --keep; a second run does not mix with them."""
+def test_it_prints_a_table_and_keeps_its_results(tmp_path: Path) -> None:
+    """--keep has state, pages and verdicts; a second run into the same folder is refused."""
     done = run("demo", "--keep", "kept", "--processes", 1, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "What was said of each page" in done.stdout
+    assert "Verdict and truth of each page" in done.stdout
     assert {"state", "pages.jsonl", "verdicts.jsonl"} <= {path.name for path in (tmp_path / "kept").iterdir()}
     again = run("demo", "--keep", "kept", cwd=tmp_path)
     assert (again.returncode, "kept" in again.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""`--output`: the format by the file's ending."""
+"""`--output`: the format by the file extension."""
 
 from pathlib import Path
 
@@ -19,32 +19,32 @@ from dedup_service.core.errors import ConfigurationError
         ("a.jsonl.gz", "jsonlines"),
     ],
 )
-def test_the_ending_names_the_format(tmp_path: Path, name: str, form: str) -> None:
-    """A .gz after it packs the feed."""
+def test_the_extension_names_the_format(tmp_path: Path, name: str, form: str) -> None:
+    """A .gz after it compresses the feed."""
     [(target, options)] = feeds(str(tmp_path / name), resume=False).items()
     assert (target, options["format"], options["overwrite"]) == (str(tmp_path / name), form, True)
     assert ("postprocessing" in options) == name.endswith(".gz")
 
 
 def test_a_dash_is_standard_output() -> None:
-    """Lines of JSON, for a pipe."""
+    """As JSON lines, for a pipe."""
     assert feeds("-", resume=False) == {"stdout:": {"format": "jsonlines"}}
 
 
-def test_a_resumed_job_goes_on_with_its_file() -> None:
-    """What the first half stored is not overwritten."""
+def test_a_resumed_job_appends_to_its_file() -> None:
+    """The pages of the first run are not overwritten."""
     [options] = feeds("pages.jsonl", resume=True).values()
     assert options["overwrite"] is False
 
 
-def test_a_percent_sign_in_a_name_is_just_that(tmp_path: Path) -> None:
-    """Scrapy formats feed names; ours are meant literally."""
+def test_a_percent_sign_is_taken_literally(tmp_path: Path) -> None:
+    """Scrapy formats feed names, so it is escaped."""
     [target] = feeds(str(tmp_path / "100%.csv"), resume=False)
     assert target % {} == str(tmp_path / "100%.csv")
 
 
 @pytest.mark.parametrize("name", ["pages", "pages.txt", "pages.gz"])
-def test_an_ending_that_names_no_format_is_refused(name: str) -> None:
-    """The message lists those that do."""
+def test_an_unknown_extension_is_refused(name: str) -> None:
+    """The message lists the known ones."""
     with pytest.raises(ConfigurationError, match=r"\.jsonl"):
         feeds(name, resume=False)

@@ -1,4 +1,4 @@
-"""Reading a page: links that lead to pages of the site, and all text where it is asked for."""
+"""Reading a page: links to pages of the site, and all text on request."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,28 +9,28 @@ HOME = "https://example.org/news/"
 
 
 def read(
-    html: str | bytes, url: str = HOME, *, domains: tuple[str, ...] = ("example.org",), whole: bool = False
+    html: str | bytes, url: str = HOME, *, domains: tuple[str, ...] = ("example.org",), whole_text: bool = False
 ) -> Reading:
     data = html if isinstance(html, bytes) else html.encode()
-    return read_page(data, url, "text/html; charset=utf-8", domains, whole_text=whole)
+    return read_page(data, url, "text/html; charset=utf-8", domains, whole_text=whole_text)
 
 
 def test_links_stay_on_the_site() -> None:
-    """Subdomains belong to a host, other hosts do not, nor does a host that only ends alike."""
+    """Subdomains belong to a host; other hosts do not, even if their names end the same."""
     html = """<a href="a">a</a> <a href="https://sport.example.org/b">b</a> <a href="https://example.com/c">c</a>
     <a href="https://notexample.org/d">d</a>"""
     assert read(html).links == ("https://example.org/news/a", "https://sport.example.org/b")
 
 
-def test_a_host_with_a_port_is_a_host() -> None:
-    """A site on localhost:8000 links to itself."""
+def test_a_host_with_a_port_is_the_same_host() -> None:
+    """A site on port 8000 can link to itself."""
     assert read('<a href="/a">a</a>', "http://127.0.0.1:8000/", domains=("127.0.0.1",)).links == (
         "http://127.0.0.1:8000/a",
     )
 
 
-def test_what_is_no_page_is_not_followed() -> None:
-    """Mail, scripts, images, documents, nonsense, and links that ask not to be followed."""
+def test_links_to_other_things_than_pages_are_not_followed() -> None:
+    """Mail, scripts, images, documents, invalid URLs and nofollow links are left out."""
     html = """<a href="mailto:a@example.org">m</a> <a href="javascript:x()">j</a> <a href="/photo.JPG">p</a>
     <a href="/paper.pdf?v=2">d</a> <a href="http://[">n</a> <a href="/ad" rel="sponsored NoFollow">f</a>
     <a>no address</a>"""
@@ -38,13 +38,13 @@ def test_what_is_no_page_is_not_followed() -> None:
 
 
 def test_each_link_comes_once_and_without_its_fragment() -> None:
-    """Page order is kept; the base element counts."""
+    """Page order is kept, and the base element is respected."""
     html = '<base href="/archive/"><a href="b#top">b</a><a href="a">a</a><map><area href="b"></map>'
     assert read(html).links == ("https://example.org/archive/b", "https://example.org/archive/a")
 
 
-def test_all_text_is_read_where_it_is_asked_for() -> None:
-    """Scripts and styles are no text; the page's encoding is found out."""
+def test_all_text_is_read_on_request() -> None:
+    """Scripts and styles are left out, and the encoding of the page is used."""
     head = "<html><head><title> 潮汐 表</title><style>p{}</style></head>"
     html = head + "<body><p>高潮<b>六点</b></p><script>x()</script></body></html>"
     reading = read_page(html.encode("gb18030"), HOME, "text/html; charset=gb18030", (), whole_text=True)
@@ -53,6 +53,6 @@ def test_all_text_is_read_where_it_is_asked_for() -> None:
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise(data: bytes) -> None:
-    """Whatever a server sends, the spider goes on."""
-    assert isinstance(read(b"<html>" + data, whole=True), Reading)
-    assert isinstance(read(data, whole=True), Reading)
+    """Whatever a server sends, the spider continues."""
+    assert isinstance(read(b"<html>" + data, whole_text=True), Reading)
+    assert isinstance(read(data, whole_text=True), Reading)

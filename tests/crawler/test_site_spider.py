@@ -1,4 +1,4 @@
-"""The `site` spider, response by response."""
+"""The `site` spider on single responses."""
 
 import asyncio
 from typing import Any
@@ -16,7 +16,7 @@ from dedup_service.core.page import Page
 HOME = "https://example.org/"
 
 
-def spider(**arguments: Any) -> SiteSpider:
+def new_spider(**arguments: Any) -> SiteSpider:
     return SiteSpider(urls=HOME, **arguments)
 
 
@@ -28,92 +28,92 @@ def page(url: str, body: str, verdict: str | None = "unique", canonical: str | N
     return HtmlResponse(url, body=body.encode(), encoding="utf-8", request=Request(url, meta=meta))
 
 
-def results(original: SiteSpider, response: Response, hops: int = 0) -> tuple[list[PageItem], list[Request]]:
+def results(spider: SiteSpider, response: Response, hops: int = 0) -> tuple[list[PageItem], list[Request]]:
     async def collect() -> list[Any]:
-        return [found async for found in original.parse_page(response, hops)]
+        return [output async for output in spider.parse_page(response, hops)]
 
     try:
-        found = asyncio.run(collect())
+        outputs = asyncio.run(collect())
     finally:
-        original.closed("finished")
-    return [o for o in found if isinstance(o, PageItem)], [o for o in found if isinstance(o, Request)]
+        spider.closed("finished")
+    return [o for o in outputs if isinstance(o, PageItem)], [o for o in outputs if isinstance(o, Request)]
 
 
-def publishing(**arguments: Any) -> SiteSpider:
-    original = spider(**arguments)
-    original.settings = Settings({"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"})
-    return original
+def publishing_spider(**arguments: Any) -> SiteSpider:
+    spider = new_spider(**arguments)
+    spider.settings = Settings({"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"})
+    return spider
 
 
-def first_requests(original: SiteSpider) -> list[str]:
+def first_requests(spider: SiteSpider) -> list[str]:
     async def collect() -> list[str]:
-        return [request.url async for request in original.start()]
+        return [request.url async for request in spider.start()]
 
     return asyncio.run(collect())
 
 
 def test_depth_counts_links_from_the_start() -> None:
-    """At the last depth a page still gives its item and no more links."""
-    site, response = spider(depth=2), page(HOME, '<a href="/a">a</a>')
+    """At the last depth a page yields its item, but no links."""
+    site, response = new_spider(depth=2), page(HOME, '<a href="/a">a</a>')
     assert [r.cb_kwargs["hops"] for r in results(site, response, hops=1)[1]] == [2]
     items, requests = results(site, response, hops=2)
     assert (len(items), requests) == (1, [])
 
 
-def test_a_canonical_address_is_followed_at_no_cost_in_depth() -> None:
-    """A mobile page leads to the full one, also at the last depth."""
-    _, requests = results(spider(depth=1), page(f"{HOME}m/full", "", canonical=f"{HOME}full"), hops=1)
+def test_a_canonical_url_is_followed_without_counting_depth() -> None:
+    """A mobile page leads to the full page, even at the last depth."""
+    _, requests = results(new_spider(depth=1), page(f"{HOME}m/full", "", canonical=f"{HOME}full"), hops=1)
     assert [(r.url, r.cb_kwargs["hops"]) for r in requests] == [("https://example.org/full", 1)]
 
 
-def test_a_page_that_is_its_own_canonical_address_leads_nowhere() -> None:
-    """Also where it was fetched under a campaign's parameters."""
+def test_a_page_that_is_its_own_canonical_url_is_not_followed() -> None:
+    """That holds even if it was fetched with campaign parameters."""
     response = page(f"{HOME}full?utm_source=letter", "", canonical=f"{HOME}full")
-    assert results(spider(), response)[1] == []
+    assert results(new_spider(), response)[1] == []
 
 
-def test_a_page_seen_again_in_the_same_crawl_gives_no_second_item() -> None:
-    """An unchanged page whose item this crawl gave is not news; one of an earlier crawl is."""
-    site = spider()
+def test_a_page_fetched_again_in_the_same_crawl_yields_no_second_item() -> None:
+    """An unchanged page is yielded if only an earlier crawl has yielded it."""
+    site = new_spider()
     assert len(results(site, page(f"{HOME}full", "", "unchanged"))[0]) == 1
     assert len(results(site, page(f"{HOME}m/full", "", "unchanged", canonical=f"{HOME}full"))[0]) == 0
     assert len(results(site, page(f"{HOME}full", "", "updated"))[0]) == 1
 
 
-def test_a_page_that_the_filter_could_not_read_is_kept_whole() -> None:
-    """Its item holds all text of the document."""
+def test_a_page_without_a_verdict_is_kept_with_all_its_text() -> None:
+    """Its item has all text of the document."""
     body = (
         "<html><head><title> Tide table </title><script>x()</script></head><body><p>High water 6:40</p></body></html>"
     )
-    [item], _ = results(spider(), page(f"{HOME}tides", body, verdict=None))
+    [item], _ = results(new_spider(), page(f"{HOME}tides", body, verdict=None))
     assert (item.title, item.text, item.verdict) == ("Tide table", "Tide table High water 6:40", None)
 
 
-def test_a_page_to_be_published_gives_an_item_at_every_visit() -> None:
-    """What is new about it the service will say; the item has no verdict of its own."""
-    site = publishing()
+def test_a_page_to_be_published_yields_an_item_at_every_visit() -> None:
+    """The service decides what has changed; the item has no verdict."""
+    site = publishing_spider()
     for _ in range(2):
         [item], _ = results(site, page(f"{HOME}full", "", "unchanged"))
         assert (type(item), item.text, item.html) == (PublishedItem, "the article", None)
 
 
-def test_a_page_without_an_article_is_published_as_its_document() -> None:
-    """The service finds no article either, and whoever stores the page has it whole; its links are followed."""
+def test_a_page_without_an_article_is_published_as_html() -> None:
+    """The stored page is then complete; its links are followed."""
     body = "<html><body><p>高潮六点</p><a href='/a'>a</a></body></html>"
-    [item], requests = results(publishing(), page(f"{HOME}tides", body, verdict=None))
+    [item], requests = results(publishing_spider(), page(f"{HOME}tides", body, verdict=None))
     assert (type(item), item.text, item.html) == (PublishedItem, None, body)
     assert [request.url for request in requests] == [f"{HOME}a"]
 
 
-def test_a_judged_page_says_what_was_said_of_it() -> None:
+def test_the_item_of_a_decided_page_has_its_verdict() -> None:
     """The keys of the verdict are fields of the item."""
-    [item], _ = results(spider(), page(HOME, ""))
+    [item], _ = results(new_spider(), page(HOME, ""))
     assert (type(item), item.verdict, item.sequence) == (JudgedItem, "unique", 1)
 
 
-def test_what_is_no_html_gives_nothing() -> None:
-    """A PDF behind an innocent address is neither item nor source of links."""
-    assert results(spider(), Response(f"{HOME}file", body=b"%PDF")) == ([], [])
+def test_a_response_that_is_not_html_yields_nothing() -> None:
+    """A PDF with an ordinary URL yields neither item nor links."""
+    assert results(new_spider(), Response(f"{HOME}file", body=b"%PDF")) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_what_is_no_html_gives_nothing() -> None:
     ],
 )
 def test_pages_come_from_links_or_from_the_sitemap(follow: str, expected: list[str]) -> None:
-    """The sitemap is where robots.txt says, or where it usually is."""
-    assert first_requests(spider(follow=follow)) == expected
+    """The sitemap is looked for in robots.txt and at its usual path."""
+    assert first_requests(new_spider(follow=follow)) == expected
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_pages_come_from_links_or_from_the_sitemap(follow: str, expected: list[s
         {"urls": HOME, "follow": "rss"},
     ],
 )
-def test_arguments_that_cannot_be_meant_are_refused(arguments: dict[str, Any]) -> None:
-    """The message shows what it got."""
+def test_invalid_arguments_are_refused(arguments: dict[str, Any]) -> None:
+    """The message shows the value."""
     with pytest.raises(ConfigurationError, match="got"):
         SiteSpider(**arguments)

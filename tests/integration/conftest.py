@@ -1,4 +1,4 @@
-"""A real broker for every test that asks for one; where it cannot start, that test fails and says why."""
+"""A real broker for every test that needs one; if it cannot start, the test fails with the reason."""
 
 import os
 import uuid
@@ -19,19 +19,19 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where the shared broker is."""
+    """The address of the shared broker."""
 
     bootstrap: str
 
     @property
     def connection(self) -> Connection:
-        """How our clients reach it."""
+        """The connection of our clients."""
         return Connection(self.bootstrap)
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """The broker that TWINSIEVE_BOOTSTRAP names, or one node of our own for the whole session."""
+    """The broker that TWINSIEVE_BOOTSTRAP names, or a single node that runs for the whole session."""
     if named := os.environ.get("TWINSIEVE_BOOTSTRAP"):
         yield Broker(named)
     else:
@@ -41,23 +41,23 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def topics(broker: Broker) -> Iterator[Topics]:
-    """A set of topics that only this test uses, `pages` with four partitions; removed afterwards."""
-    made = Topics(f"t{uuid.uuid4().hex[:12]}.")
-    create(broker.connection, made, Layout(partitions=PARTITIONS))
-    yield made
-    remove(broker.connection, made)
+    """A set of topics for this test alone, `pages` with four partitions; removed afterwards."""
+    topics = Topics(f"t{uuid.uuid4().hex[:12]}.")
+    create(broker.connection, topics, Layout(partitions=PARTITIONS))
+    yield topics
+    remove(broker.connection, topics)
 
 
 @pytest.fixture
 def own_cluster() -> Iterator[Callable[..., Cluster]]:
-    """A function that starts a cluster (arguments as Cluster's) for a test that hurts it; it ends with the test."""
+    """Start a cluster (arguments of Cluster) for a test that damages it; the cluster ends with the test."""
     with ExitStack() as stack:
         yield lambda *arguments, **named: stack.enter_context(Cluster(*arguments, **named))
 
 
 @pytest.fixture
 def serve(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Callable[..., Serving]]:
-    """Start the service on the topics of the test; it is gone afterwards."""
+    """Start the service on the topics of the test; it is killed afterwards."""
     started: list[Serving] = []
 
     def start(*arguments: object) -> Serving:

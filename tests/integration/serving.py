@@ -1,4 +1,4 @@
-"""A `serve` process, as an operator starts it."""
+"""Start a `serve` process as an operator does."""
 
 import json
 import signal
@@ -28,17 +28,17 @@ class Serving:
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """What it logged, as values."""
+        """The log lines, decoded."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
     @property
     def url(self) -> str:
-        """Where probes, metrics and dashboard are, once they are."""
+        """URL of probes, metrics and dashboard; waits until they are served."""
         self.wait_for(lambda: any(line["event"] == "listening" for line in self.lines))
         return next(line["http"] for line in self.lines if line["event"] == "listening")  # type: ignore[no-any-return]
 
     def get(self, path: str) -> tuple[int, str]:
-        """Ask it; (0, "") before it listens."""
+        """Return status and body; (0, "") before it listens."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=10) as response:
                 return response.status, response.read().decode()
@@ -48,10 +48,10 @@ class Serving:
         except OSError:
             return 0, ""
 
-    def wait_for(self, what: Callable[[], bool]) -> None:
-        """Until it is so; not longer than the process lives."""
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until `condition()` holds; fail if the process ends first."""
         deadline = time.monotonic() + PATIENCE_S
-        while not what():
+        while not condition():
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.1)

@@ -49,7 +49,7 @@ def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: py
     assert call("policy", "set", "--k", "2", broker=broker, topics=topics) == 0
     assert call("policy", "set", "--k", "2", broker=broker, topics=topics) == 0
     out = capfd.readouterr().out
-    assert out.splitlines()[-1] == f"the log has this policy already: {rule_for(k=2)}; action drop"
+    assert out.splitlines()[-1] == f"the log already has this policy: {rule_for(k=2)}; action drop"
     in_force = policy_in_force(broker.connection, topics)
     assert in_force.policy == Policy(rule_for(k=2), Action.DROP, SPACE)
     assert (in_force.sequence, in_force.changes, in_force.log) == (3, 2, "the-log")
@@ -72,7 +72,7 @@ def test_retractions_and_corrections_stand_in_the_log(
     assert "nowhere" in err
     correction = ("correct", "https://a.example/1", "--not-duplicate-of", "https://b.example/#x", "--reason", "looked")
     assert call(*correction, broker=broker, topics=topics) == 0
-    assert "is no duplicate of https://b.example/" in capfd.readouterr().out
+    assert "is not a duplicate of https://b.example/" in capfd.readouterr().out
     assert log_of(broker.connection, topics)[1:] == [
         RetractionRecord("https://a.example/1", "retracted by hand"),
         RetractionRecord("https://a.example/2", "retracted by hand"),

@@ -1,7 +1,7 @@
-"""Killed at random instants and run again, a filter's output is that of one uninterrupted run, line for line.
+"""A filter killed at random times and run again writes the output of one uninterrupted run.
 
-The number of kills is `TWINSIEVE_KILLS` (default 12). A run that gets to its end before it is killed is
-compared and followed by a new state folder, so that kills fall on states of every age.
+The number of kills is `TWINSIEVE_KILLS` (default 12). If a run ends before it is killed, its output is
+compared, and the next run gets a new state folder, so that kills hit states of every age.
 """
 
 import json
@@ -26,7 +26,7 @@ CHARACTERS = "新闻记者城市交通发展经济学校医院河流桥梁农业
 
 
 def story(rng: random.Random) -> str:
-    """A text that no other shares much with, Chinese or English."""
+    """Return a text that shares little with any other, Chinese or English."""
     if rng.random() < 0.5:
         words = " ".join(WORDS).split()
         return " ".join(f"{rng.choice(words)}{rng.randrange(99)}" for _ in range(90))
@@ -34,15 +34,15 @@ def story(rng: random.Random) -> str:
 
 
 def stream(seed: int) -> bytes:
-    """JSON lines with new stories, copies, known URLs (same body, other body), short pages and lines given twice."""
+    """Return JSON lines: new stories, copies, known URLs (same or other body), short and repeated pages."""
     rng = random.Random(seed)
-    told: list[tuple[str, str]] = []
+    pages: list[tuple[str, str]] = []
     lines: list[str] = []
     for number in range(PAGES):
         chance = rng.random()
         url, text = f"http://site/{number}", story(rng)
-        if told and chance < 0.5:
-            old_url, old_text = rng.choice(told)
+        if pages and chance < 0.5:
+            old_url, old_text = rng.choice(pages)
             if chance < 0.3:
                 text = old_text
             elif chance < 0.4:
@@ -54,7 +54,7 @@ def stream(seed: int) -> bytes:
                 continue
         elif chance > 0.95:
             text = "too short"
-        told.append((url, text))
+        pages.append((url, text))
         lines.append(json.dumps({"id": f"p{number}", "url": url, "title": text[:12], "text": text}))
     return "".join(f"{line}\n" for line in lines).encode()
 
@@ -68,7 +68,7 @@ class Run:
     output: Path
 
     def killed_after(self, delay_s: float | None) -> bool:
-        """Run it, kill it after `delay_s` (None: never), and say whether it was killed."""
+        """Run the command, kill it after `delay_s` (None: never), and return whether it was killed."""
         command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", str(self.source), "--quiet"]
         command += ["--state", str(self.state), "--output", str(self.output)]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
@@ -81,18 +81,18 @@ class Run:
         return False
 
     def whole_lines(self) -> list[bytes]:
-        """What was written, without a last line that was cut off."""
+        """Return the lines that were written, without a last line that was cut off."""
         content = self.output.read_bytes() if self.output.exists() else b""
         return content[: content.rfind(b"\n") + 1].splitlines()
 
 
 @pytest.mark.slow
 def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
-    """Every line ever handed out is that of the uninterrupted run, and a run that is left alone writes them all."""
+    """Every line written is that of the uninterrupted run, and a run that is not killed writes all."""
     rng = random.Random(20)
     source = tmp_path / "pages.jsonl"
     source.write_bytes(stream(seed=7))
-    assert not Run(source, tmp_path / "first", tmp_path / "first.jsonl").killed_after(None)  # compiles, once
+    assert not Run(source, tmp_path / "first", tmp_path / "first.jsonl").killed_after(None)  # compiles the kernels once
     steady = Run(source, tmp_path / "steady", tmp_path / "steady.jsonl")
     started = time.monotonic()
     assert not steady.killed_after(None)
@@ -106,8 +106,8 @@ def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
         run = Run(source, tmp_path / f"state{age}", tmp_path / f"verdicts{age}.jsonl")
         if run.killed_after(rng.uniform(0.2, 1.05) * whole_s):
             kills += 1
-            handed_out = run.whole_lines()
-            assert handed_out == expected[: len(handed_out)]
+            written = run.whole_lines()
+            assert written == expected[: len(written)]
         else:
             assert run.whole_lines() == expected
             age += 1

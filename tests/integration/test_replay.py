@@ -30,7 +30,7 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 from tests.integration.conftest import Broker
 from tests.interfaces.cli.running import article, page
-from tests.page_names import PageNamesInMemory
+from tests.page_names import NamesInMemory
 
 pytestmark = pytest.mark.slow
 
@@ -76,7 +76,7 @@ def values_of(connection: Connection, topic: str) -> list[tuple[int, bytes]]:
 
 def expected(connection: Connection, topics: Topics, *, rule_k: int | None = None) -> list[bytes]:
     """The verdicts of a replica that reads the log, its rule replaced where that is asked for."""
-    replica, verdicts = Replica(PageNamesInMemory()), []
+    replica, verdicts = Replica(NamesInMemory()), []
     for offset, value in values_of(connection, topics.fingerprints):
         record = decode(value)
         if rule_k is not None and isinstance(record, PolicyRecord):

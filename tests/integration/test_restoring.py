@@ -1,4 +1,4 @@
-"""A restore from a real log, transactions and their markers included."""
+"""Restore from a real log, with transactions and their markers."""
 
 from pathlib import Path
 from typing import Protocol
@@ -13,10 +13,10 @@ class HasBootstrap(Protocol):
     def bootstrap(self) -> str: ...
 
 
-def test_a_state_comes_back_from_the_log_and_from_its_snapshot(
+def test_a_state_is_restored_from_the_log_and_from_its_snapshot(
     broker: HasBootstrap, topics: Topics, tmp_path: Path
 ) -> None:
-    """Counts, entries and verdicts are the known ones: from the log, from snapshot and tail, with the names lost."""
+    """The state is the expected one: from the log, from a snapshot, and without page names."""
     run = RestoreRun(broker.bootstrap, topics.prefix, tmp_path, shards=2)
     fill(run, 0, 4_000)
     assert restored(run, 4_000, "log").records == 4_000 + 1 + 3  # the policy, and a marker for each transaction

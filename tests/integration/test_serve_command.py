@@ -1,4 +1,4 @@
-"""`twinsieve serve` as an operator meets it: probes, metrics, log lines, signals, exit codes."""
+"""`twinsieve serve` as an operator sees it: probes, metrics, log lines, signals, exit codes."""
 
 import json
 import re
@@ -17,35 +17,35 @@ from tests.interfaces.cli.running import article, page
 pytestmark = pytest.mark.slow
 
 
-def pages_done(serving: Serving) -> int:
-    """Pages that got a verdict, by its metrics."""
+def pages_decided(serving: Serving) -> int:
+    """Return the number of pages with a verdict, from the metrics."""
     counts = re.findall(r'^twinsieve_pages_total\{verdict="\w+"\} (\S+)$', serving.get("/metrics")[1], re.MULTILINE)
     return int(sum(map(float, counts)))
 
 
 def test_from_start_to_stop(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
-    """Ready once pages go through it; SIGTERM ends it with what it has in hand written; it goes on where it was."""
+    """It becomes ready; SIGTERM writes the pages in flight; a new start continues from there."""
     values = [json.dumps(page(number, article(number % 20))).encode() for number in range(40)]
     append(broker.connection, topics.pages, [Message(topics.pages, value) for value in [*values, b"rubbish"]])
     first = serve()
     first.wait_for(lambda: first.get("/readyz")[0] == 200)
     assert first.get("/livez") == (200, "live\n")
-    first.wait_for(lambda: pages_done(first) == 40)
+    first.wait_for(lambda: pages_decided(first) == 40)
     first.wait_for(lambda: 'twinsieve_rejected_records_total{step="decide"} 1.0' in first.get("/metrics")[1])
     assert first.end(signal.SIGTERM) == 143
     events = [line["event"] for line in first.lines]
     assert events[0] == "starting"
-    assert "stopping; the same again ends it at once" in events
+    assert "stopping; a second signal ends the process at once" in events
     assert events[-1] == "stopped"
     second = serve()
     second.wait_for(lambda: any(line["event"] == "restored" for line in second.lines))
     append(broker.connection, topics.pages, [Message(topics.pages, json.dumps(page(99)).encode())])
-    second.wait_for(lambda: pages_done(second) == 1)
+    second.wait_for(lambda: pages_decided(second) == 1)
     assert second.end(signal.SIGINT) == 130
 
 
-def test_another_rule_than_the_log_s(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
-    """The service does not start, and says in one line what to do; with the log's own rule it does."""
+def test_a_rule_that_differs_from_the_log(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
+    """The service does not start, and says in one line what to do; with the log's rule it starts."""
     first = serve("--k", "2")
     first.wait_for(lambda: first.get("/readyz")[0] == 200)
     assert first.end(signal.SIGTERM) == 143
@@ -59,30 +59,30 @@ def test_another_rule_than_the_log_s(broker: Broker, topics: Topics, serve: Call
     same.wait_for(lambda: same.get("/readyz")[0] == 200)
 
 
-def test_topics_that_are_not_there(broker: Broker, serve: Callable[..., Serving]) -> None:
-    """Nothing is made by accident."""
+def test_missing_topics(broker: Broker, serve: Callable[..., Serving]) -> None:
+    """They are not created by accident: the service says which command creates them."""
     nowhere = serve("--prefix", "nowhere.")
     assert nowhere.process.wait(PATIENCE_S) in {1, 2}
     assert "nowhere." in nowhere.log.read_text().splitlines()[-1]
     assert "topics create" in nowhere.log.read_text().splitlines()[-1]
 
 
-def test_the_feed_of_a_service(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
-    """Every page of the log; and a duplicate compared again by the texts that `pages` still has."""
+def test_live_stats_of_a_service(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
+    """They count every page of the log; duplicates are compared again by the texts that `pages` still has."""
     values = [json.dumps(page(number, article(number % 20))).encode() for number in range(40)]
     append(broker.connection, topics.pages, [Message(topics.pages, value) for value in values])
     serving = serve()
 
-    def figures() -> dict[str, Any]:
+    def stats() -> dict[str, Any]:
         return json.loads(serving.get("/api/stats?history=none")[1] or "{}")  # type: ignore[no-any-return]
 
-    serving.wait_for(lambda: figures().get("summary", {}).get("pages") == 40)
-    serving.wait_for(lambda: figures()["false_drops"]["checked"] > 0)
-    found = figures()
-    assert (found["summary"]["mode"], found["summary"]["scope"]) == ("serve", "log")
-    assert found["summary"]["verdicts"]["duplicate"] == 20
-    assert found["false_drops"]["wrong"] == 0
-    assert found["summary"]["pool"]["processes"] == 1
+    serving.wait_for(lambda: stats().get("summary", {}).get("pages") == 40)
+    serving.wait_for(lambda: stats()["false_drops"]["checked"] > 0)
+    values = stats()
+    assert (values["summary"]["mode"], values["summary"]["scope"]) == ("serve", "log")
+    assert values["summary"]["verdicts"]["duplicate"] == 20
+    assert values["false_drops"]["wrong"] == 0
+    assert values["summary"]["pool"]["processes"] == 1
     rows = json.loads(serving.get("/api/duplicates?limit=200")[1])["rows"]
     assert len(rows) == 20
     assert all(row["of_sequence"] < row["sequence"] for row in rows)

@@ -1,4 +1,4 @@
-"""A project that somebody else made with `scrapy startproject`, and one line of ours in its settings."""
+"""A project made with `scrapy startproject`, with one line of ours in its settings."""
 
 import json
 import subprocess
@@ -42,10 +42,10 @@ def scrapy(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def crawled(tmp_path: Path, *, with_addon: bool) -> list[str]:
-    """Make the project, crawl the demo site with it, return the paths in its feed."""
+    """Create the project, crawl the demo site with it, and return the paths in its feed."""
     scrapy("startproject", "thirdparty", str(tmp_path), cwd=tmp_path)
     settings = tmp_path / "thirdparty" / "settings.py"
-    text = settings.read_text("utf-8").replace("DOWNLOAD_DELAY = 1", "DOWNLOAD_DELAY = 0")  # localhost need not wait
+    text = settings.read_text("utf-8").replace("DOWNLOAD_DELAY = 1", "DOWNLOAD_DELAY = 0")  # no delay for localhost
     assert "ADDONS = {}\n" in text
     settings.write_text(text.replace("ADDONS = {}\n", LINE) if with_addon else text, "utf-8")
     (tmp_path / "thirdparty" / "spiders" / "news.py").write_text(SPIDER, "utf-8")
@@ -56,13 +56,13 @@ def crawled(tmp_path: Path, *, with_addon: bool) -> list[str]:
 
 
 def families(paths: list[str]) -> list[str]:
-    """The stories behind the paths; half a story counts as one of its own."""
+    """Return the story of each path; a page with half a story counts as a separate one."""
     truths = [PAGES[path].truth for path in paths]
     return [f"half of {t.family}" if t.relation is Relation.PARTLY else t.family for t in truths]
 
 
 def test_one_line_keeps_every_copy_out_of_the_feed(tmp_path: Path) -> None:
-    """No page is in the feed twice, every story is in it, and what only looks like a copy is kept."""
+    """No story is in the feed twice, every story is in it, and pages that only resemble a copy are kept."""
     stories = families(crawled(tmp_path, with_addon=True))
     assert len(stories) == len(set(stories))
     originals = {p.truth.family for p in PAGES.values() if p.truth.relation in (Relation.ORIGINAL, Relation.OWN)}
@@ -70,6 +70,6 @@ def test_one_line_keeps_every_copy_out_of_the_feed(tmp_path: Path) -> None:
 
 
 def test_without_the_line_the_feed_holds_copies(tmp_path: Path) -> None:
-    """The same project without our line shows that it is the line that does it."""
+    """The same project without the line shows that the line makes the difference."""
     stories = families(crawled(tmp_path, with_addon=False))
     assert len(stories) > len(set(stories)) + 15

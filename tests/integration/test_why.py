@@ -1,4 +1,4 @@
-"""Why, and corrections, in the service: of a process that runs over HTTP, and from the log alone."""
+"""`why` and corrections in the service: over HTTP from a running process, and from the log alone."""
 
 import json
 import socket
@@ -31,26 +31,26 @@ Ask = Callable[..., tuple[int, Any]]
 
 
 class Decided(NullObserver):
-    """Wakes whoever waits for a number of pages to be decided."""
+    """An observer that waits until a number of pages is decided."""
 
     def __init__(self) -> None:
         self.count = 0
         self._changed = threading.Condition()
 
-    def batch(self, fact: BatchEvent) -> None:
+    def batch(self, event: BatchEvent) -> None:
         with self._changed:
-            self.count += fact.records if fact.step == "decide" else 0
+            self.count += event.records if event.step == "decide" else 0
             self._changed.notify_all()
 
     def wait_for(self, count: int) -> None:
-        """Until so many are decided."""
+        """Wait until `count` pages are decided."""
         with self._changed:
             assert self._changed.wait_for(lambda: self.count >= count, PATIENCE_S), self.count
 
 
 @pytest.fixture
 def decided() -> Decided:
-    """What the service has done."""
+    """The observer of the service."""
     return Decided()
 
 
@@ -58,7 +58,7 @@ def decided() -> Decided:
 def ask(
     broker: Broker, topics: Topics, tmp_path: Path, decided: Decided, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Ask]:
-    """Return a function that asks a service at work on the topics of the test."""
+    """Return a function that sends a request to a service that runs on the topics of the test."""
     settings = ServiceSettings(
         connection=broker.connection, state=tmp_path / "s", group=f"{topics.prefix}g", prefix=topics.prefix
     )
@@ -91,15 +91,15 @@ def ask(
 
 
 def publish(broker: Broker, topics: Topics, *pages: dict[str, object]) -> None:
-    """Put pages into `pages`, keyed as producers do."""
-    messages = [Message(topics.pages, json.dumps(at).encode(), page_key(str(at["url"]))) for at in pages]
+    """Append pages to `pages`, keyed as producers key them."""
+    messages = [Message(topics.pages, json.dumps(page).encode(), page_key(str(page["url"]))) for page in pages]
     append(broker.connection, topics.pages, messages)
 
 
 def test_why_and_a_correction(
     broker: Broker, topics: Topics, ask: Ask, decided: Decided, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """The service explains a duplicate with both texts, takes a correction, and the log alone tells the same."""
+    """The service explains a duplicate and accepts a correction; the log alone explains the same."""
     publish(broker, topics, page(1, TEXT))
     decided.wait_for(1)
     publish(broker, topics, page(2, TEXT + " In 2024."), page(3))
@@ -120,16 +120,16 @@ def test_why_and_a_correction(
     alone = json.loads(capfd.readouterr().out)
     assert {**alone, "policy": None} == {**values, "policy": None}
 
-    said = {"url": values["page"]["sequence"], "of": match["other"]["url"], "duplicate": False, "reason": "two"}
-    status, answer = ask("/api/corrections", said)
+    correction = {"url": values["page"]["sequence"], "of": match["other"]["url"], "duplicate": False, "reason": "two"}
+    status, answer = ask("/api/corrections", correction)
     assert status == 201
     assert (answer["correction"]["url"], answer["correction"]["by"]) == ("https://news.example/2", "127.0.0.1")
-    assert ask("/api/corrections", {**said, "of": "https://news.example/99"})[0] == 404
+    assert ask("/api/corrections", {**correction, "of": "https://news.example/99"})[0] == 404
     publish(broker, topics, page(2, TEXT + " In 2024."))
     decided.wait_for(4)
     again = ask("/api/why?url=https://news.example/2")[1]
     assert again["verdict"]["kind"] == "unique"
-    assert [at["reason"] for at in again["corrections"]] == ["two"]
+    assert [row["reason"] for row in again["corrections"]] == ["two"]
     assert ask("/api/corrections")[1]["rows"] == [answer["correction"]]
 
     pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "pages.jsonl"

@@ -1,4 +1,4 @@
-"""Explanations as JSON: bounded and inert, whatever the pages hold."""
+"""Explanations as JSON: bounded and safe, whatever the pages contain."""
 
 import json
 import unicodedata
@@ -10,7 +10,7 @@ import pytest
 
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page
-from dedup_service.interfaces.explain_json import MAX_LETTERS, explanation_values
+from dedup_service.interfaces.explain_json import MAX_LETTERS, explanation_to_dict
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.explain import Explainer
 from dedup_service.runtime.explain.journal_pages import live_pages
@@ -18,28 +18,28 @@ from dedup_service.runtime.resources import build_fingerprinter
 from tests.interfaces.cli.running import article
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e\u0000\ud800\n" + "x" * 1_000_000
-TEXT = ". ".join(article(at, 12) for at in range(20))
+TEXT = ". ".join(article(seed, 12) for seed in range(20))
 
 
 def page(number: int, text: str, title: str = "") -> Page:
-    """A page with whatever text and title."""
+    """Return a page with this text and title."""
     url = f"https://a.example/{number}"
     return Page(url=url, canonical_url=url, id=f"p{number}", title=title, text=text)
 
 
 def values_of(one: Page, other: Page, **more: Any) -> dict[str, Any]:
-    """The explanation of the second page after the first, through JSON."""
+    """Return the explanation of the second page after the first, encoded and decoded."""
     given = {1: one, 2: other}
     with NearDuplicateFilter.open(None) as dedup:
         dedup.check_many([one, other])
         explainer = Explainer(live_pages(dedup), build_fingerprinter, lambda known: given.get(known.sequence))
         found = explainer.explain(2, compare_with=1, **more)
-        encoded = msgspec.json.encode(explanation_values(found))
+        encoded = msgspec.json.encode(explanation_to_dict(found))
     return json.loads(encoded)  # type: ignore[no-any-return]
 
 
 def strings(value: Any) -> Iterator[str]:
-    """All strings in a value."""
+    """Yield all strings in a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -51,30 +51,33 @@ def strings(value: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("text", [HOSTILE + TEXT, "a." * 500_000, "中" * 1_000_000, "1 " * 300_000])
-def test_hostile_pages_are_cut_and_cleaned(text: str) -> None:
-    """No character that acts on others; a megabyte of title and text gives some hundred kilobytes at most."""
+def test_hostile_pages_are_truncated_and_cleaned(text: str) -> None:
+    """No control or reordering characters, and a bounded size for a megabyte of title and text."""
     values = values_of(page(1, text, HOSTILE), page(2, text[1:] + " more 5", HOSTILE + "2"), neighbours=2)
     assert len(json.dumps(values)) < 4_000_000
     assert all(len(string) <= MAX_LETTERS + 1 for string in strings(values))
     for string in strings(values):
-        assert not [at for at in string if unicodedata.category(at) in {"Cc", "Cs"} or at == "\u202e"]
+        assert not [c for c in string if unicodedata.category(c) in {"Cc", "Cs"} or c == "\u202e"]
     assert values["match"]["cut"]
 
 
-def test_the_passages_are_the_texts() -> None:
-    """Joined, but for line breaks; what differs is marked, and the numbers of one side are named."""
+def test_passages_joined_are_the_texts() -> None:
+    """But for line breaks; differences are marked, and numbers of only one side are listed."""
     other = TEXT.replace("bridge", "viaduct", 1) + "\nIn 2024."
     match = values_of(page(1, TEXT), page(2, other))["match"]
-    joined = ["".join(piece["text"] for at in match["passages"] for piece in at[side]) for side in ("one", "other")]
+    joined = [
+        "".join(piece["text"] for passage in match["passages"] for piece in passage[side]) for side in ("one", "other")
+    ]
     assert joined == [other.replace("\n", " "), TEXT]
-    marked = "".join(piece["text"] for at in match["passages"] for piece in at["one"] if not piece["alike"])
+    ours = [piece for passage in match["passages"] for piece in passage["one"]]
+    marked = "".join(piece["text"] for piece in ours if not piece["alike"])
     assert "viaduct" in marked
     assert match["numbers"] == {"one": ["2024"], "other": []}
     assert not match["cut"]
 
 
-def test_every_bound_is_told_with_its_value() -> None:
-    """One row decides, and it holds in all of its bounds; distances are the numbers of bits."""
+def test_every_bound_has_its_value() -> None:
+    """One row decides, and all of its bounds hold; a distance is the number of its bits."""
     match = values_of(page(1, TEXT), page(2, TEXT + " And more."))["match"]
     deciding = [row for row in match["rows"] if row["decides"]]
     assert [row["name"] for row in deciding] == [match["row"]]
@@ -87,7 +90,7 @@ def test_every_bound_is_told_with_its_value() -> None:
 
 
 def test_pages_without_text() -> None:
-    """Nothing is infinite in JSON: what cannot be said is null."""
+    """Infinite and unknown values are null, because JSON has no infinity."""
     match = values_of(page(1, ""), page(2, TEXT))["match"]
     assert match["likeness"]["words_distance"] is None
     assert match["likeness"]["length_ratio"] is None
@@ -95,13 +98,13 @@ def test_pages_without_text() -> None:
     assert not match["matches"]
 
 
-def test_a_correction_of_a_stranger_is_inert() -> None:
-    """The reason is written by whoever may correct."""
+def test_the_reason_of_a_correction_is_cleaned() -> None:
+    """The reason is untrusted text: truncated, and without control characters."""
     with NearDuplicateFilter.open(None) as dedup:
         dedup.check_many([page(1, TEXT), page(2, TEXT)])
         dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", False, "\x1b[2J" + "y" * 999))
         found = Explainer(live_pages(dedup), build_fingerprinter).explain(2)
-    (correction,) = explanation_values(found)["corrections"]
+    (correction,) = explanation_to_dict(found)["corrections"]
     assert correction["reason"].startswith("[2Jyy")
     assert len(correction["reason"]) <= 200
     assert (correction["at"], correction["by"], correction["sequence"]) == (None, None, 3)

@@ -1,4 +1,4 @@
-"""Text of strangers on a terminal."""
+"""Untrusted text on a terminal."""
 
 import unicodedata
 
@@ -10,15 +10,15 @@ from dedup_service.interfaces.terminal_safe import terminal_safe
 
 
 @given(st.text())
-def test_nothing_that_acts_is_left(text: str) -> None:
-    """No control, no reordering, no surrogate, no line end: whatever was in the page."""
+def test_no_unsafe_character_is_left(text: str) -> None:
+    """No control or reordering character, surrogate or line end, whatever the text."""
     left = {unicodedata.category(character) for character in terminal_safe(text) if character not in "\u200c\u200d"}
     assert not left & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "M", "Zs"])))
-def test_what_can_be_seen_stays_as_it_is(text: str) -> None:
-    """Letters of every script, marks, signs and blanks."""
+def test_visible_characters_are_unchanged(text: str) -> None:
+    """Letters of every script, marks, signs and spaces."""
     assert terminal_safe(text) == text
 
 
@@ -35,6 +35,6 @@ def test_what_can_be_seen_stays_as_it_is(text: str) -> None:
         ("\ud800", "<U+D800>"),
     ],
 )
-def test_what_acts_is_shown(text: str, shown: str) -> None:
-    """As a picture, or as its code point."""
+def test_unsafe_characters_are_shown(text: str, shown: str) -> None:
+    """As a picture, or as a code point."""
     assert terminal_safe(text) == shown

@@ -1,18 +1,18 @@
-"""Where two texts differ."""
+"""The differences of two texts."""
 
 import unicodedata
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dedup_service.core.text.normalise import fold
-from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, numbers_apart, passages, sentences
+from dedup_service.interfaces.text_diff import MAX_UNITS, Passage, Piece, passages, sentences, unshared_numbers
 
 TEXT = st.text(st.sampled_from("ab 1.。！？\n，”中文é"), max_size=60) | st.text(max_size=40)
 
 
 def joined(found: list[Passage]) -> tuple[str, str]:
-    """Both sides again."""
+    """Return the text of each side."""
     return (
         "".join(piece.text for passage in found for piece in passage.left),
         "".join(piece.text for passage in found for piece in passage.right),
@@ -20,26 +20,28 @@ def joined(found: list[Passage]) -> tuple[str, str]:
 
 
 def alike(pieces: tuple[Piece, ...]) -> str:
-    """What is said to be the same, folded and without blanks."""
+    """Return the text of the equal pieces, folded and without white space."""
     text = "".join(fold(character).strip() for piece in pieces if piece.alike for character in piece.text)
     return unicodedata.normalize("NFKC", text)
 
 
 @given(TEXT)
-def test_sentences_are_the_text(text: str) -> None:
-    """Joined, whatever it is written with."""
+def test_sentences_joined_are_the_text(text: str) -> None:
+    """Whatever characters it has."""
     assert "".join(sentences(text)) == text
 
 
 @given(TEXT, TEXT)
-def test_nothing_is_lost_and_nothing_added(left: str, right: str) -> None:
-    """The pieces of a side, joined, are its text."""
+def test_pieces_joined_are_the_text(left: str, right: str) -> None:
+    """On both sides, nothing is lost or added."""
     assert joined(passages(left, right)) == (left, right)
 
 
 @given(TEXT, TEXT)
-def test_what_is_alike_stands_on_both_sides(left: str, right: str) -> None:
-    """In the same order; a passage that is alike is the same to whoever sees folded texts."""
+@example(" ", "\0")
+@example("1 ", "\0")
+def test_equal_pieces_are_on_both_sides(left: str, right: str) -> None:
+    """In the same order; the sides of an equal passage are the same once folded."""
     for passage in passages(left, right):
         if passage.alike:
             assert fold(joined([passage])[0]).strip() == fold(joined([passage])[1]).strip()
@@ -48,13 +50,13 @@ def test_what_is_alike_stands_on_both_sides(left: str, right: str) -> None:
 
 
 @given(TEXT)
-def test_a_text_differs_nowhere_from_itself(text: str) -> None:
-    """One passage, alike."""
+def test_a_text_equals_itself(text: str) -> None:
+    """All passages are equal."""
     assert all(passage.alike for passage in passages(text, text))
 
 
-def test_a_changed_number_is_all_that_is_marked() -> None:
-    """In Chinese as in English; a decimal point does not end a sentence."""
+def test_only_a_changed_number_is_marked() -> None:
+    """In Chinese and in English; a decimal point does not end a sentence."""
     for left, right, marked in (
         ("中新网4月29日电。他说好。", "中新网4月30日电。他说好。", ("29", "30")),
         ("It rose 3.5 percent. Good.", "It rose 3.6 percent. Good.", ("3.5", "3.6")),
@@ -65,27 +67,27 @@ def test_a_changed_number_is_all_that_is_marked() -> None:
         assert second.alike
 
 
-def test_what_fingerprints_do_not_see_is_not_marked() -> None:
-    """Traditional characters, full width and capitals are no difference; the number among them is."""
+def test_differences_that_fingerprints_ignore_are_not_marked() -> None:
+    """Traditional characters, full width and capitals are ignored; a number among them is marked."""
     (passage,) = passages("臺北電臺報導，ＡＢＣ公司於29日開業。", "台北电台报导，abc公司于30日开业。")
     assert [piece.text for piece in passage.left if not piece.alike] == ["29"]
     assert [piece.text for piece in passage.right if not piece.alike] == ["30"]
     assert all(passage.alike for passage in passages("蘭州站開通了。Good.", "兰州站开通了。GOOD."))
 
 
-def test_words_that_differ_one_after_the_other_are_one_piece() -> None:
-    """Blanks between them are not worth a mark of their own."""
+def test_consecutive_differing_words_are_one_piece() -> None:
+    """The space between them is part of the piece."""
     (passage,) = passages("The old grey harbour opened", "The new red harbour opened")
     assert [piece.text for piece in passage.left] == ["The ", "old grey", " harbour opened"]
 
 
-def test_sentences_too_long_to_align_are_marked_whole() -> None:
-    """Rather than keeping a person waiting."""
+def test_sentences_too_long_to_align_are_marked_completely() -> None:
+    """This bounds the time."""
     left, right = " ".join(["word"] * MAX_UNITS) + " a", " ".join(["word"] * MAX_UNITS) + " b"
     (passage,) = passages(left, right)
     assert passage == Passage((Piece(left, alike=False),), (Piece(right, alike=False),), alike=False)
 
 
-def test_numbers_that_only_one_has_are_told_with_how_often() -> None:
-    """A number twice on one side and once on the other is there once too often."""
-    assert numbers_apart("5 of 5, 1,200 and 7.5%", "5, 1,300 and 7.5%") == (["5", "1,200"], ["1,300"])
+def test_unshared_numbers_are_counted() -> None:
+    """A number that is twice on one side and once on the other is listed once."""
+    assert unshared_numbers("5 of 5, 1,200 and 7.5%", "5, 1,300 and 7.5%") == (["5", "1,200"], ["1,300"])

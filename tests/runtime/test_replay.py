@@ -65,8 +65,8 @@ def opened(folder: Path, snapshot_every: int, rule: MatchRule | None = GUARDED) 
 
 def guard_state_of(state: State) -> GuardState | None:
     """Return the guard state."""
-    watch = state._decider.watch
-    return None if watch is None else watch.memory()
+    tracker = state._decider.guard_tracker
+    return None if tracker is None else tracker.state()
 
 
 def fed(state: State, stream: Sequence[Delivery]) -> list[Verdict]:

@@ -1,26 +1,31 @@
-"""The share of suspicious pages among the last thousand, against the usual one; integers, so exact wherever it is redone.
+"""The share of suspicious pages among the last thousand, against the usual share.
 
-The last thousand are a ring of marks. The usual share is learned a thousand at a time, once they have left the ring:
-the mean of all, and from the twentieth on an exponentially weighted one. A thousand with a quarter more suspicious pages
-than usual teaches nothing: what is wrong does not become usual by lasting, and a jump ends when the share returns.
+The last thousand pages are a ring of marks. The usual share is learned from whole thousands that have left
+the ring: the mean of all of them, and from the twentieth on an exponentially weighted mean. A thousand with
+a quarter of all pages more than usual suspicious is not learned: a fault does not become usual by lasting,
+and a surge ends when the share returns. All arithmetic is in integers, so the result is the same on every
+machine.
 """
 
 __all__ = ["LEARNED", "RECENT", "AnomalyShare"]
 
 RECENT = 1000
-LEARNED = 20
-"""Thousands that the usual share follows."""
+"""Pages in the ring."""
 
-_PART = 1 << 16
-_ODD = RECENT // 4
+LEARNED = 20
+"""Thousands over which the usual share adapts."""
+
+_SCALE = 1 << 16
+_MAX_EXCESS = RECENT // 4
+"""Suspicious pages more than usual, above which a thousand is not learned."""
 
 
 class AnomalyShare:
     """The marks so far.
 
-    decided: pages. recent: their last marks, a byte each, as a ring. before: suspicious ones in the thousand before the
-    last whole one; -1 where there is none. learned: thousands learned, up to LEARNED. usual: suspicious ones in a
-    thousand, in 1/2¹⁶.
+    decided: pages. recent: marks of the last ones, uint8[RECENT] as bytes, a ring. before: suspicious pages
+    in the latest whole thousand, which is learned when the next one is whole; -1 before there is one.
+    learned: thousands learned, up to LEARNED. usual: suspicious pages in a thousand, in 1/2¹⁶.
     """
 
     def __init__(
@@ -32,31 +37,31 @@ class AnomalyShare:
 
     @property
     def recent(self) -> bytes:
-        """The last marks; the next one goes to place `decided` % RECENT."""
+        """The ring of marks; the next one goes to `decided` % RECENT."""
         return bytes(self._ring)
 
     @property
     def percents(self) -> tuple[int, int]:
-        """How many of a hundred pages were suspicious: recently, and usually."""
-        return self._count * 100 // RECENT, self.usual * 100 // (RECENT * _PART)
+        """Suspicious pages of a hundred: recently, and usually."""
+        return self._count * 100 // RECENT, self.usual * 100 // (RECENT * _SCALE)
 
     def mark(self, suspicious: int) -> None:
-        """Count one more page: 1 where it is suspicious, else 0."""
-        at = self.decided % RECENT
-        self._count += suspicious - self._ring[at]
-        self._ring[at] = suspicious
+        """Count one more page. suspicious: 1 or 0."""
+        place = self.decided % RECENT
+        self._count += suspicious - self._ring[place]
+        self._ring[place] = suspicious
         self.decided += 1
-        if at == RECENT - 1:
+        if place == RECENT - 1:
             self._learn(self.before)
             self.before = self._count
 
     def above(self, percent: int) -> bool:
-        """Whether so many of a hundred more than usual are suspicious; never before a thousand were learned."""
-        return self.learned > 0 and self._count * _PART > self.usual + percent * RECENT * _PART // 100
+        """Whether the share is more than `percent` points above the usual one, if that was learned."""
+        return self.learned > 0 and self._count * _SCALE > self.usual + percent * RECENT * _SCALE // 100
 
     def _learn(self, suspicious: int) -> None:
-        """Learn from a whole thousand that has left the ring."""
-        if suspicious < 0 or (self.learned and suspicious * _PART > self.usual + _ODD * _PART):
+        """Learn from a whole thousand that has left the ring; -1: there is none yet."""
+        if suspicious < 0 or (self.learned and suspicious * _SCALE > self.usual + _MAX_EXCESS * _SCALE):
             return
         self.learned = min(self.learned + 1, LEARNED)
-        self.usual += (suspicious * _PART - self.usual) // self.learned
+        self.usual += (suspicious * _SCALE - self.usual) // self.learned

@@ -1,10 +1,12 @@
-"""Where candidates come from: the one thing a decision does not do itself.
+"""Where the candidates of a page come from.
 
-A decision asks for the entries within the rule's radii and says which entries come and go. `LocalCandidates`
-answers from block indexes in this process; shards elsewhere can answer instead, and the decision does not change.
+A decider asks for the entries within the rule's radii, and for those that share a key, and reports which
+entries come and go. `LocalCandidates` answers from indexes in this process; another `Candidates` could ask
+shards elsewhere, and the decider would not change.
 
-Pages that are decided one after the other may be announced together: then one probe of many fingerprints and one
-comparison of all pairs among them stand for a probe and an insertion each. The answers are the same.
+Pages that are decided one after the other may be announced as a batch. Then one probe of many fingerprints
+and one comparison of all pairs in the batch replace a probe and an insertion for each page. The answers are
+the same.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,19 +27,20 @@ from dedup_service.core.rules.rule import MatchRule
 __all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
-"""Pages to come, by sequence, ascending."""
+"""Pages that are decided next: (sequence, page), ascending."""
 
+_MAX_BY_KEYS = 32
+"""Candidates by shared keys, at most: those with the most keys in common, the earliest of equals.
 
-_VERIFIED = 32
-"""Of the pages that share a key those with most keys in common, the earliest of equals: near-duplicates share several,
-pages with one sentence in common share one, and there may be hundreds."""
+Near-duplicates share several keys. Pages with one sentence in common share one; there may be hundreds.
+"""
 
 
 class Candidates(Protocol):
-    """Whoever finds the kept pages near a fingerprint."""
+    """Finds the kept pages that are candidates for a page."""
 
     def batch(self, batch: Batch) -> AbstractContextManager[None]:
-        """Inside, the announced pages are asked for in their order, and no others."""
+        """Announce a batch: inside, `near` is called for its pages in their order, and for no others."""
         ...
 
     def near(self, sequence: int, prepared: PreparedPage) -> list[int]:
@@ -45,27 +48,27 @@ class Candidates(Protocol):
         ...
 
     def add(self, entry: Entry) -> None:
-        """Find `entry` from now on."""
+        """Add `entry`: it is found from now on."""
         ...
 
     def remove(self, entry: Entry) -> None:
-        """Do not find `entry` any more."""
+        """Remove `entry`: it is not found any more."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateSizes:
-    """The indexes at one moment. channels: block index by channel. keys: entries and bytes of the index of keys."""
+    """Sizes of the indexes. channels: block index by channel. keys: entries and bytes of the key index."""
 
     channels: dict[str, IndexStatistics]
     keys: tuple[int, int] | None
 
 
 class LocalCandidates:
-    """Block indexes in this process, one for each channel that `rule` probes, and one of keys where it has them.
+    """Indexes in this process: a block index for each channel that `rule` probes, a key index for keys.
 
-    shards: parts of each block index. Keys are looked up one page at a time, also of pages announced together: what
-    of a crowded key is looked at depends on who left in between.
+    restored: entries to begin with. shards: parts of each block index. In a batch, too, keys are looked up
+    one page at a time: which pages of a crowded key are looked at depends on those removed in between.
     """
 
     def __init__(self, rule: MatchRule, restored: EntryRows, *, shards: int = 1) -> None:
@@ -77,26 +80,30 @@ class LocalCandidates:
                 self._indexes[channel].insert_many(*restored.indexed(channel))
         self._keys: KeyIndex | None = None
         if rule.keys:
-            self._keys = KeyIndex(best=_VERIFIED)
+            self._keys = KeyIndex(max_found=_MAX_BY_KEYS)
             self._keys.insert_many(*restored.keyed())
         self._batch: _BatchIndex | None = None
-        self._read: tuple[bytes, npt.NDArray[np.uint32]] = (b"", Evidence(b"").keys)
+        self._keys_read: tuple[bytes, npt.NDArray[np.uint32]] = (b"", Evidence(b"").keys)
 
     @contextmanager
     def batch(self, batch: Batch) -> Iterator[None]:
-        """Inside, the announced pages are asked for in their order, and no others."""
+        """Announce a batch: inside, `near` is called for its pages in their order, and for no others."""
         self._batch = _BatchIndex(self._indexes, batch)
         try:
             yield
         finally:
             fresh, self._batch = self._batch.fresh, None
             for channel, index in self._indexes.items():
-                added = [(at, value) for at, entry in fresh.items() if (value := entry.channel(channel)) is not None]
+                added = [
+                    (sequence, value)
+                    for sequence, entry in fresh.items()
+                    if (value := entry.channel(channel)) is not None
+                ]
                 sequences, values = zip(*added, strict=True) if added else ((), ())
                 index.insert_many(np.array(sequences, np.int64), np.array(values, np.uint64))
 
     def sizes(self) -> CandidateSizes:
-        """Return how the indexes stand; takes about 1 ms."""
+        """Return the sizes of the indexes; takes about 1 ms."""
         channels = {channel: index.statistics() for channel, index in self._indexes.items()}
         return CandidateSizes(channels, None if self._keys is None else (len(self._keys), self._keys.size_bytes))
 
@@ -115,7 +122,7 @@ class LocalCandidates:
         return sorted(near)
 
     def add(self, entry: Entry) -> None:
-        """Insert what `entry` has into the indexes; of one too short to be judged by distance only its keys."""
+        """Insert `entry` into the indexes; one that is not `indexed`, into the key index alone."""
         if self._keys is not None:
             self._keys.insert(entry.sequence, self._keys_of(entry.evidence))
         if self._batch is not None and entry.indexed:
@@ -125,21 +132,21 @@ class LocalCandidates:
             index.insert(entry.sequence, value)
 
     def remove(self, entry: Entry) -> None:
-        """Take `entry` out of the indexes."""
+        """Remove `entry` from the indexes."""
         if self._keys is not None:
             self._keys.remove(entry.sequence, self._keys_of(entry.evidence))
         if self._batch is not None:
-            self._batch.gone.add(entry.sequence)
+            self._batch.removed.add(entry.sequence)
             if self._batch.fresh.pop(entry.sequence, None) is not None:
                 return
         for index, value in self._values(entry):
             index.remove(entry.sequence, value)
 
     def _keys_of(self, evidence: bytes) -> npt.NDArray[np.uint32]:
-        """Return the keys in `evidence`; a page is asked for and then added, and they are read once."""
-        if evidence is not self._read[0]:
-            self._read = (evidence, Evidence(evidence).keys)
-        return self._read[1]
+        """Return the keys in `evidence`; a page is looked up and then added, so the last keys are cached."""
+        if evidence is not self._keys_read[0]:
+            self._keys_read = (evidence, Evidence(evidence).keys)
+        return self._keys_read[1]
 
     def _values(self, entry: Entry) -> list[tuple[BlockIndex, int]]:
         if not entry.indexed:
@@ -149,42 +156,42 @@ class LocalCandidates:
 
 
 class _BatchIndex:
-    """Batch pages: what stood near each at the beginning, and which of them are near each other.
+    """The pages of a batch: entries near each of them before the batch, and pages near each other.
 
-    fresh: entries that came since the beginning, by sequence; gone: sequences that left.
+    fresh: entries added since the batch began, by sequence; removed: sequences removed since then.
     """
 
     def __init__(self, indexes: dict[str, BlockIndex], batch: Batch) -> None:
         self.fresh: dict[int, Entry] = {}
-        self.gone: set[int] = set()
+        self.removed: set[int] = set()
         self._before: dict[int, set[int]] = {}
         self._among: dict[int, set[int]] = {}
         for channel, index in indexes.items():
             pages = [
-                (at, value)
-                for at, page in batch
+                (sequence, value)
+                for sequence, page in batch
                 if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
             ]
             if pages:
-                sequences = np.array([at for at, _ in pages], np.int64)
+                sequences = np.array([sequence for sequence, _ in pages], np.int64)
                 values = np.array([value for _, value in pages], np.uint64)
-                self._look_back(index, sequences, values)
-                self._look_around(index.radius, sequences, values)
+                self._find_before(index, sequences, values)
+                self._find_among(index.radius, sequences, values)
 
     def near(self, sequence: int) -> list[int]:
-        """Return the entries near an announced page that are there now, ascending."""
+        """Return the sequences of the present entries near a page of the batch, ascending."""
         before, among = self._before.get(sequence), self._among.get(sequence)
-        if before is None and among is None:  # most pages
+        if before is None and among is None:  # most pages have neither
             return []
-        return sorted(((before or set()) - self.gone) | {at for at in among or () if at in self.fresh})
+        return sorted(((before or set()) - self.removed) | {page for page in among or () if page in self.fresh})
 
-    def _look_back(self, index: BlockIndex, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
+    def _find_before(self, index: BlockIndex, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
         found = index.probe_many(values)
-        for place in np.flatnonzero(np.diff(found.offsets)).tolist():
-            entries = found.sequences[found.offsets[place] : found.offsets[place + 1]]
-            self._before.setdefault(int(sequences[place]), set()).update(entries.tolist())
+        for query in np.flatnonzero(np.diff(found.offsets)).tolist():
+            entries = found.sequences[found.offsets[query] : found.offsets[query + 1]]
+            self._before.setdefault(int(sequences[query]), set()).update(entries.tolist())
 
-    def _look_around(self, radius: int, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
+    def _find_among(self, radius: int, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
         later, earlier = (sequences[places].tolist() for places in pairs_within(values, radius))
         for page, before in zip(later, earlier, strict=True):
             self._among.setdefault(page, set()).add(before)

@@ -1,21 +1,20 @@
 """From a prepared page to its verdict: a deterministic function of the log so far.
 
-A page is kept iff no earlier kept page matches it (rule 3 of the design). Only kept pages have an
-entry in the indexes. A known URL is one with a kept visit: the same body again is `unchanged`, another
-one is `updated` and takes the entry's place. A URL whose visits were all duplicates stays unknown, so a
-copy fetched again is a `duplicate` again and can never slip past as `unchanged` (docs/adr/0007).
+A page is kept if and only if no earlier kept page matches it. Only kept pages have an entry in the indexes.
+A known URL is one with a kept visit: the same body again is `unchanged`; another body is `updated`, and its
+entry replaces the earlier one. A URL whose visits were all duplicates stays unknown, so a copy that is
+fetched again is a `duplicate` again and is never passed on as `unchanged` (docs/adr/0007).
 
-A match that the rule's guards do not believe makes the page `undecided`: it is passed on, and adds no entry, so
-it becomes nobody's original, and what let it in goes on being counted in one place (docs/adr/0015). What a person said
-stands above guards.
+A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it
+never becomes an original, and the page that it matched continues to count such copies (docs/adr/0015).
+Overrides take precedence over guards.
 """
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dedup_service.core.decision.candidates import Candidates, LocalCandidates
+from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
@@ -31,26 +30,34 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 
-__all__ = ["Decider", "Decision", "PageNames"]
+__all__ = ["Decider", "Decision", "MutablePageNames", "PageNames"]
 
 
 class PageNames(Protocol):
-    """Whoever remembers what the pages of the log were called (the journal)."""
+    """Looks up what a page of the log is called: its id and URL."""
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Return (id, url) of the page at `sequence`."""
+        """Return (id, url) of the kept page at `sequence`."""
+        ...
+
+
+class MutablePageNames(PageNames, Protocol):
+    """Page names that a replica adds to; a decider only looks them up."""
+
+    def add(self, sequence: int, page_id: str, url: str) -> None:
+        """Store the id and URL of the kept page at `sequence`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict and what it did to the entries.
+    """A verdict and its effect on the entries.
 
-    kept: the page stays (every verdict but `duplicate`).
+    kept: the page is passed on (every verdict but `duplicate`).
     original: sequence of the kept page or earlier visit that the verdict names, or None.
-    entry: the entry that it added, or None.
-    replaces: sequence of the entry that an update took out, or None.
-    copy: what the guards remember of a page that matched, believed or not; None where nothing is asked of them.
+    entry: the entry that was added, or None.
+    replaces: sequence of the entry that an update removed, or None.
+    copy: what the guard tracker recorded of a matching page, accepted or not; None without guards.
     """
 
     verdict: Verdict
@@ -62,13 +69,13 @@ class Decision:
 
 
 class Decider:
-    """Decide pages in the order of their sequence numbers, and remember the kept ones.
+    """Decides pages in the order of their sequence numbers, and keeps the entries of kept pages.
 
-    rule: what makes a candidate a match. space_id: of every fingerprint given. shards: parts of each index.
-    restored: the entries that a journal or snapshot kept; nothing of them is decided again.
-    overrides: what people said of pairs; whoever gives them may add to them between two decisions.
-    candidates: who finds near entries, `restored` among them; None makes block indexes in this process.
-    watch: what the guards have seen so far; used only where the rule has guards.
+    rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
+    shards: parts of each block index. restored: entries from a journal or snapshot, not decided again.
+    overrides: corrections in force; the caller may add to them between two decisions.
+    candidates: finds candidates, `restored` included; None makes indexes in this process.
+    guard_tracker: the guard state so far; used only if the rule has guards.
     """
 
     def __init__(
@@ -81,7 +88,7 @@ class Decider:
         restored: EntryRows | None = None,
         overrides: Overrides | None = None,
         candidates: Candidates | None = None,
-        watch: GuardTracker | None = None,
+        guard_tracker: GuardTracker | None = None,
     ) -> None:
         restored = restored or EntryRows.none()
         self.rule = rule
@@ -92,23 +99,23 @@ class Decider:
         self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
         self._overrides = overrides or Overrides()
         self._candidates = candidates or LocalCandidates(rule, restored, shards=shards)
-        self._watch = (watch or GuardTracker()) if rule.guards else None
+        self._guard_tracker = (guard_tracker or GuardTracker()) if rule.guards else None
 
     def __len__(self) -> int:
         return len(self._table)
 
     @property
-    def watch(self) -> GuardTracker | None:
-        """What the guards have seen; None where the rule has none."""
-        return self._watch
+    def guard_tracker(self) -> GuardTracker | None:
+        """The guard state; None if the rule has no guards."""
+        return self._guard_tracker
 
-    def guard_by(self, guards: Guards) -> None:
-        """Put other guards into the rule, from the next page on; what was seen so far counts."""
+    def set_guards(self, guards: Guards) -> None:
+        """Replace the guards of the rule from the next page on; what was counted so far stays counted."""
         self.rule = replace(self.rule, guards=guards)
-        self._watch = (self._watch or GuardTracker()) if guards else None
+        self._guard_tracker = (self._guard_tracker or GuardTracker()) if guards else None
 
     def sequence_of(self, canonical_url: str) -> int | None:
-        """Return the sequence of the kept visit of a canonical URL, or None where it is unknown."""
+        """Return the sequence of the kept visit of a canonical URL, or None if the URL is unknown."""
         return self._visits.get(url_hash(canonical_url))
 
     def holds(self, sequence: int) -> bool:
@@ -116,10 +123,10 @@ class Decider:
         return self._table.get(sequence) is not None
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
-        """Return the decision on `prepared` and apply it; `sequence` is larger than any before."""
+        """Decide a page and apply the decision; `sequence` is larger than any before."""
         decision = self._decide(sequence, prepared)
-        if self._watch is not None and decision.copy is None:
-            self._watch.follow(None)
+        if self._guard_tracker is not None and decision.copy is None:
+            self._guard_tracker.follow(None)
         return decision
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
@@ -128,28 +135,28 @@ class Decider:
         url = url_hash(prepared.page.canonical_url)
         visit = self._visits.get(url)
         if visit is not None:
-            return self._again(sequence, prepared, visit)
-        judged = self._judged_match(prepared, url)
-        if judged is not None:
-            return self._duplicate(sequence, prepared, judged)
-        found = self._best(sequence, prepared, url)
-        if isinstance(found, Match):
-            return self._guarded(sequence, prepared, found)
+            return self._revisited(sequence, prepared, visit)
+        override = self._override_match(prepared, url)
+        if override is not None:
+            return self._duplicate(sequence, prepared, override)
+        best = self._best(sequence, prepared, url)
+        if isinstance(best, Match):
+            return self._guarded(sequence, prepared, best)
         if prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
-        reason = None if found is None else f"{found.reason} {self._names.name(found.sequence)[0]}"
+        reason = None if best is None else f"{best.reason} {self._names.name(best.sequence)[0]}"
         verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=reason)
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
 
-    def batch(self, pages: Sequence[tuple[int, PreparedPage]]) -> AbstractContextManager[None]:
-        """Announce pages, by sequence, that are decided inside, in this order and no others: the same, but cheaper.
+    def batch(self, pages: Batch) -> AbstractContextManager[None]:
+        """Announce the pages decided inside, in this order and no others: same verdicts, lower cost.
 
-        pages: some hundreds; comparing all pairs among them costs their square.
+        pages: (sequence, page), some hundreds; the cost of comparing all pairs grows with the square.
         """
         return self._candidates.batch(pages)
 
     def held(self) -> HeldEntries:
-        """Return the live entries in pieces, within milliseconds however many they are."""
+        """Return an immutable view of the live entries, within milliseconds for any number of them."""
         return self._table.held()
 
     def rows(self) -> EntryRows:
@@ -157,13 +164,15 @@ class Decider:
         return self._table.rows()
 
     def retract(self, sequence: int) -> None:
-        """Take the entry of the page at `sequence` out; StateError where it has none (any more)."""
+        """Remove the entry of the page at `sequence`; StateError if it has none (any more)."""
         entry = self._table.get(sequence)
         if entry is None:
-            raise StateError(f"page {sequence} has no entry to retract: it was not kept, or it left the index already")
+            raise StateError(
+                f"page {sequence} has no entry to retract: it was not kept, or its entry was removed already"
+            )
         self._remove(entry)
 
-    def _again(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
+    def _revisited(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
         earlier = self._table[visit]
         distance = earlier.distance_to(prepared.fingerprint)
         if earlier.body_hash == prepared.body_hash:
@@ -194,13 +203,13 @@ class Decider:
         return Decision(verdict, kept=True, entry=self._add(sequence, prepared) if remember else None)
 
     def _guarded(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
-        """Return the decision on a page that matches, unless a guard does not believe it."""
-        if self._watch is None:
+        """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
+        if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
         kept = Evidence(self._table[match.sequence].evidence)
         copy = copy_of(match.sequence, kept, prepared.page.canonical_url, Evidence(prepared.evidence))
-        self._watch.follow(copy)
-        reason = self._watch.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
+        self._guard_tracker.follow(copy)
+        reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
             return self._duplicate(sequence, prepared, match, copy)
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=reason)
@@ -218,8 +227,8 @@ class Decider:
         )
         return Decision(verdict, kept=False, original=match.sequence, copy=copy)
 
-    def _judged_match(self, prepared: PreparedPage, url: int) -> Match | None:
-        """Return the page that a person called this one a duplicate of, where it is kept."""
+    def _override_match(self, prepared: PreparedPage, url: int) -> Match | None:
+        """Return the kept page that a correction says this one is a duplicate of, or None."""
         original = self._overrides.duplicate_of(url)
         visit = None if original is None else self._visits.get(original)
         if visit is None:
@@ -228,21 +237,22 @@ class Decider:
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
     def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | Containment | None:
-        """Return the most alike of the candidates that match, the earliest of several.
+        """Return the match with the highest score, the earliest if several have it.
 
-        Without a match: the candidate that is most surely held whole, or holds this page; None without that.
+        Without a match: the containment with the highest estimate, or None.
         """
         best: Match | None = None
-        held: Containment | None = None
+        containment: Containment | None = None
         evidence = Evidence(prepared.evidence)
-        for near in self._candidates.near(sequence, prepared):
-            entry = self._table[near]
+        for candidate in self._candidates.near(sequence, prepared):
+            entry = self._table[candidate]
             found = self._matcher.compare(entry, prepared, evidence)
             if isinstance(found, Containment):
-                held = found if held is None or found.containment > held.containment else held
+                if containment is None or found.containment > containment.containment:
+                    containment = found
             elif found is not None and not self._overrides.apart(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
-        return best or held
+        return best or containment
 
     def _verdict(
         self,
@@ -255,22 +265,22 @@ class Decider:
         score: float | None = None,
         reason: str | None = None,
     ) -> Verdict:
-        of_id, of_url = (None, None) if original is None else self._names.name(original)
+        original_id, original_url = (None, None) if original is None else self._names.name(original)
         return Verdict(
             sequence=sequence,
             id=prepared.page.id,
             url=prepared.page.url,
             kind=kind,
             space=self.space_id,
-            duplicate_of=of_id,
-            duplicate_of_url=of_url,
+            duplicate_of=original_id,
+            duplicate_of_url=original_url,
             distance=distance or Distance(),
             score=score,
             reason=reason,
         )
 
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
-        entry = Entry.of(sequence, prepared, url_hash(prepared.page.canonical_url))
+        entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url))
         self._table.add(entry)
         self._visits[entry.url_hash] = sequence
         self._candidates.add(entry)
@@ -280,5 +290,5 @@ class Decider:
         self._candidates.remove(entry)
         self._table.remove(entry.sequence)
         self._visits.pop(entry.url_hash, None)
-        if self._watch is not None:
-            self._watch.left(entry.sequence)
+        if self._guard_tracker is not None:
+            self._guard_tracker.forget(entry.sequence)

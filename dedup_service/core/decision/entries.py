@@ -1,7 +1,7 @@
-"""The kept pages that later ones are compared with.
+"""Entries: the kept pages that later pages are compared with.
 
-An entry is everything a decision needs of a kept page. A page too short to be judged has one too, not
-`indexed`: its URL is known, its text matches nobody.
+An entry has everything that a decision needs of a kept page. A page that is too short to be judged has one,
+too, but it is not `indexed`: its URL is known, and no fingerprint index finds it.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,12 @@ __all__ = ["Entry"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One kept page: its place, its fingerprints (unsigned 64-bit), the hashes of its body and of its canonical URL."""
+    """One kept page.
+
+    sequence: its place in the log. words, body: fingerprints, unsigned 64-bit, None if absent. body_hash,
+    url_hash: of the normalised body and of the canonical URL, unsigned 64-bit. indexed: whether the block
+    indexes have it.
+    """
 
     sequence: int
     words: int | None
@@ -27,8 +32,8 @@ class Entry:
     evidence: bytes = b""
 
     @classmethod
-    def of(cls, sequence: int, prepared: PreparedPage, url_hash: int) -> Self:
-        """The entry of `prepared`, kept at `sequence`."""
+    def from_page(cls, sequence: int, prepared: PreparedPage, url_hash: int) -> Self:
+        """Return the entry of the page kept at `sequence`."""
         return cls(
             sequence,
             prepared.fingerprint.words,
@@ -40,11 +45,11 @@ class Entry:
         )
 
     def channel(self, name: str) -> int | None:
-        """The fingerprint of channel `name`."""
+        """Return the fingerprint of channel `name` (`words` or `body`), or None."""
         return self.words if name == "words" else self.body
 
     def distance_to(self, other: Fingerprint) -> Distance:
-        """The differing bits per channel; None where either side has no fingerprint."""
+        """Return the differing bits of each channel; None if either side has no fingerprint."""
         return Distance(words=_bits(self.words, other.words), body=_bits(self.body, other.body))
 
 

@@ -1,20 +1,13 @@
-"""Some ten thousand entries in arrays: rows are appended at the end, and one that leaves is marked.
+"""The live entries in arrays: no object for each page, look-up in O(log n), and no long pause.
 
-Invariants: sequences ascend, as the log gives them. What `held` hands out stays as it is: a row that was written is
-not written again, so another thread may read it meanwhile.
+How: `EntryTable` is what a decider uses. The latest entries are values in a dictionary; 4,096 at a time are
+appended to `EntryArrays`, which holds all others in chunks of up to 65,536 rows (`EntryChunk`). Only an
+entry that is asked for becomes an `Entry` again. Growth copies one chunk at most; a removed row is marked,
+and a chunk is compacted when more than half of its rows are marked. `held` exports ten million entries as a
+list of views; `HeldEntries.rows` joins them, which takes a second and can be done in another thread.
 
-Live entries in arrays: no object a page, a look-up in the order of log n, and never a long pause.
-
-`EntryRows` is the value that travels; this is where such rows live while entries come and go. They stand in chunks, so
-that growing copies nothing and an export of ten million is a list of views; putting them together, which takes a
-second, is left to whoever wants them in one piece.
-
-Invariant: sequences ascend from chunk to chunk.
-
-The live entries by sequence: the latest as values, all others as arrays.
-
-A state of many million pages costs its arrays and no object a page; only what is asked for, a candidate or an
-earlier visit, becomes an `Entry`. The latest wait as values until there are enough to append at once.
+Invariants: sequences ascend within a chunk and from chunk to chunk, as in the log. A row that was written is
+never written again, so another thread may read what `held` returned.
 """
 
 from bisect import bisect_right
@@ -31,27 +24,31 @@ from dedup_service.core.decision.entry_rows import EntryRows, entry_of
 __all__ = ["CHUNK_ROWS", "EntryArrays", "EntryChunk", "EntryTable", "HeldChunk", "HeldEntries"]
 
 CHUNK_ROWS = 1 << 16
-"""3 MB of rows: little to copy when half of them have left, and few chunks to choose from."""
+"""3 MB of rows: little to copy when a chunk is compacted, and few chunks to choose from."""
 
-_SMALLEST = 4096
+_MIN_ROWS = 4096
+"""Rows that an array has after its first growth, at least."""
+
+_MAX_LATEST = 4096
+"""Entries that are appended at once: about 1 µs each, so 5 ms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldChunk:
-    """What a chunk held at one moment. rows: ROW[n]; evidence: uint8[m]; alive: bool[n], None for all."""
+    """An immutable view of a chunk. rows: ROW[n]; evidence: uint8[m]; alive: bool[n], None for all rows."""
 
     rows: npt.NDArray[Any]
     evidence: npt.NDArray[np.uint8]
     alive: npt.NDArray[np.bool_] | None
 
     def live(self) -> EntryRows:
-        """Return the entries that were alive."""
+        """Return the live entries."""
         rows = EntryRows(self.rows, self.evidence.tobytes())
         return rows if self.alive is None else rows.where(self.alive)
 
 
 class EntryChunk:
-    """Entries from sequence `first` on. rows: the ones to begin with, taken as they are, at least one."""
+    """Entries from sequence `first` on. rows: the first entries, at least one, used without a copy."""
 
     _rows: npt.NDArray[Any]
     _sequences: npt.NDArray[np.int64]
@@ -60,19 +57,19 @@ class EntryChunk:
     _evidence: npt.NDArray[np.uint8]
     _size: int
     _evidence_size: int
-    _gone: int
+    _removed: int
 
     def __init__(self, rows: EntryRows) -> None:
         self.first = int(rows.rows["sequence"][0])
         self._take(rows)
 
     def __len__(self) -> int:
-        """Return how many entries are alive."""
-        return self._size - self._gone
+        """Return the number of live entries."""
+        return self._size - self._removed
 
     @property
     def room(self) -> int:
-        """Return how many rows it takes yet."""
+        """How many more rows fit in."""
         return CHUNK_ROWS - self._size
 
     def get(self, sequence: int) -> Entry | None:
@@ -94,23 +91,23 @@ class EntryChunk:
         self._evidence_size += len(rows.evidence)
 
     def remove(self, sequence: int) -> bool:
-        """Take the live entry at `sequence` out; return False where there is none."""
+        """Remove the live entry at `sequence`; return False if there is none."""
         place = self._place(sequence)
         if place is None:
             return False
         self._alive[place] = False
-        self._gone += 1
-        if self._gone > self._size // 2:
+        self._removed += 1
+        if self._removed > self._size // 2:
             self._take(self.held().live())
         return True
 
     def held(self) -> HeldChunk:
-        """Return what it holds now; later changes do not show in that."""
-        alive = self._alive[: self._size].copy() if self._gone else None
+        """Return an immutable view of the present rows."""
+        alive = self._alive[: self._size].copy() if self._removed else None
         return HeldChunk(self._rows[: self._size], self._evidence[: self._evidence_size], alive)
 
     def _place(self, sequence: int) -> int | None:
-        # A column of its own, whole and aligned: searched in a packed row, numpy copies all of it for every call.
+        # Not searched in `_rows`: numpy would copy the column of packed rows for each search.
         place = int(self._sequences[: self._size].searchsorted(sequence))
         if place == self._size or self._sequences[place] != sequence or not self._alive[place]:
             return None
@@ -124,16 +121,16 @@ class EntryChunk:
         self._evidence = np.frombuffer(rows.evidence, np.uint8)
         self._size = len(rows)
         self._evidence_size = len(rows.evidence)
-        self._gone = 0
+        self._removed = 0
 
 
 def _extended(array: npt.NDArray[Any], used: int, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the first `used` rows of `array`, then `more`, in place where there is room; it grows by a half."""
+    """Return the first `used` rows of `array`, then `more`: in place, or in an array half as large again."""
     needed = used + len(more)
     if not len(more):
         return array
     if needed > len(array):
-        grown = np.empty(max(needed + needed // 2, _SMALLEST), array.dtype)
+        grown = np.empty(max(needed + needed // 2, _MIN_ROWS), array.dtype)
         grown[:used] = array[:used]
         array = grown
     array[used:needed] = more
@@ -142,12 +139,12 @@ def _extended(array: npt.NDArray[Any], used: int, more: npt.NDArray[Any]) -> npt
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldEntries:
-    """The live entries of one moment, in pieces; any thread may put them together."""
+    """An immutable view of all live entries, in chunks; any thread may read it."""
 
     chunks: tuple[HeldChunk, ...] = ()
 
     def has(self, sequence: int) -> bool:
-        """Whether the page at `sequence` is among them."""
+        """Return whether the page at `sequence` has a live entry."""
         for chunk in self.chunks:
             places = np.flatnonzero(chunk.rows["sequence"] == sequence)
             if len(places):
@@ -155,11 +152,11 @@ class HeldEntries:
         return False
 
     def __iter__(self) -> Iterator[EntryRows]:
-        """Yield them piece by piece, in order of sequence, as often as asked."""
+        """Yield the live entries chunk by chunk, in order of sequence; may be repeated."""
         return (chunk.live() for chunk in self.chunks)
 
     def rows(self) -> EntryRows:
-        """Return them in one piece, in order of sequence."""
+        """Return the live entries in one piece, in order of sequence."""
         if not self.chunks:
             return EntryRows.none()
         parts = list(self)
@@ -167,20 +164,20 @@ class HeldEntries:
 
 
 class EntryArrays:
-    """Entries in chunks. rows: the ones to begin with, taken as they are."""
+    """Entries in chunks. rows: the first entries, used without a copy."""
 
     def __init__(self, rows: EntryRows) -> None:
         self._chunks = [EntryChunk(piece) for piece in rows.pieces(CHUNK_ROWS)]
         self._firsts = [chunk.first for chunk in self._chunks]
 
     def __len__(self) -> int:
-        """Return how many entries are alive."""
+        """Return the number of live entries."""
         return sum(map(len, self._chunks))
 
     def get(self, sequence: int) -> Entry | None:
         """Return the live entry at `sequence`, or None."""
-        at = bisect_right(self._firsts, sequence) - 1
-        return self._chunks[at].get(sequence) if at >= 0 else None
+        chunk = bisect_right(self._firsts, sequence) - 1
+        return self._chunks[chunk].get(sequence) if chunk >= 0 else None
 
     def append(self, rows: EntryRows) -> None:
         """Append entries that come after all others."""
@@ -192,21 +189,17 @@ class EntryArrays:
             self._firsts.append(self._chunks[-1].first)
 
     def remove(self, sequence: int) -> bool:
-        """Take the live entry at `sequence` out; return False where there is none."""
-        at = bisect_right(self._firsts, sequence) - 1
-        return at >= 0 and self._chunks[at].remove(sequence)
+        """Remove the live entry at `sequence`; return False if there is none."""
+        chunk = bisect_right(self._firsts, sequence) - 1
+        return chunk >= 0 and self._chunks[chunk].remove(sequence)
 
     def held(self) -> HeldEntries:
-        """Return what is alive now; later changes do not show in that."""
+        """Return an immutable view of the live entries."""
         return HeldEntries(tuple(chunk.held() for chunk in self._chunks))
 
 
-_AT_ONCE = 4096
-"""About 1 µs an entry; a batch takes 5 ms."""
-
-
 class EntryTable:
-    """Entries that can be looked up, added and removed. restored: the ones to begin with."""
+    """Entries that can be looked up, added and removed. restored: the first entries."""
 
     def __init__(self, restored: EntryRows) -> None:
         self._arrays = EntryArrays(restored)
@@ -216,7 +209,7 @@ class EntryTable:
         return len(self._arrays) + len(self._latest)
 
     def get(self, sequence: int) -> Entry | None:
-        """The entry at `sequence`, or None."""
+        """Return the entry at `sequence`, or None."""
         entry = self._latest.get(sequence)
         if entry is not None:
             return entry
@@ -231,20 +224,20 @@ class EntryTable:
     def add(self, entry: Entry) -> None:
         """Add an entry whose sequence is larger than any before."""
         self._latest[entry.sequence] = entry
-        if len(self._latest) >= _AT_ONCE:
+        if len(self._latest) >= _MAX_LATEST:
             self._append_latest()
 
     def held(self) -> HeldEntries:
-        """Return all entries in pieces, within milliseconds; later changes do not show in them."""
+        """Return an immutable view of all entries, within milliseconds."""
         self._append_latest()
         return self._arrays.held()
 
     def rows(self) -> EntryRows:
-        """Return all entries in order of sequence; later changes do not show in them."""
+        """Return all entries in one piece, in order of sequence."""
         return self.held().rows()
 
     def remove(self, sequence: int) -> None:
-        """Take one out; KeyError where it is not there."""
+        """Remove the entry at `sequence`; KeyError if there is none."""
         if self._latest.pop(sequence, None) is not None:
             return
         if not self._arrays.remove(sequence):
@@ -252,5 +245,5 @@ class EntryTable:
 
     def _append_latest(self) -> None:
         if self._latest:
-            self._arrays.append(EntryRows.of(list(self._latest.values())))
+            self._arrays.append(EntryRows.from_entries(list(self._latest.values())))
             self._latest.clear()

@@ -1,11 +1,11 @@
-"""The live entries as one flat array: what a snapshot holds and a restore hands over.
+"""The live entries as one flat array: what a snapshot stores and a restore returns.
 
-A fold of the log: a record may add an entry (its own) and may take one out (`removes`). Folding the rest
-of a log over the entries at some sequence gives the entries at its end, wherever the cut is; so a snapshot
-changes how fast a restore is, never what it gives.
+The entries are a fold of the log: each record may add one entry (its own) and may remove one (`removes`).
+Folding the rest of a log over the entries at any sequence gives the entries at its end. A snapshot therefore
+makes a restore faster and never changes its result.
 
-Fields: sequence int64; words, body, body_hash, url_hash uint64 (0 where absent); evidence_bytes uint32;
-flags uint8. Metadata of all rows stands in one byte string, in row order.
+Fields of ROW: sequence int64; words, body, body_hash, url_hash uint64 (0 if absent); evidence_bytes uint32;
+flags uint8. The evidence of all rows is one byte string, in the order of the rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,6 +28,7 @@ _SIGNED_ROW = np.dtype(
 )
 
 Chunk = list[tuple[Any, ...]]
+"""Some rows of a query to the log."""
 
 _WORDS, _BODY, _BODY_HASH, _INDEXED = 1, 2, 4, 8
 
@@ -38,7 +39,7 @@ def signed(value: int | None) -> int | None:
 
 
 def flags_of(entry: Entry) -> int:
-    """Which values `entry` has, and whether the indexes hold it."""
+    """Return the flags of ROW: which values `entry` has, and whether the block indexes have it."""
     return (
         (_WORDS if entry.words is not None else 0)
         | (_BODY if entry.body is not None else 0)
@@ -49,19 +50,19 @@ def flags_of(entry: Entry) -> int:
 
 @dataclass(frozen=True, eq=False)
 class EntryRows:
-    """Live entries in order of sequence. rows: ROW[n]; evidence: their evidence, end to end."""
+    """Live entries in order of sequence. rows: ROW[n]; evidence: of all rows, end to end."""
 
     rows: npt.NDArray[Any]
     evidence: bytes = b""
 
     @classmethod
     def none(cls) -> Self:
-        """No entries."""
+        """Return no entries."""
         return cls(np.empty(0, ROW))
 
     @classmethod
-    def of(cls, entries: Sequence[Entry]) -> Self:
-        """Return the entries given in order of sequence."""
+    def from_entries(cls, entries: Sequence[Entry]) -> Self:
+        """Return `entries` as rows; they are in order of sequence."""
         rows = [
             (e.sequence, e.words or 0, e.body or 0, e.body_hash or 0, e.url_hash, len(e.evidence), flags_of(e))
             for e in entries
@@ -69,8 +70,8 @@ class EntryRows:
         return cls(np.array(rows, dtype=ROW), b"".join(entry.evidence for entry in entries))
 
     @classmethod
-    def of_log(cls, entries: Iterable[Chunk], evidence: Iterable[Chunk]) -> Self:
-        """Return the entries in log rows, in chunks: the columns of ROW, but signed; (evidence,) rows."""
+    def from_log(cls, entries: Iterable[Chunk], evidence: Iterable[Chunk]) -> Self:
+        """Return the entries in rows of the log. entries: columns of ROW, signed. evidence: (evidence,)."""
         rows = [np.array(chunk, dtype=_SIGNED_ROW) for chunk in entries]
         blob = b"".join(value for chunk in evidence for (value,) in chunk)
         return cls(np.concatenate([np.empty(0, _SIGNED_ROW), *rows]).view(ROW), blob)
@@ -79,21 +80,21 @@ class EntryRows:
         return len(self.rows)
 
     def followed_by(self, added: Self, removed: Iterable[int]) -> Self:
-        """Return these entries, then those that later records `added`, without those that they `removed`."""
+        """Return these entries, then the `added` ones of later records, without the `removed` sequences."""
         rows = np.concatenate([self.rows, added.rows])
         evidence = self.evidence + added.evidence
-        gone = np.fromiter(removed, dtype=np.int64)
-        if not len(gone):
+        dropped = np.fromiter(removed, dtype=np.int64)
+        if not len(dropped):
             return type(self)(rows, evidence)
-        return type(self)(rows, evidence).where(~np.isin(rows["sequence"], gone))
+        return type(self)(rows, evidence).where(~np.isin(rows["sequence"], dropped))
 
-    def where(self, stays: npt.NDArray[np.bool_]) -> Self:
-        """Return the entries for which `stays`: bool[n] is true."""
+    def where(self, mask: npt.NDArray[np.bool_]) -> Self:
+        """Return the entries for which mask: bool[n] is true."""
         evidence = self.evidence
         if evidence:
-            of_byte = np.repeat(stays, self.rows["evidence_bytes"])
-            evidence = np.frombuffer(evidence, np.uint8)[of_byte].tobytes()
-        return type(self)(self.rows[stays], evidence)
+            byte_mask = np.repeat(mask, self.rows["evidence_bytes"])
+            evidence = np.frombuffer(evidence, np.uint8)[byte_mask].tobytes()
+        return type(self)(self.rows[mask], evidence)
 
     def pieces(self, size: int) -> Iterator[Self]:
         """Yield the entries `size` at a time, as views of these rows."""
@@ -104,16 +105,16 @@ class EntryRows:
             yield type(self)(self.rows[start:stop], evidence)
 
     def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """Return what the index of `channel` holds: sequences int64[m], fingerprints uint64[m]."""
-        wanted = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))
-        held = self.rows[(self.rows["flags"] & wanted) == wanted]
-        return held["sequence"].astype(np.int64), held[channel].astype(np.uint64)
+        """Return what the block index of `channel` has: sequences int64[m], fingerprints uint64[m]."""
+        required = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))
+        rows = self.rows[(self.rows["flags"] & required) == required]
+        return rows["sequence"].astype(np.int64), rows[channel].astype(np.uint64)
 
     def keyed(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-        """Return what the index of keys holds: sequences int64[m], keys uint32[m, KEYS], of those with evidence."""
+        """Return what the key index has: sequences int64[m], keys uint32[m, KEYS], of rows with evidence."""
         sizes = self.rows["evidence_bytes"].astype(np.int64)
-        found, keys = keys_of(np.frombuffer(self.evidence, np.uint8), self.evidence_starts, sizes)
-        return self.rows["sequence"][found].astype(np.int64), keys
+        with_keys, keys = keys_of(np.frombuffer(self.evidence, np.uint8), self.evidence_starts, sizes)
+        return self.rows["sequence"][with_keys].astype(np.int64), keys
 
     @cached_property
     def evidence_starts(self) -> npt.NDArray[np.int64]:

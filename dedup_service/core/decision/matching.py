@@ -1,6 +1,6 @@
-"""From a candidate to a match: what the rule says of a kept page and a new one.
+"""From a candidate to a match: applies the rule to a kept page and a new one.
 
-The index has found the candidate; here its distances are taken, its evidence is compared and the rule is asked.
+An index has found the candidate. Here distances are computed, evidence is compared, and the rule decides.
 """
 
 import math
@@ -13,21 +13,24 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Containment", "Match", "Matcher", "score_of"]
+__all__ = ["Containment", "Match", "Matcher", "min_rough_jaccard", "score_of"]
 
-HELD = 0.9
-"""Share of the smaller page's shingles, estimated, from which it stands whole in the other one."""
+CONTAINED = 0.9
+"""Estimated share of the smaller page's shingles from which the other page contains it completely."""
 
-WORTH_A_LOOK = 0.15
-"""Jaccard similarity below which nothing is looked at: one page holds the other beside five times as much, at most."""
+MIN_JACCARD = 0.15
+"""Rough Jaccard similarity below which a candidate is not compared.
 
-MORE = 1.5
+At 0.15 one page may contain the other beside five times as much text.
+"""
+
+MIN_LENGTH_RATIO = 1.5
 """Letters of the longer page for one of the shorter, above which the rest is another article, or several."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A candidate that the rule accepts: its sequence, distances, score (0 to 1) and the condition that held."""
+    """A candidate that the rule accepts. score: 0 to 1. reason: the row or condition that held."""
 
     sequence: int
     distance: Distance
@@ -37,9 +40,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """One page holds another whole, beside more than half as much again: no match, but worth a word.
+    """One page contains the other completely and is more than half as long again: reported, but not a match.
 
-    sequence: of the kept page. containment: estimated. contains: the new page holds the kept one, not the reverse.
+    sequence: of the kept page. containment: estimated share, 0 to 1.
+    contains: True if the new page contains the kept one, False for the reverse.
     """
 
     sequence: int
@@ -48,24 +52,24 @@ class Containment:
 
     @property
     def reason(self) -> str:
-        """What a verdict says of it, before the name of the kept page."""
+        """The beginning of a verdict's reason; the name of the kept page follows."""
         return "contains" if self.contains else "is contained in"
 
 
 class Matcher:
-    """Asks `rule` of candidates."""
+    """Compares pages with candidates by `rule`."""
 
     def __init__(self, rule: MatchRule) -> None:
         self._rule = rule
-        self._worth_a_look = min((WORTH_A_LOOK, *(row.jaccard for row in rule.verified)))
+        self._min_jaccard = min_rough_jaccard(rule)
 
     def compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:
-        """Return the match of `prepared`, whose evidence this is, with the candidate `entry`; None where there is none.
+        """Return the match of a page with the candidate `entry`, or None. evidence: that of `prepared`.
 
-        A rule with a table also tells where one of the two holds the other whole.
+        With a rule table, returns a `Containment` if there is no match but one page contains the other.
         """
         if self._rule.verified:
-            if evidence.rough_jaccard(entry.evidence) < self._worth_a_look:
+            if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
                 return None
             return _verified(self._rule, entry, prepared, evidence)
         distance = entry.distance_to(prepared.fingerprint)
@@ -74,6 +78,11 @@ class Matcher:
                 return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
+
+
+def min_rough_jaccard(rule: MatchRule) -> float:
+    """Return the rough Jaccard similarity below which no row of `rule` can hold."""
+    return min((MIN_JACCARD, *(row.jaccard for row in rule.verified)))
 
 
 def score_of(distance: Distance) -> float | None:
@@ -90,13 +99,13 @@ def score_of(distance: Distance) -> float | None:
 def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:
     kept = Evidence(entry.evidence)
     distance = entry.distance_to(prepared.fingerprint)
-    likeness = Similarity(kept, evidence, distance)
+    similarity = Similarity(kept, evidence, distance)
     for row in rule.verified:
-        if row.holds(likeness):
-            return Match(entry.sequence, distance, round(likeness.jaccard, 4), row.name)
-    if likeness.length_ratio <= MORE or likeness.containment < HELD:
+        if row.holds(similarity):
+            return Match(entry.sequence, distance, round(similarity.jaccard, 4), row.name)
+    if similarity.length_ratio <= MIN_LENGTH_RATIO or similarity.containment < CONTAINED:
         return None
-    return Containment(entry.sequence, likeness.containment, evidence.letters > kept.letters)
+    return Containment(entry.sequence, similarity.containment, evidence.letters > kept.letters)
 
 
 def _combined(rule: Combined, entry: Entry, evidence: Evidence, distance: Distance) -> Match | None:

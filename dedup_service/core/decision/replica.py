@@ -1,10 +1,10 @@
-"""What reading the log gives: the entries, the policy in force, and an outcome for every input record.
+"""A replica: applies the log to get the entries, the policy in force, and an outcome for every input record.
 
     outcome = replica.apply(sequence, record)
 
-A pure function of the log, record by record: two replicas that read the same records have the same state and gave
-the same outcomes, whoever ran them, from the log's beginning or from the memory of another replica. So a verdict
-needs no agreement between processes beyond the order of the log (rules 3 and 6 of the design).
+A pure function of the log, record by record. Two replicas that read the same records have the same state and
+gave the same outcomes, in any process, from the beginning of the log or from the state of another replica. A
+verdict therefore needs no agreement between processes beyond the order of the log.
 
 Invariant: an input record (topic, partition, offset) has one outcome, however often it is in the log.
 """
@@ -13,12 +13,11 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Protocol
 
 from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes for a million offsets in a row
 
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
-from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.decider import Decider, MutablePageNames
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker
@@ -36,31 +35,21 @@ from dedup_service.core.log_records import (
 )
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
 
-__all__ = ["Outcome", "PageNameIndex", "Replica", "ReplicaState"]
+__all__ = ["Outcome", "Replica", "ReplicaState"]
 
-_LEFT = 1000
-_TOGETHER = 512
-"""Pages decided together: comparing all pairs of them takes about 1 ms."""
+_MAX_REMOVALS = 1000
+"""Removed pages that `take_removals` remembers."""
 
-
-class PageNameIndex(Protocol):
-    """Whoever remembers what the kept pages were called."""
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        """Return (id, url) of the kept page at `sequence`."""
-        ...
-
-    def add(self, sequence: int, page_id: str, url: str) -> None:
-        """Remember the kept page at `sequence`."""
-        ...
+_BATCH = 512
+"""Pages of a batch: comparing all their pairs takes about 1 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of an input record: its verdict under the action in force, or why it was rejected.
+    """The result of an input record: a verdict with the action in force, or why the record was rejected.
 
-    canonical_url: of a page; None for a record that was rejected. title: of a page. of: sequence of the page that the
-    verdict names, or None.
+    canonical_url, title: of a page; None and "" for a rejected record. original: sequence of the page that
+    the verdict names, or None.
     """
 
     source: Source
@@ -75,11 +64,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """All of a replica but its entries and names, at `sequence`.
+    """The state of a replica at `sequence`, without its entries and page names.
 
-    log: identity of the log. seen: (topic, partition) → offsets that have their outcome, a serialised BitMap64.
-    counts: pages by verdict, by guard, and other records by kind. corrections: those that hold, oldest first.
-    watch: what the guards have seen; None where the rule has none.
+    log: identity of the log. seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64.
+    counts: pages by verdict and by guard, other records by kind. corrections: in force, oldest first.
+    watch: the guard state; None if the rule has no guards.
     """
 
     sequence: int = -1
@@ -92,41 +81,42 @@ class ReplicaState:
 
 
 class Replica:
-    """A reader's state.
+    """Applies records in the order of the log.
 
-    names: of the kept pages. rows, memory: of a snapshot, or neither. shards: parts of the index.
+    names: of the kept pages. rows, state: from a snapshot, or neither. shards: parts of each block index.
     """
 
     def __init__(
         self,
-        names: PageNameIndex,
+        names: MutablePageNames,
         *,
         shards: int = 1,
         rows: EntryRows | None = None,
-        memory: ReplicaState | None = None,
+        state: ReplicaState | None = None,
     ) -> None:
-        memory = memory or ReplicaState()
-        self.sequence = memory.sequence
-        self.log = memory.log
-        self.policy = memory.policy
-        self.counts: Counter[str] = Counter(memory.counts)
+        state = state or ReplicaState()
+        self.sequence = state.sequence
+        self.log = state.log
+        self.policy = state.policy
+        self.counts: Counter[str] = Counter(state.counts)
         self._names = names
         self._shards = shards
-        self._overrides = Overrides(memory.corrections)
+        self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
-        self._left: deque[tuple[str, str]] = deque(maxlen=_LEFT)
-        self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in memory.seen.items()}
-        self._decider = None if self.policy is None else self._made(self.policy, rows, GuardTracker(memory.watch))
+        self._removals: deque[tuple[str, str]] = deque(maxlen=_MAX_REMOVALS)
+        self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in state.seen.items()}
+        self._decider = None if self.policy is None else self._new_decider(self.policy, rows, GuardTracker(state.watch))
 
     def __len__(self) -> int:
-        """Entries: kept pages that later ones are compared with."""
+        """Return the number of entries: kept pages that later pages are compared with."""
         return 0 if self._decider is None else len(self._decider)
 
     def apply(self, sequence: int, record: LogRecord) -> Outcome | None:
-        """Take the record at `sequence` in, and return the outcome of its input record.
+        """Apply the record at `sequence` and return the outcome of its input record.
 
-        sequence: larger than any before; there may be gaps. None: no input record, or one that has its outcome.
-        StateError for a page before any policy; nothing has changed then.
+        sequence: larger than any before; there may be gaps. Returns None for a record without an input
+        record, and for an input record that already has its outcome. StateError for a page before any
+        policy; then nothing changed.
         """
         outcome: Outcome | None = None
         match record:
@@ -145,16 +135,16 @@ class Replica:
         return outcome
 
     def apply_many(self, records: Sequence[tuple[int, LogRecord]]) -> list[Outcome | None]:
-        """Take records in, in their order, and return their outcomes: the same as one by one, in half the time."""
+        """Apply records in order and return their outcomes: the same as one by one, in half the time."""
         outcomes: list[Outcome | None] = []
-        for plain, run in groupby(records, key=lambda at: isinstance(at[1], PageRecord | RejectedRecord)):
-            some = list(run)
-            for start in range(0, len(some), _TOGETHER):
-                outcomes += self._apply_run(some[start : start + _TOGETHER], batch=plain)
+        for inputs, group in groupby(records, key=lambda row: isinstance(row[1], PageRecord | RejectedRecord)):
+            run = list(group)
+            for start in range(0, len(run), _BATCH):
+                outcomes += self._apply_run(run[start : start + _BATCH], batch=inputs)
         return outcomes
 
     def held(self) -> HeldEntries:
-        """Return the live entries in pieces, within milliseconds however many they are."""
+        """Return an immutable view of the live entries, within milliseconds for any number of them."""
         return HeldEntries() if self._decider is None else self._decider.held()
 
     def sequence_of(self, canonical_url: str) -> int | None:
@@ -163,7 +153,7 @@ class Replica:
 
     @property
     def corrections(self) -> tuple[CorrectionRecord, ...]:
-        """The corrections that hold, oldest first."""
+        """The corrections in force, oldest first."""
         return self._overrides.records
 
     def rows(self) -> EntryRows:
@@ -171,20 +161,20 @@ class Replica:
         return EntryRows.none() if self._decider is None else self._decider.rows()
 
     def sizes(self) -> CandidateSizes | None:
-        """Return how the indexes stand, None before there is a policy; takes about 1 ms."""
+        """Return the sizes of the indexes, None before there is a policy; takes about 1 ms."""
         return None if self._candidates is None else self._candidates.sizes()
 
-    def take_left(self) -> list[tuple[str, str]]:
-        """Return the kept pages that left since the last call, no update in their place: (`retraction` …, URL).
+    def take_removals(self) -> list[tuple[str, str]]:
+        """Return the entries removed since the last call, except by updates: (`retraction` …, URL).
 
-        The last thousand of them: for whoever watches.
+        At most the last thousand; they are for observers.
         """
-        left = list(self._left)
-        self._left.clear()
-        return left
+        removals = list(self._removals)
+        self._removals.clear()
+        return removals
 
-    def memory(self) -> ReplicaState:
-        """Return the rest, for a snapshot."""
+    def state(self) -> ReplicaState:
+        """Return the state without entries and names, for a snapshot."""
         return ReplicaState(
             sequence=self.sequence,
             log=self.log,
@@ -192,7 +182,7 @@ class Replica:
             seen={source: offsets.serialize() for source, offsets in self._seen.items()},
             counts=dict(self.counts),
             corrections=self._overrides.records,
-            watch=None if self._watch is None else self._watch.memory(),
+            watch=None if self._guard_tracker is None else self._guard_tracker.state(),
         )
 
     def _apply_run(self, run: Sequence[tuple[int, LogRecord]], *, batch: bool) -> list[Outcome | None]:
@@ -205,8 +195,8 @@ class Replica:
     def _page(self, sequence: int, record: PageRecord) -> Outcome | None:
         if self._decider is None or self.policy is None:
             raise StateError(
-                f"the log has a page at {sequence} before any policy: it was not begun by twinsieve; "
-                "create the topics anew, or give the right --prefix"
+                f"the log has a page at {sequence} before any policy, so twinsieve did not begin it; "
+                "delete the topics and create them again, or give the right --prefix"
             )
         if not self._first_time(record.source):
             return None
@@ -241,7 +231,7 @@ class Replica:
         return Outcome(record.source, sequence, None, None, record.problem, action)
 
     def _first_time(self, source: Source) -> bool:
-        """Whether the log had not this input record yet; it has now."""
+        """Mark an input record as seen; return False if the log had it before."""
         key = (source.topic, source.partition)
         offsets = self._seen.get(key)
         if offsets is None:
@@ -263,12 +253,12 @@ class Replica:
             reason=f"made in space {record.space_id}, this log is of {space_id}",
         )
 
-    def _retract(self, url: str, why: str) -> None:
-        """Take the kept page of `url` out, where there is one: the record may come twice."""
+    def _retract(self, url: str, cause: str) -> None:
+        """Remove the entry of the kept page of `url`, if there is one: the record may come twice."""
         visit = None if self._decider is None else self._decider.sequence_of(url)
         if self._decider is not None and visit is not None:
             self._decider.retract(visit)
-            self._left.append((why, url))
+            self._removals.append((cause, url))
 
     def _correct(self, record: CorrectionRecord) -> None:
         self._overrides.add(record)
@@ -277,7 +267,7 @@ class Replica:
         self.counts["correction"] += 1
 
     def _change_policy(self, record: PolicyRecord) -> None:
-        """Put a policy in force. One of another space is void: it would stop every reader of the log for good."""
+        """Put a policy in force. One of another space is void: it would stop all readers permanently."""
         self.counts["policy"] += 1
         if self.policy is not None and (record.initial or record.policy.space_id != self.policy.space_id):
             self.counts["policy_void"] += 1
@@ -286,16 +276,16 @@ class Replica:
             self.log = record.log
         rule = record.policy.rule
         if self._decider is not None and rule == replace(self._decider.rule, guards=rule.guards):
-            self._decider.guard_by(rule.guards)
+            self._decider.set_guards(rule.guards)
         else:
-            self._decider = self._made(record.policy, self.rows(), self._watch)
+            self._decider = self._new_decider(record.policy, self.rows(), self._guard_tracker)
         self.policy = record.policy
 
     @property
-    def _watch(self) -> GuardTracker | None:
-        return None if self._decider is None else self._decider.watch
+    def _guard_tracker(self) -> GuardTracker | None:
+        return None if self._decider is None else self._decider.guard_tracker
 
-    def _made(self, policy: Policy, rows: EntryRows | None, watch: GuardTracker | None) -> Decider:
+    def _new_decider(self, policy: Policy, rows: EntryRows | None, tracker: GuardTracker | None) -> Decider:
         self._candidates = LocalCandidates(policy.rule, rows or EntryRows.none(), shards=self._shards)
         return Decider(
             policy.rule,
@@ -304,5 +294,5 @@ class Replica:
             restored=rows,
             overrides=self._overrides,
             candidates=self._candidates,
-            watch=watch,
+            guard_tracker=tracker,
         )

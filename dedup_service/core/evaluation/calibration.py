@@ -1,20 +1,18 @@
-"""A profile's rule made tighter or looser by one number, so that a threshold can be chosen for the whole table.
+"""Calibration: thresholds chosen from labelled pairs, for one quantity or for a whole rule table.
 
-How: an offset is added to the Jaccard bound of each row; every other bound, the names and what makes a candidate stay.
-A row that asks for the same text is left alone: there is nothing to loosen in it. Bounds stay between MIN and MAX.
+Curves: a channel is anything that gives a pair one number and calls it a duplicate on one side of a
+threshold, such as the distance of words or of bodies, or the estimated Jaccard similarity. Its curve counts,
+for each threshold from the tightest to the loosest, the pairs that are flagged. `choose` returns the point
+with the highest recall at a precision.
 
-Invariant: what a tighter rule of the family calls a match, a looser one does too, so each pair has one tightest offset.
+Rule family: a profile's rule is made tighter or looser by one number, which makes the whole table a channel,
+too: how far it can be tightened before it no longer matches a pair. The number is added to the Jaccard bound
+of each row; other bounds, names and candidates stay. A row that requires the same text is not changed: there
+is nothing to loosen in it. Bounds stay between MIN_JACCARD and MAX_JACCARD.
 
-Thresholds chosen from labelled pairs: what each value of a threshold finds, and the one that finds most.
-
-A channel is anything that gives a pair one number and calls it a duplicate on one side of a threshold: the distance of
-words or of bodies, the estimated Jaccard similarity, or how far the whole rule can be tightened before it lets go
-(`core.evaluation.calibration`). Its curve counts, for each threshold from the tightest to the loosest, the pairs
-that are flagged.
-
-Invariants: counts never fall along a curve; the last point's flags and what is beyond make all pairs; the choice
-flags, on the pairs given, with at least the precision asked for. Pairs labelled as between the two are counted and
-never scored.
+Invariants: counts never fall along a curve; the last point's flags and what is beyond it are all pairs; the
+choice has at least the precision asked for on the given pairs. Grey pairs are counted and never scored. What
+a tighter rule of the family calls a match, a looser one does too, so each pair has one tightest offset.
 Source of the intervals: Wilson, JASA 22, 1927.
 """
 
@@ -44,17 +42,17 @@ __all__ = [
 ]
 
 OFFSETS = tuple(round(step / 100, 2) for step in range(40, -41, -1))
-"""From the tightest to the loosest, .01 apart: half of what the sketch's estimate errs by."""
+"""From the tightest to the loosest, .01 apart: half the error of the sketch's estimate."""
 
-MIN, MAX = 0.02, 0.99
+MIN_JACCARD, MAX_JACCARD = 0.02, 0.99
 SAME_TEXT = 0.99
-"""A row with this Jaccard bound or a higher one asks for the same text."""
+"""A row with this Jaccard bound or a higher one requires the same text."""
 
 
 def tightened(rule: MatchRule, offset: float) -> MatchRule:
-    """Return `rule` with `offset` (-1 to 1) added to the Jaccard bounds of its rows; below 0 it is loosened.
+    """Return `rule` with `offset` (-1 to 1) added to the Jaccard bounds of its rows; below 0 loosens it.
 
-    ConfigurationError for a rule without a row that can be moved.
+    ConfigurationError for a rule without a row that can be changed.
     """
     if all(row.jaccard >= SAME_TEXT for row in rule.verified):
         raise ConfigurationError(
@@ -64,9 +62,9 @@ def tightened(rule: MatchRule, offset: float) -> MatchRule:
 
 
 def tightest_offset(flagged: Callable[[float], bool], offsets: tuple[float, ...] = OFFSETS) -> float | None:
-    """Return the tightest of `offsets` (tightest first) at which `flagged` says yes, None where it never does.
+    """Return the tightest of `offsets` (tightest first) at which `flagged` is true, None if it never is.
 
-    flagged: yes at an offset means yes at every looser one, so about seven questions answer for 81.
+    flagged: true at an offset implies true at every looser one, so about seven calls suffice for 81 offsets.
     """
     low, high = 0, len(offsets)
     while low < high:
@@ -81,15 +79,16 @@ def tightest_offset(flagged: Callable[[float], bool], offsets: tuple[float, ...]
 def _moved(row: MatchRow, offset: float) -> MatchRow:
     if row.jaccard >= SAME_TEXT:
         return row
-    return replace(row, jaccard=round(min(MAX, max(MIN, row.jaccard + offset)), 4))
+    return replace(row, jaccard=round(min(MAX_JACCARD, max(MIN_JACCARD, row.jaccard + offset)), 4))
 
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A number of each pair and the thresholds to try.
+    """A quantity of each pair, and the thresholds to try.
 
-    thresholds: the tightest first. at_least: pairs at or above a threshold are flagged; else those at or below it.
-    home: of equally good thresholds the one nearest to it is chosen; None: the middle one.
+    thresholds: the tightest first. at_least: pairs at or above a threshold are flagged; otherwise those at
+    or below it.
+    home: of equally good thresholds the nearest to it is chosen; None: the middle one.
     """
 
     name: str
@@ -100,12 +99,12 @@ class Channel:
     def __post_init__(self) -> None:
         steps = [after - before for before, after in zip(self.thresholds, self.thresholds[1:], strict=False)]
         if not self.thresholds or any(step >= 0 if self.at_least else step <= 0 for step in steps):
-            raise ConfigurationError(f"thresholds of {self.name} go from the tightest to the loosest, each once")
+            raise ConfigurationError(f"thresholds of {self.name} must go from the tightest to the loosest, each once")
 
     def first_flagged(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Return the place of the tightest threshold that flags each value, int64[n]; one past the last: none does.
+        """Return the index of the tightest threshold that flags each value: int64[n]; t if none of t does.
 
-        values: float64[n]; nan is a pair that the channel cannot compare, which no threshold flags.
+        values: float64[n]; nan for a pair that the channel cannot compare, which no threshold flags.
         """
         sign = -1.0 if self.at_least else 1.0
         places = np.searchsorted(sign * np.array(self.thresholds), sign * values, side="left")
@@ -114,7 +113,10 @@ class Channel:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What one threshold does: duplicates and others that it flags, duplicates that it misses, and grey flagged."""
+    """The effect of one threshold.
+
+    right, wrong, grey: flagged duplicates, other pairs, grey pairs. missed: duplicates that are not flagged.
+    """
 
     threshold: float
     right: int
@@ -135,9 +137,9 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A channel's points, the tightest threshold first, and pairs by the threshold that flags them first.
+    """The points of a channel, the tightest first, and the pairs by the first threshold that flags them.
 
-    duplicates, others, grey: int64[t + 1], the last place for pairs that no threshold flags.
+    duplicates, others, grey: t + 1 counts, the last one for pairs that no threshold flags.
     """
 
     channel: Channel
@@ -150,15 +152,13 @@ class Curve:
 def curve_of(channel: Channel, values: Sequence[float | None], labels: Sequence[bool | None]) -> Curve:
     """Return the curve of n pairs.
 
-    values: of each pair; None where the channel cannot compare it. labels: whether it is a duplicate; None for grey.
-    ConfigurationError where duplicates or others are lacking: there is nothing to choose by.
+    values: of each pair, None if the channel cannot compare it. labels: whether it is a duplicate, None for
+    grey. ConfigurationError if there are no duplicates or no others: a choice needs both.
     """
     known = set(labels)
     if not {True, False} <= known:
-        lacking = "duplicates" if True not in known else "pairs that are none"
-        raise ConfigurationError(
-            f"{len(labels)} pairs, but no {lacking} among them: thresholds are chosen between both"
-        )
+        lacking = "duplicates" if True not in known else "pairs that are not duplicates"
+        raise ConfigurationError(f"{len(labels)} labelled pairs, but no {lacking} among them; label some of both kinds")
     numbers = np.array([math.nan if value is None else value for value in values], dtype=np.float64)
     places = channel.first_flagged(numbers)
     size = len(channel.thresholds) + 1
@@ -178,11 +178,12 @@ def curve_of(channel: Channel, values: Sequence[float | None], labels: Sequence[
 
 
 def choose(curve: Curve, precision: float, *, confident: bool = False) -> Point | None:
-    """Return the point with the highest recall among those that reach `precision` (0 to 1), None where none does.
+    """Return the point with the highest recall that reaches `precision` (0 to 1), None if none does.
 
-    surely: the lower end of the precision's interval has to reach it, not the value alone.
-    Of several with that recall one with the highest precision, and of these the nearest to the channel's home, or the
-    middle one, which is farthest from what it has to tell apart. What flags nothing reaches no precision.
+    confident: the lower end of the precision's interval must reach it, not only the value. Of several points
+    with that recall, one with the highest precision is chosen; of these the nearest to the channel's home,
+    or the middle one, which is farthest from the pairs to be told apart. A point without flags reaches no
+    precision.
     """
 
     def reached(point: Point) -> bool:
@@ -198,7 +199,7 @@ def choose(curve: Curve, precision: float, *, confident: bool = False) -> Point 
 
 
 def flags_needed(precision: float) -> int:
-    """Return how many flags, all right, it takes until the interval of their precision begins at `precision`.
+    """Return how many flags, all of them right, show a precision: its interval then begins at `precision`.
 
     Wilson's interval at n of n begins at n/(n + z²).
 
@@ -206,28 +207,28 @@ def flags_needed(precision: float) -> int:
     381
     """
     if not 0.0 < precision < 1.0:
-        raise ConfigurationError(f"a precision to show lies between 0 and 1, got {precision}")
+        raise ConfigurationError(f"precision must be between 0 and 1, got {precision}")
     return math.ceil(1.959964**2 * precision / (1.0 - precision))
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The curves of all channels and the precision that is asked of each choice; surely: see `choose`."""
+    """The curves of all channels. precision: required of each choice. confident: see `choose`."""
 
     precision: float
     curves: tuple[Curve, ...]
     confident: bool = False
 
     def chosen(self, name: str) -> Point | None:
-        """Return the choice on the channel of that name, None where no threshold reaches the precision."""
+        """Return the choice on the channel `name`, None if no threshold reaches the precision."""
         return choose(self.curve(name), self.precision, confident=self.confident)
 
     def curve(self, name: str) -> Curve:
-        """Return the curve of the channel of that name."""
+        """Return the curve of the channel `name`."""
         return next(curve for curve in self.curves if curve.channel.name == name)
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """Pairs: duplicates, others, grey."""
+        """The numbers of pairs: duplicates, others, grey."""
         curve = self.curves[0]
         return sum(curve.duplicates), sum(curve.others), sum(curve.grey)

@@ -1,10 +1,10 @@
-"""All pairs of a crawl that are candidates of each other, with their margins: what there is to ask people about.
+"""All pairs of a crawl that are candidates of each other, with their margins: pairs to label.
 
-How: as a decision does, but every page stays in the index, whatever the rule says of it. Of a body that came before
-only the first page counts: equal texts teach nothing. Visits of one address are not compared.
+How: as in a decision, but every page stays in the index, whatever the rule says of it. Of equal bodies only
+the first page counts: equal texts teach nothing. Visits of one URL are not compared.
 
-Invariants: the same pages in the same order give the same pairs; a page is in a bounded number of pairs with earlier
-ones, KEPT on each side of the rule.
+Invariants: the same pages in the same order give the same pairs. A page is in at most MAX_PAIRS pairs with
+earlier pages on each side of the rule.
 """
 
 from heapq import nsmallest
@@ -23,21 +23,21 @@ from dedup_service.core.url import url_hash
 
 __all__ = ["CandidatePairs"]
 
-COMPARED = 64
-"""Earlier candidates of a page that are compared, the latest: a template can have thousands."""
+MAX_COMPARED = 64
+"""Earlier candidates that a page is compared with, the latest ones: a template can have thousands."""
 
-NEAR = 0.2
-"""How far below every Jaccard bound of the rule a pair is still worth comparing."""
+JACCARD_SLACK = 0.2
+"""How far below every Jaccard bound of the rule a pair is still compared."""
 
-KEPT = 4
-"""Pairs of a page with earlier ones that are kept, on each side of the rule."""
+MAX_PAIRS = 4
+"""Pairs of a page with earlier ones, on each side of the rule."""
 
 
 class CandidatePairs:
-    """Pages in; out come pairs, by the places of the pages from 0, and the groups of what the rule joins."""
+    """Collects pairs, by the places of their pages from 0, and the groups of pages that the rule joins."""
 
     def __init__(self, rule: MatchRule, *, nearest: bool = True) -> None:
-        """Nothing yet. nearest: keep of a page's pairs those nearest to the border of the rule; else the latest."""
+        """Start empty. nearest: keep the pairs of a page nearest to the rule's border; else the latest."""
         radii = (MAX_RADIUS, MAX_RADIUS) if not rule.verified else (rule.radius("body"), rule.radius("words"))
         near = tuple(
             DistanceBound(**{name: bits})
@@ -46,7 +46,7 @@ class CandidatePairs:
         )
         wide = MatchRule(near, keys=True, verified=rule.verified or PROFILES[DEFAULT_PROFILE].verified)
         self._rule, self._nearest = rule, nearest
-        self._minimum = min((row.jaccard for row in rule.verified), default=-1.0) - NEAR
+        self._min_jaccard = min((row.jaccard for row in rule.verified), default=-1.0) - JACCARD_SLACK
         self._candidates = LocalCandidates(wide, EntryRows.none())
         self._entries: dict[int, tuple[Entry, str]] = {}
         self._bodies: set[int] = set()
@@ -55,12 +55,12 @@ class CandidatePairs:
         self.groups = PairGroups()
 
     def add(self, prepared: PreparedPage) -> None:
-        """Take the next page of the crawl."""
+        """Add the next page of the crawl."""
         place, self._pages = self._pages, self._pages + 1
         if prepared.body_hash is None or prepared.body_hash in self._bodies:
             return
         self._bodies.add(prepared.body_hash)
-        entry = Entry.of(place, prepared, url_hash(prepared.page.canonical_url))
+        entry = Entry.from_page(place, prepared, url_hash(prepared.page.canonical_url))
         host = urlsplit(prepared.page.canonical_url).hostname or ""
         self._compare(entry, host, prepared)
         self._entries[place] = (entry, host)
@@ -68,15 +68,15 @@ class CandidatePairs:
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:
         evidence, pairs = Evidence(entry.evidence), []
-        for place in self._candidates.near(entry.sequence, prepared)[-COMPARED:]:
+        for place in self._candidates.near(entry.sequence, prepared)[-MAX_COMPARED:]:
             earlier, other = self._entries[place]
-            if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._minimum:
+            if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue
-            likeness = Similarity(Evidence(earlier.evidence), evidence, earlier.distance_to(prepared.fingerprint))
-            away = margin(self._rule, likeness)
-            pairs.append(CandidatePair(place, entry.sequence, away, (min(host, other), max(host, other))))
-            if away >= 0:
+            similarity = Similarity(Evidence(earlier.evidence), evidence, earlier.distance_to(prepared.fingerprint))
+            rule_margin = margin(self._rule, similarity)
+            pairs.append(CandidatePair(place, entry.sequence, rule_margin, (min(host, other), max(host, other))))
+            if rule_margin >= 0:
                 self.groups.join(place, entry.sequence)
         for side in (True, False):
             of_side = (pair for pair in pairs if (pair.margin >= 0) is side)
-            self.pairs += nsmallest(KEPT, of_side, key=lambda pair: abs(pair.margin) if self._nearest else -pair.a)
+            self.pairs += nsmallest(MAX_PAIRS, of_side, key=lambda pair: abs(pair.margin) if self._nearest else -pair.a)

@@ -1,10 +1,11 @@
-"""How good verdicts are, against what is known of the pages.
+"""Scores of verdicts against the truth.
 
-Stream: each page with a truth is a positive (it repeats an earlier page of its group) or a negative. A flag is right
-where the page that it names is of the same group; a flag on a negative is a false drop. Pairs: labelled `dup`, `not`,
-or something between, which is not scored.
+Stream: each page with a truth is a positive (it repeats an earlier page of its group) or a negative. A flag
+is right if the page that it names belongs to the same group; a flag on a negative is a false drop. Pairs:
+labelled `dup`, `not`, or grey, which is not scored.
 
-Intervals are 95%: of precision, recall and F1 by bootstrap over groups (or pairs), of a share Wilson's.
+Intervals are 95%: of precision, recall and F1 by bootstrap over groups (or pairs), of a share by Wilson's
+formula.
 Source: Efron and Tibshirani, "An introduction to the bootstrap", 1993, chapter 13; Wilson, JASA 22, 1927.
 """
 
@@ -20,18 +21,21 @@ import numpy.typing as npt
 __all__ = ["Evaluation", "LabelledPair", "Share", "TruthRow", "half_of", "score_pairs", "score_stream"]
 
 RESAMPLES = 1000
+"""Bootstrap resamples."""
+
 LEFT_OUT = ("S4", "S5")
-"""Strengths that are neither copies nor others: a third of the text and more has changed."""
+"""Strengths of edits that are not scored: a third of the text or more has changed."""
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class TruthRow:
-    """What is known of a page.
+    """The truth of a page.
 
-    group: of pages that tell the same; a flag has to stay in it. positive: the page repeats an earlier one; None: it
-    is shown and not scored. strata: names under which it is counted, besides.
+    group: of pages with the same content; a flag is right only within it. positive: the page repeats an
+    earlier one;
+    None: shown and not scored. strata: further names under which it is counted.
     """
 
     id: str
@@ -42,7 +46,7 @@ class TruthRow:
 
 @dataclass(frozen=True, slots=True)
 class LabelledPair:
-    """What is known of a pair. duplicate: None where it is between the two. component: the set that pairs join."""
+    """The truth of a pair. duplicate: None for grey. component: the connected pages that it belongs to."""
 
     a: str
     b: str
@@ -53,32 +57,34 @@ class LabelledPair:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """`hits` of `of`."""
+    """`hits` of `total`."""
 
     hits: int
-    of: int
+    total: int
 
     @property
     def value(self) -> float:
-        """The share, 0 to 1; nan of none."""
-        return self.hits / self.of if self.of else math.nan
+        """The share, 0 to 1; nan if the total is 0."""
+        return self.hits / self.total if self.total else math.nan
 
     @property
     def interval(self) -> Interval:
         """Wilson's interval at 95%."""
-        if not self.of:
+        if not self.total:
             return 0.0, 1.0
-        z, p, n = 1.959964, self.hits / self.of, self.of
+        z, p, n = 1.959964, self.hits / self.total, self.total
         centre, spread = p + z * z / 2 / n, z * math.sqrt(p * (1 - p) / n + z * z / 4 / n / n)
         return max(0.0, (centre - spread) / (1 + z * z / n)), min(1.0, (centre + spread) / (1 + z * z / n))
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Counts of one run and what follows from them.
+    """Counts of one run, and the scores that follow from them.
 
-    right, wrong, missed: flags on positives that are right, all others, and positives that are not found.
-    recall_by, drops_by, others_by: shares by stratum, of positives found, negatives flagged, and of what is not scored.
+    right, wrong, missed: right flags on positives, all other flags, and positives that were not found.
+    recall_by, drops_by, others_by: shares by stratum, of positives found, of negatives flagged, and of
+    unscored rows flagged. units: int64[n, 3], right, wrong and missed of each group or pair, for the
+    bootstrap.
     """
 
     right: int
@@ -91,29 +97,29 @@ class Evaluation:
 
     @property
     def precision(self) -> float:
-        """Share of flags that are right; nan of none."""
+        """Share of flags that are right; nan without flags."""
         return self.right / (self.right + self.wrong) if self.right + self.wrong else math.nan
 
     @property
     def recall(self) -> float:
-        """Share of positives that are found; nan of none."""
+        """Share of positives that are found; nan without positives."""
         return self.right / (self.right + self.missed) if self.right + self.missed else math.nan
 
     @property
     def f1(self) -> float:
-        """Their harmonic mean; nan where there is neither flag nor positive."""
+        """Harmonic mean of precision and recall; nan without flags and positives."""
         total = 2 * self.right + self.wrong + self.missed
         return 2 * self.right / total if total else math.nan
 
     def intervals(self, seed: int = 7) -> tuple[Interval, Interval, Interval]:
-        """Return those of precision, recall and F1, from RESAMPLES resamples of the groups; nan where the value is."""
+        """Return the intervals of precision, recall and F1 by bootstrap over groups; nan if the value is."""
         units = self.units[self.units.any(axis=1)]
         empty = len(self.units) - len(units)
         if not len(units):
             return ((math.nan, math.nan),) * 3
         rng = np.random.default_rng(seed)
-        chances = np.append(np.full(len(units), 1.0), empty) / len(self.units)
-        drawn = rng.multinomial(len(self.units), chances, size=RESAMPLES)[:, :-1]
+        probabilities = np.append(np.full(len(units), 1.0), empty) / len(self.units)
+        drawn = rng.multinomial(len(self.units), probabilities, size=RESAMPLES)[:, :-1]
         right, wrong, missed = (drawn @ units).T.astype(np.float64)
         with np.errstate(invalid="ignore"):
             values = (right / (right + wrong), right / (right + missed), 2 * right / (2 * right + wrong + missed))
@@ -121,7 +127,7 @@ class Evaluation:
 
 
 def _bounds(values: npt.NDArray[np.float64]) -> Interval:
-    """The middle 95% of float64[n] that are known; nan where none is."""
+    """Return the middle 95% of values: float64[n] that are not nan; nan if all are."""
     known = values[~np.isnan(values)]
     if not len(known):
         return math.nan, math.nan
@@ -130,27 +136,30 @@ def _bounds(values: npt.NDArray[np.float64]) -> Interval:
 
 
 def half_of(name: str) -> int:
-    """Return 0 or 1: the half that a group, or a component of pairs, belongs to."""
+    """Return the half, 0 or 1, of a group or a component of pairs."""
     return zlib.crc32(name.encode()) & 1
 
 
 def score_stream(truth: Iterable[TruthRow], named: Mapping[str, str], *, half: int | None = None) -> Evaluation:
-    """Score `named`: page → the page it was said to repeat. half: only groups of that half."""
+    """Score `named`: page → the page that its verdict names. half: only groups of that half."""
     rows = list(truth)
     groups = {row.id: row.group for row in rows}
     tally = _Tally()
     for row in rows:
         if half is None or half_of(row.group) == half:
-            of = named.get(row.id)
-            right = of is not None and of != row.id and groups.get(of) == row.group
-            tally.add(row.group, row.positive, row.strata, flagged=of is not None, right=right)
+            original = named.get(row.id)
+            right = original is not None and original != row.id and groups.get(original) == row.group
+            tally.add(row.group, row.positive, row.strata, flagged=original is not None, right=right)
     return tally.evaluation()
 
 
 def score_pairs(
     pairs: Iterable[LabelledPair], duplicates: Mapping[tuple[str, str], bool], *, half: int | None = None
 ) -> Evaluation:
-    """Score `duplicates`: (a, b) → whether b was said to repeat a. half: only components of that half."""
+    """Score `duplicates`: (a, b) → whether b is called a duplicate of a.
+
+    half: only components of that half.
+    """
     tally = _Tally()
     for number, pair in enumerate(pairs):
         if half is None or half_of(pair.component) == half:
@@ -160,6 +169,8 @@ def score_pairs(
 
 
 class _Tally:
+    """Counts flags by unit (a group, or a pair) and by stratum."""
+
     def __init__(self) -> None:
         self._units: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
         self._found: Counter[tuple[str, bool]] = Counter()

@@ -1,5 +1,6 @@
-"""Why a page has its verdict, as values: what the index looked at, what the rule asked, what weighed most.
+"""Explains a verdict, as values: what the index searched, what the rule checked, what weighed most.
 
-Everything here is worked out again from what is kept of the pages; nothing was written down while deciding. So an
-explanation costs nothing until somebody asks, and it is right for as long as the rule is the one that decided.
+Everything is computed from what is stored of the pages; nothing is recorded while deciding. An explanation
+therefore costs nothing until it is requested, and it is right as long as the rule is the one that decided.
+Begin with `pair`, which explains one pair of pages.
 """

@@ -1,11 +1,11 @@
-"""Two fingerprints of a channel beside each other: which bits differ, and which table of the block index finds them.
+"""Two pages side by side: their fingerprints bit by bit, and their words by weight.
 
-A fingerprint is cut into four blocks of 16 bits, block 0 the lowest, one table each; table t finds a pair whose block t
-differs in no more bits than its tolerance, and the first that finds it reports it (`core.index.block_layout`). A
-crowded
-bucket is split once more; that changes how long a probe takes, never which table finds a pair.
+Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into
+four blocks of 16 bits, block 0 the lowest, with one table each. Table t finds a pair whose block t differs
+in no more bits than its tolerance, and the first table that finds it reports it (`core.index.block_layout`).
+A second level of a crowded bucket changes how long a probe takes, never which table finds a pair.
 
-The words of two pages by weight: what both have, and what one has alone.
+Words: what both pages have, and what only one has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _BLOCK = (1 << BLOCK_BITS) - 1
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block of both, 16 bits each. tolerance: bits that may differ, -1 where the radius needs no such table."""
+    """A block of both fingerprints, 16 bits each. tolerance: bits that may differ, -1: no such table."""
 
     block: int
     one: int
@@ -40,7 +40,7 @@ class BlockView:
 
     @property
     def differing(self) -> int:
-        """How many bits differ."""
+        """The number of bits that differ."""
         return (self.one ^ self.other).bit_count()
 
     @property
@@ -51,47 +51,47 @@ class BlockView:
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """A channel of two pages.
+    """One channel of two pages.
 
-    one, other: fingerprints, None where a page has none. radius: of its block index, None where the rule has none.
-    judged: whether both pages have enough text for the index to be asked.
+    one, other: fingerprints, None if absent. radius: of the block index, None if the rule has none.
+    indexed: whether both pages have enough text for the block index.
     """
 
     channel: str
     one: int | None
     other: int | None
     radius: int | None
-    judged: bool = True
+    indexed: bool = True
 
     @property
     def difference(self) -> int | None:
-        """The bits that differ, as one number; None where a page has no fingerprint."""
+        """The bits that differ, as one number; None if a page has no fingerprint."""
         return None if self.one is None or self.other is None else self.one ^ self.other
 
     @property
     def distance(self) -> int | None:
-        """How many bits differ."""
+        """The number of bits that differ."""
         return None if self.difference is None else self.difference.bit_count()
 
     @property
     def bits(self) -> tuple[int, ...]:
-        """The positions that differ, ascending, 0 the lowest."""
+        """The positions of the bits that differ, ascending; 0 is the lowest bit."""
         difference = self.difference or 0
         return tuple(bit for bit in range(difference.bit_length()) if difference >> bit & 1)
 
     @property
     def blocks(self) -> tuple[BlockView, ...]:
-        """The four blocks, the lowest first; none where a page has no fingerprint."""
+        """The four blocks, the lowest first; empty if a page has no fingerprint."""
         return tuple(self._blocks())
 
     @property
     def found(self) -> bool:
-        """Whether the block index brings the two together."""
-        return self.judged and self.radius is not None and self.distance is not None and self.distance <= self.radius
+        """Whether the block index finds the pair."""
+        return self.indexed and self.radius is not None and self.distance is not None and self.distance <= self.radius
 
     @property
     def table(self) -> int | None:
-        """The table that reports the pair: the first that finds it; None where it is not found."""
+        """The table that reports the pair, which is the first that finds it; None if none does."""
         return next((block.block for block in self._blocks() if block.agrees), None) if self.found else None
 
     def _blocks(self) -> Iterator[BlockView]:
@@ -103,18 +103,18 @@ class ChannelView:
 
 
 def compare_channel(
-    channel: str, one: int | None, other: int | None, radius: int | None, *, judged: bool = True
+    channel: str, one: int | None, other: int | None, radius: int | None, *, indexed: bool = True
 ) -> ChannelView:
-    """Return `channel` of two pages with these fingerprints (unsigned 64-bit, None for none).
+    """Return `channel` of two pages with these fingerprints: unsigned 64-bit, None if absent.
 
     >>> compare_channel("words", 0b1000, 0b1011, 3).bits
     (0, 1)
     """
-    return ChannelView(channel, one, other, radius, judged)
+    return ChannelView(channel, one, other, radius, indexed)
 
 
 def tolerance_of(radius: int | None, block: int) -> int:
-    """Return in how many bits keys of the table of `block` may differ: what `layout.tolerance` says to the kernels."""
+    """Return in how many bits a key of the table of `block` may differ, like `block_layout.tolerance`."""
     if radius is None or block > radius:
         return -1
     return 1 if block < radius - 3 else 0
@@ -122,38 +122,38 @@ def tolerance_of(radius: int | None, block: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SharedFeature:
-    """A word of both pages."""
+    """A word that both pages have."""
 
     one: Feature
     other: Feature
 
     @property
     def weight(self) -> float:
-        """What it weighs in both, at least."""
+        """The smaller of its two weights."""
         return min(self.one.weight, self.other.weight)
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureComparison:
-    """The heaviest features, heaviest first. shared: by the smaller weight. one, other: in that page alone."""
+    """The heaviest features, heaviest first. shared: by the smaller weight. one, other: only in one page."""
 
     shared: tuple[SharedFeature, ...]
     one: tuple[Feature, ...]
     other: tuple[Feature, ...]
 
 
-def compare_features(ones: Sequence[Feature], others: Sequence[Feature], maximum: int) -> FeatureComparison:
-    """Return the `maximum` heaviest features of each kind; of pages with all of their features."""
+def compare_features(ones: Sequence[Feature], others: Sequence[Feature], limit: int) -> FeatureComparison:
+    """Return the `limit` heaviest features of each kind. ones, others: all features of the two pages."""
     left, right = _by_word(ones), _by_word(others)
     shared = [SharedFeature(feature, right[word]) for word, feature in left.items() if word in right]
     shared.sort(key=lambda both: (-both.weight, both.one.word))
-    return FeatureComparison(tuple(shared[:maximum]), _alone(left, right, maximum), _alone(right, left, maximum))
+    return FeatureComparison(tuple(shared[:limit]), _alone(left, right, limit), _alone(right, left, limit))
 
 
 def _by_word(features: Sequence[Feature]) -> dict[str, Feature]:
     return {feature.word: feature for feature in features}
 
 
-def _alone(ours: Mapping[str, Feature], theirs: Mapping[str, Feature], maximum: int) -> tuple[Feature, ...]:
+def _alone(ours: Mapping[str, Feature], theirs: Mapping[str, Feature], limit: int) -> tuple[Feature, ...]:
     alone = [feature for word, feature in ours.items() if word not in theirs]
-    return tuple(sorted(alone, key=lambda feature: (-feature.weight, feature.word))[:maximum])
+    return tuple(sorted(alone, key=lambda feature: (-feature.weight, feature.word))[:limit])

@@ -1,8 +1,9 @@
-"""The kept pages nearest to a page, found by looking at all of them.
+"""The kept pages nearest to a page, from a scan of all of them.
 
-Not through the indexes: whoever asks why a page was kept wants to see also what they did not bring. One pass over all
-entries takes distances and shared keys, 0.3 s a million, and the best are compared by their evidence.
-Invariant: the entries are read only, piece by piece, and never copied in one piece.
+The indexes are not used: an explanation should also show pages that they did not find. One pass over all
+entries takes distances and shared keys, 0.3 s for a million, and the best candidates are compared by their
+evidence.
+Invariant: entries are only read, chunk by chunk, and never copied in one piece.
 """
 
 from collections.abc import Iterator
@@ -20,16 +21,18 @@ from dedup_service.core.page import Fingerprint
 
 __all__ = ["nearest"]
 
-_LOOKED_AT = 64
-"""Of a piece, compared by evidence. What shares no key and is far in both channels has little in common."""
+_COMPARED = 64
+"""Entries of a chunk that are compared by evidence; others share no key, or are far in both channels."""
 
 _FAR = 65
-_KEY = 8
-"""Bits that a shared key is worth: with one in common of eight, an eighth of the shingles are, about."""
+"""Distance where a fingerprint is absent: more than any real one."""
+
+_KEY_BITS = 8
+"""Bits that a shared key counts for: one of eight in common means about an eighth of the shingles."""
 
 
-def nearest(held: HeldEntries, page: Entry, maximum: int) -> list[Entry]:
-    """Return the `maximum` live entries most like `page`, without itself: by shared shingles, distance, age."""
+def nearest(held: HeldEntries, page: Entry, limit: int) -> list[Entry]:
+    """Return the `limit` live entries nearest to `page`, but not itself: by shingles, distance, age."""
     found: list[tuple[float, int, int, Entry]] = []
     evidence = Evidence(page.evidence)
     for chunk in held.chunks:
@@ -38,14 +41,14 @@ def nearest(held: HeldEntries, page: Entry, maximum: int) -> list[Entry]:
                 continue
             distance = entry.distance_to(Fingerprint(page.words, page.body))
             jaccard = Similarity(Evidence(entry.evidence), evidence).jaccard
-            bits = min(_FAR if at is None else at for at in (distance.words, distance.body))
+            bits = min(_FAR if bits is None else bits for bits in (distance.words, distance.body))
             found.append((-jaccard, bits, entry.sequence, entry))
-        found = sorted(found, key=lambda at: at[:3])[:maximum]
+        found = sorted(found, key=lambda row: row[:3])[:limit]
     return [entry for *_, entry in found]
 
 
 def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
-    """Yield the live entries of a piece with most keys in common and the smallest distance."""
+    """Yield the live entries of a chunk with the most keys in common and the smallest distance."""
     rows = chunk.rows
     if not len(rows):
         return
@@ -55,21 +58,21 @@ def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
     for channel, mark in (("words", 1), ("body", 2)):
         value = page.channel(channel)
         if value is not None:
-            there = (rows["flags"] & mark) > 0
+            present = (rows["flags"] & mark) > 0
             bits = distances(np.ascontiguousarray(rows[channel]), np.uint64(value))
-            far = np.where(there, np.minimum(far, bits), far)
+            far = np.where(present, np.minimum(far, bits), far)
     keys = Evidence(page.evidence).keys
-    far -= _KEY * shared_keys(chunk.evidence, starts, sizes, np.unique(keys[keys > 0]))
+    far -= _KEY_BITS * shared_keys(chunk.evidence, starts, sizes, np.unique(keys[keys > 0]))
     if chunk.alive is not None:
         far[~chunk.alive] = _FAR + 1
-    for at in np.argsort(far, kind="stable")[: _LOOKED_AT + 1].tolist():
-        if chunk.alive is None or chunk.alive[at]:
-            yield entry_of(rows[at].item(), chunk.evidence, int(starts[at]))
+    for place in np.argsort(far, kind="stable")[: _COMPARED + 1].tolist():
+        if chunk.alive is None or chunk.alive[place]:
+            yield entry_of(rows[place].item(), chunk.evidence, int(starts[place]))
 
 
 @long_kernel
 def distances(fingerprints: npt.NDArray[np.uint64], one: np.uint64) -> npt.NDArray[np.int64]:
-    """Return the distance in bits of each of uint64[n] to one: int64[n]."""
+    """Return the distance in bits of each of fingerprints: uint64[n] to one fingerprint, as int64[n]."""
     found = np.empty(len(fingerprints), np.int64)
     for at in range(len(fingerprints)):
         found[at] = popcount(fingerprints[at] ^ one)

@@ -1,9 +1,9 @@
-"""Room for buckets: the arena is laid out anew when it is full, and a crowded bucket gets a second level.
+"""Growth of a shard's arrays: a new arena when the old one is full, a second level for a crowded bucket.
 
-How: laying out copies every bucket, in order and with a little room to grow, into a new arena; the
-holes that moved buckets left are gone. As each new arena is a third larger than what it holds, the
-copying costs a constant per insert. A second level is a run of new bucket headers, 4,096 for each of
-up to four tables, whose first number stands in the crowded bucket's header; its entries move there.
+How: `rebuilt` copies every bucket, in order and with some room to grow, into a new arena, which removes the
+holes that moved buckets left. A new arena is a third larger than its contents, so the copying costs a
+constant for each insertion. A second level is a run of new bucket headers, 4,096 for each of up to four
+tables. The header of the crowded bucket has the number of the first one; its entries move there.
 Source: Wang and Wang 2019, "4 x 12" second hash level of a bucket above (1 + 2) x the average.
 """
 
@@ -30,16 +30,17 @@ from dedup_service.core.index.block_layout import (
 from dedup_service.core.index.block_write import append
 from dedup_service.core.kernels import long_kernel
 
-__all__ = ["empty_arrays", "laid_out", "more_headers", "more_rows", "split", "split_room"]
+__all__ = ["empty_arrays", "more_headers", "more_rows", "rebuilt", "split", "split_room"]
 
 SPARE_SLOTS = 1 << 14
-"""The least free end of an arena: what a few thousand first inserts take, 192 KB."""
+"""Slots free at the end of a new arena, at least: enough for the first few thousand insertions, 192 KB."""
 
 FIRST_ROWS = 1024
+"""Rows of an empty shard."""
 
 
 def empty_arrays(headers: int) -> Arrays:
-    """Return the arrays of a shard without entries, with that many bucket headers."""
+    """Return the arrays of an empty shard. headers: number of bucket headers."""
     counters = np.zeros(COUNTERS, np.int64)
     counters[FREE_ROW] = -1
     return (
@@ -52,13 +53,14 @@ def empty_arrays(headers: int) -> Arrays:
     )
 
 
-def laid_out(arrays: Arrays, *, expected: Integers | int = 0, needed: int = 0) -> Arrays:
-    """Return the arrays with a new arena, every bucket copied into it with room to grow.
+def rebuilt(arrays: Arrays, *, expected: Integers | int = 0, needed: int = 0) -> Arrays:
+    """Return the arrays with a new arena that every bucket was copied into, with room to grow.
 
-    expected: int64[buckets], entries to make room for (at least an eighth more than there are).
-    needed: slots that must be left at the free end.
+    expected: int64[buckets], entries to make room for; a bucket gets room for an eighth more than it has, at
+    least.
+    needed: slots that must be free at the end.
     """
-    headers, stored, rows, sequences, following, counters = arrays
+    headers, stored, rows, sequences, next_row, counters = arrays
     lengths = headers[:, LENGTH].astype(np.int64)
     room = np.maximum(lengths + lengths // 8 + (lengths > 0), expected)
     capacities = (room + QUANTUM - 1) // QUANTUM
@@ -69,7 +71,7 @@ def laid_out(arrays: Arrays, *, expected: Integers | int = 0, needed: int = 0) -
     copy_buckets(headers, ends - capacities, stored, rows, new_stored, new_rows)
     headers[:, START], headers[:, CAPACITY] = ends - capacities, capacities
     counters[SLOTS_USED] = used
-    return headers, new_stored, new_rows, sequences, following, counters
+    return headers, new_stored, new_rows, sequences, next_row, counters
 
 
 @long_kernel
@@ -81,7 +83,7 @@ def copy_buckets(
     new_stored: Fingerprints,
     new_rows: Rows,
 ) -> None:
-    """Copy every bucket to its new start, in quanta."""
+    """Copy every bucket to its new start. starts: int64[buckets], in quanta."""
     for bucket in range(len(headers)):
         source = int(headers[bucket, START]) * QUANTUM
         target = starts[bucket] * QUANTUM
@@ -91,24 +93,24 @@ def copy_buckets(
 
 
 def more_rows(arrays: Arrays, rows_needed: int) -> Arrays:
-    """Return the arrays with room for at least `rows_needed` entries, a quarter more than there was."""
-    headers, stored, rows, sequences, following, counters = arrays
+    """Return the arrays with room for `rows_needed` entries, and a quarter more than before at least."""
+    headers, stored, rows, sequences, next_row, counters = arrays
     room = max(rows_needed, len(sequences) + len(sequences) // 4)
-    new_sequences, new_following = np.empty(room, np.int64), np.empty(room, np.int32)
-    new_sequences[: len(sequences)], new_following[: len(following)] = sequences, following
-    return headers, stored, rows, new_sequences, new_following, counters
+    new_sequences, new_next_row = np.empty(room, np.int64), np.empty(room, np.int32)
+    new_sequences[: len(sequences)], new_next_row[: len(next_row)] = sequences, next_row
+    return headers, stored, rows, new_sequences, new_next_row, counters
 
 
 def more_headers(arrays: Arrays, headers_needed: int) -> Arrays:
-    """Return the arrays with at least `headers_needed` bucket headers, the new ones empty."""
-    headers, stored, rows, sequences, following, counters = arrays
+    """Return the arrays with at least `headers_needed` bucket headers; the new ones are empty."""
+    headers, stored, rows, sequences, next_row, counters = arrays
     larger = np.zeros((max(headers_needed, len(headers) + len(headers) // 4), headers.shape[1]), np.int32)
     larger[: len(headers)] = headers
-    return larger, stored, rows, sequences, following, counters
+    return larger, stored, rows, sequences, next_row, counters
 
 
 def split_room(length: int, tables: int) -> int:
-    """Return the most slots that `split` takes for a bucket of `length` entries."""
+    """Return the number of slots that `split` takes at most for a bucket of `length` entries."""
     return tables * (length + QUANTUM * min(length, SUB_KEYS))
 
 
@@ -116,23 +118,23 @@ def split_room(length: int, tables: int) -> int:
 def split(bucket: int, child: int, table: int, tables: int, arrays: Arrays) -> None:
     """Move a bucket's entries to the second level whose empty headers begin at `child`.
 
-    The arena has `split_room` slots left. Capacities count entries first, and become quanta after.
+    The caller ensures that `split_room` slots are free. Capacities count entries at first, then quanta.
     """
     headers, stored, rows, _, _, counters = arrays
     start = int(headers[bucket, START]) * QUANTUM
     stop = start + headers[bucket, LENGTH]
-    for at in range(start, stop):
-        rest = remaining_bits(stored[at], table)
+    for slot in range(start, stop):
+        rest = remaining_bits(stored[slot], table)
         for sub in range(tables):
             headers[child + sub_bucket(rest, sub), CAPACITY] += 1
     for leaf in range(child, child + tables * SUB_KEYS):
         headers[leaf, CAPACITY] = (headers[leaf, CAPACITY] + QUANTUM - 1) // QUANTUM
         headers[leaf, START] = counters[SLOTS_USED] // QUANTUM
         counters[SLOTS_USED] += headers[leaf, CAPACITY] * QUANTUM
-    for at in range(start, stop):
-        rest = remaining_bits(stored[at], table)
+    for slot in range(start, stop):
+        rest = remaining_bits(stored[slot], table)
         for sub in range(tables):
-            append(child + sub_bucket(rest, sub), stored[at], rows[at], headers, stored, rows, counters)
+            append(child + sub_bucket(rest, sub), stored[slot], rows[slot], headers, stored, rows, counters)
     headers[bucket, START] = 0
     headers[bucket, LENGTH] = 0
     headers[bucket, CAPACITY] = 0

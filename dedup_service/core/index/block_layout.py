@@ -1,19 +1,18 @@
-"""Where a fingerprint lives: blocks, bucket headers, and how far each table must look.
+"""Where a fingerprint is stored: blocks, bucket headers, and how far each table must search.
 
-Goal: every entry within the radius is found, and each by exactly one probe, without remembering
-what was found before.
-How: a fingerprint is cut into four blocks of 16 bits, one table each. Give block i a tolerance
-t[i] with sum(t[i] + 1) = radius + 1. If every block differed in more than t[i] bits, the distance
-would exceed the radius; so some block differs in at most t[i] bits, and its table finds the entry.
-Tolerances are 0 (the key itself) or 1 (the key and its 16 one-bit neighbours):
+Goal: each entry within the radius is found by exactly one probe, without a record of what was found before.
+How: a fingerprint is cut into four blocks of 16 bits, with one table each. Block i has a tolerance t[i], and
+sum(t[i] + 1) = radius + 1. If every block differed in more than t[i] bits, the distance would exceed the
+radius. So some block differs in at most t[i] bits, and its table finds the entry. Tolerances are 0 (the key
+itself) or 1 (the key and its 16 one-bit neighbours):
 
     radius       0     1      2        3        4        5        6        7
     tolerances   0     0 0    0 0 0    0 0 0 0  1 0 0 0  1 1 0 0  1 1 1 0  1 1 1 1
 
-so a radius below 3 needs fewer tables, and radius 4 probes 20 buckets where 7 probes 68.
-The second level cuts the other 48 bits of a crowded bucket into four blocks of 12 by the same rule,
-with the radius that is left after the bits in which the first key already differs.
-Invariant: of all tables whose tolerance admits an entry the first reports it (`reported_earlier`).
+A radius below 3 needs fewer tables; radius 4 probes 20 buckets where 7 probes 68. The second level cuts the
+other 48 bits of a crowded bucket into four blocks of 12 by the same rule. Its radius is what remains after
+the bits in which the first key already differs.
+Invariant: of all tables whose tolerance admits an entry, the first one reports it (`reported_earlier`).
 
 Source: Manku, Jain, Das Sarma, WWW 2007 (blocks); Norouzi, Punjani, Fleet, CVPR 2012 (near keys); Qin
 et al., "GPH", ICDE 2018 (uneven tolerances); Wang and Wang 2019 (4 x 12 bits for a crowded bucket).
@@ -64,7 +63,7 @@ BLOCK_BITS, KEYS = 16, 1 << 16
 SUB_BITS, SUB_KEYS = 12, 1 << 12
 
 QUANTUM = 4
-"""Slots are handed out in fours: a bucket starts on half a cache line, and int32 starts reach 2**33 slots."""
+"""Slots are allocated in fours: a bucket starts on half a cache line, and int32 starts reach 2**33 slots."""
 
 START, LENGTH, CAPACITY, CHILD = 0, 1, 2, 3
 """Columns of a bucket header: start and capacity in quanta, length in entries, first child bucket or 0."""
@@ -74,28 +73,29 @@ Fingerprints = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 Arrays = tuple[Headers, Fingerprints, Rows, Integers, Rows, Integers]
-"""All that a shard holds, as kernels take it: headers, stored, rows, sequences, following, counters.
+"""The contents of a shard, as kernels take it: headers, stored, rows, sequences, next_row, counters.
 
-headers: int32[buckets, 4], table 0's 65,536 first, then the next table's, then second levels.
+headers: int32[buckets, 4], the 65,536 of table 0 first, then those of the next tables, then the second
+levels.
 stored: uint64[slots] and rows: int32[slots], the arena: fingerprints and their first rows, by bucket.
-sequences: int64[rows] and following: int32[rows], the entries: each its sequence and next row (or -1).
-counters: int64[9], the places below.
+sequences: int64[rows] and next_row: int32[rows], the entries: the sequence and the next row (or -1) of each.
+counters: int64[9], indexed by the names below.
 """
 
 STATUS, ROWS_USED, FREE_ROW, SLOTS_USED, ENTRIES, FINGERPRINTS, PROBES, BUCKETS, COMPARED = range(9)
 COUNTERS = 9
-"""Places in the counters; FREE_ROW is the first of the chained free rows, or -1; the last three count work."""
+"""Indexes into the counters. FREE_ROW: first free row of the chain, or -1. The last three count work."""
 
 
 @kernel_inline
 def tables_for(radius: int) -> int:
-    """Return how many tables (and second-level tables) a radius needs: 1 to 4."""
+    """Return how many tables, or second-level tables, a radius needs: 1 to 4."""
     return min(radius + 1, 4)
 
 
 @kernel_inline
 def tolerance(radius: int, table: int) -> int:
-    """Return in how many bits a key of `table` may differ: 0 or 1, or -1 where the table is not needed."""
+    """Return in how many bits a key of `table` may differ: 0 or 1, or -1 if the table is not needed."""
     if table > radius:
         return -1
     return 1 if table < radius - 3 else 0
@@ -127,7 +127,7 @@ def sub_bucket(rest: np.uint64, sub: int) -> int:
 def reported_earlier(difference: np.uint64, radius: int, table: int, sub_radius: int, sub: int) -> bool:
     """Return whether a table before `table`, or a second-level table before `sub`, reports this difference.
 
-    sub is 0 where the bucket has no second level.
+    sub: 0 if the bucket has no second level.
     """
     for earlier in range(table):
         block = (difference >> np.uint64(BLOCK_BITS * earlier)) & np.uint64(KEYS - 1)
@@ -143,7 +143,7 @@ def reported_earlier(difference: np.uint64, radius: int, table: int, sub_radius:
 
 @kernel_inline
 def leaves_of(fingerprint: np.uint64, tables: int, headers: Headers, leaves: Integers) -> int:
-    """Write the buckets that hold `fingerprint` itself to leaves: int64[16]; return how many there are."""
+    """Write the buckets to which `fingerprint` belongs into leaves: int64[16]; return their number."""
     count = 0
     for table in range(tables):
         bucket = home_bucket(fingerprint, table)

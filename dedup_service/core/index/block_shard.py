@@ -1,21 +1,21 @@
-"""Which shard owns a page: `mix64(sequence) % shards`.
+"""One shard of the block index: four tables over one arena, how they grow, and which sequences belong to it.
 
-A bare remainder would leave shards empty where sequences have gaps (commit markers take every
-other offset of a log); the mixer makes the load even for any pattern of sequences.
+Shard `mix64(sequence) % shards` owns an entry. A bare remainder would leave shards empty if sequences have
+gaps (commit markers take every other offset of a log); the mixer makes the load even for any pattern of
+sequences.
 
-Source: the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+Kernels do the work. They stop when an array is full or a bucket is crowded; `Shard` makes room and continues
+them. Nothing here is thread-safe: one thread at a time, reading or writing.
 
-One shard: four tables over one arena, and when they grow.
-
-Kernels do the work and stop where an array is full or a bucket crowded; this class makes room and
-lets them go on. Nothing here is thread-safe: one thread at a time, reading or writing.
+Source of the mixer: the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.index.block_arena import empty_arrays, laid_out, more_headers, more_rows, split, split_room
+from dedup_service.core.features import hashing
+from dedup_service.core.index.block_arena import empty_arrays, more_headers, more_rows, rebuilt, split, split_room
 from dedup_service.core.index.block_layout import (
     BLOCK_BITS,
     ENTRIES,
@@ -31,7 +31,26 @@ from dedup_service.core.index.block_layout import (
 from dedup_service.core.index.block_probe import Distances, Output, probe_all
 from dedup_service.core.index.block_write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
 
-__all__ = ["SMALLEST_SPLIT", "Shard", "mix64", "owner", "owners"]
+__all__ = ["MIN_SPLIT", "Shard", "mix64", "owner", "owners"]
+
+MIN_SPLIT = 4096
+"""Entries up to which a bucket is never split.
+
+Above, a second level is faster (at this size 2 to 3.6 times at radius 3, equal at 7). The 1 MB that it takes
+is 256 bytes for each entry at most, 16 in a bucket of 65,536 (`python -m benchmarks.index --threshold`).
+"""
+
+TIMES_AVERAGE = 3
+"""A bucket above (1 + 2) x the average of its table is split (Wang and Wang 2019)."""
+
+BULK = 4096
+"""Entries inserted at once from which it pays to rebuild the arena for them beforehand (1-2 ms)."""
+
+MAX_ROWS = (1 << 31) - 1
+"""Rows are numbered in int32."""
+
+FIRST_OUTPUT = 1024
+"""Candidates that the first output has room for."""
 
 _WORD = (1 << 64) - 1
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -55,40 +74,20 @@ def owner(sequence: int, shards: int) -> int:
 
 
 def owners(sequences: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int64]:
-    """Return `owner` of each of sequences: int64[n]."""
-    mixed = sequences.astype(np.uint64) + np.uint64(_STEP)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(_FIRST)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(_SECOND)
-    mixed ^= mixed >> np.uint64(31)
+    """Return the owner of each of sequences: int64[n], as int64[n]."""
+    mixed = hashing.mix64(sequences.astype(np.uint64) + np.uint64(_STEP))
     return (mixed % np.uint64(shards)).astype(np.int64)
-
-
-SMALLEST_SPLIT = 4096
-"""Entries up to which a bucket is never split: above, a second level is faster (at this size 2 to 3.6 times at
-radius 3, level at 7), and the 1 MB that it takes is 256 bytes an entry at most, 16 in a bucket of 65,536
-(`python -m benchmarks.index --threshold`)."""
-
-TIMES_AVERAGE = 3
-"""A bucket above (1 + 2) x its table's average is split (Wang and Wang 2019)."""
-
-BULK = 4096
-"""Inserts at once from which it pays to lay the arena out for them beforehand (1-2 ms)."""
-
-MAX_ROWS = (1 << 31) - 1
-"""Rows are numbered in int32."""
-
-FIRST_OUTPUT = 1024
 
 
 class Shard:
     """The entries of one shard, exact within `radius` (0 to 7)."""
 
-    __slots__ = ("_arrays", "_children", "_leaves", "_output", "_radius", "_smallest_split", "_tables")
+    __slots__ = ("_arrays", "_children", "_leaves", "_min_split", "_output", "_radius", "_tables")
 
-    def __init__(self, radius: int, *, smallest_split: int | None = SMALLEST_SPLIT) -> None:
-        """Make an empty shard; with smallest_split None no bucket is ever split."""
+    def __init__(self, radius: int, *, min_split: int | None = MIN_SPLIT) -> None:
+        """Make an empty shard. min_split: see `BlockIndex`."""
         self._radius = radius
-        self._smallest_split = smallest_split
+        self._min_split = min_split
         self._tables = min(radius + 1, 4)
         self._children = self._tables * KEYS
         self._output: Output = (np.empty(FIRST_OUTPUT, np.int64), np.empty(FIRST_OUTPUT, np.uint8))
@@ -96,12 +95,12 @@ class Shard:
         self._arrays = empty_arrays(self._children)
 
     def __len__(self) -> int:
-        """Return how many entries there are."""
+        """Return the number of entries."""
         return int(self.counters[ENTRIES])
 
     @property
     def counters(self) -> Integers:
-        """The places that `layout` names: int64[9]."""
+        """The counters that `block_layout` describes: int64[9]."""
         return self._arrays[5]
 
     @property
@@ -111,18 +110,19 @@ class Shard:
 
     @property
     def largest_bucket(self) -> int:
-        """Entries of the longest bucket, on either level."""
+        """Entries of the longest bucket of either level."""
         return int(self._arrays[0][:, LENGTH].max())
 
     @property
     def split_buckets(self) -> int:
-        """How many buckets have a second level."""
+        """Number of buckets with a second level."""
         return (self._children - self._tables * KEYS) // (self._tables * SUB_KEYS)
 
     def probe(self, fingerprints: Fingerprints) -> tuple[Integers, Integers, Distances]:
-        """Return the candidates of fingerprints: uint64[n], as (ends: int64[n], sequences, distances), unsorted.
+        """Return the candidates of fingerprints: uint64[n], unsorted.
 
-        The last two are views that the next probe overwrites.
+        The result is (ends int64[n], sequences int64[m], distances uint8[m]). The last two are views that
+        the next probe overwrites.
         """
         ends = np.empty(len(fingerprints), np.int64)
         found = probe_all(fingerprints, self._radius, self._arrays, ends, self._output)
@@ -132,16 +132,19 @@ class Shard:
         return ends, self._output[0][:found], self._output[1][:found]
 
     def insert(self, sequences: Integers, fingerprints: Fingerprints) -> None:
-        """Insert entries, sequences ascending: int64[n], uint64[n]; StateError, and no change, on a duplicate."""
+        """Insert entries; StateError, and no change, if one is there already.
+
+        sequences: int64[n], ascending; fingerprints: uint64[n].
+        """
         self._make_room(fingerprints)
-        crowded = self._crowded_above(len(fingerprints))
+        crowded = self._crowded_length(len(fingerprints))
         insert = insert_all if len(fingerprints) >= BULK else insert_few
         done, status = 0, -1
         while status != DONE:
             done = insert(sequences, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
             status = self.counters[STATUS]
             if status == DUPLICATE:
-                self._take_back(sequences[:done], fingerprints[:done])
+                self._undo(sequences[:done], fingerprints[:done])
                 raise StateError(
                     f"sequence {sequences[done]} with fingerprint {fingerprints[done]} is in the index already; "
                     "remove it first, or insert it once"
@@ -149,40 +152,41 @@ class Shard:
             if status == CROWDED:
                 self._split_homes(int(fingerprints[done - 1]), crowded)
             if status == FULL:
-                self._arrays = laid_out(self._arrays)
+                self._arrays = rebuilt(self._arrays)
 
     def remove(self, sequence: int, fingerprints: Fingerprints) -> bool:
-        """Remove the entry of a sequence and fingerprints: uint64[1]; return False where there is none."""
+        """Remove the entry of a sequence and fingerprints: uint64[1]; return False if there is none."""
         return remove_one(sequence, fingerprints, self._tables, self._leaves, self._arrays)
 
-    def _take_back(self, sequences: Integers, fingerprints: Fingerprints) -> None:
-        for at in range(len(sequences)):
-            self.remove(int(sequences[at]), fingerprints[at : at + 1])
+    def _undo(self, sequences: Integers, fingerprints: Fingerprints) -> None:
+        for number in range(len(sequences)):
+            self.remove(int(sequences[number]), fingerprints[number : number + 1])
 
-    def _crowded_above(self, coming: int) -> int:
-        if self._smallest_split is None:
+    def _crowded_length(self, new: int) -> int:
+        """Return the length above which a bucket is split once `new` more entries are in."""
+        if self._min_split is None:
             return MAX_ROWS
-        return max(self._smallest_split, TIMES_AVERAGE * (int(self.counters[FINGERPRINTS]) + coming) // KEYS)
+        return max(self._min_split, TIMES_AVERAGE * (int(self.counters[FINGERPRINTS]) + new) // KEYS)
 
     def _make_room(self, fingerprints: Fingerprints) -> None:
-        """Grow the rows by what is coming, and the arena where that is much."""
-        coming = len(fingerprints)
-        rows_needed = len(self) + coming
+        """Grow the rows for new fingerprints: uint64[n], and the arena if they are many."""
+        new = len(fingerprints)
+        rows_needed = len(self) + new
         if rows_needed > MAX_ROWS:
-            raise StateError(f"a shard holds {MAX_ROWS} entries, not {rows_needed}; open more shards")
+            raise StateError(f"a shard has room for {MAX_ROWS} entries, not {rows_needed}; use more shards")
         if rows_needed > len(self._arrays[3]):
             self._arrays = more_rows(self._arrays, rows_needed)
-        if coming < BULK or coming < self.counters[FINGERPRINTS] // 8:
+        if new < BULK or new < self.counters[FINGERPRINTS] // 8:
             return
         expected = self._arrays[0][:, LENGTH].astype(np.int64)
         for table in range(self._tables):
             keys = (fingerprints >> np.uint64(BLOCK_BITS * table)).astype(np.uint16)
             expected[table * KEYS : (table + 1) * KEYS] += np.bincount(keys, minlength=KEYS)
-        np.minimum(expected, self._crowded_above(coming) + 1, out=expected)
-        self._arrays = laid_out(self._arrays, expected=expected)
+        np.minimum(expected, self._crowded_length(new) + 1, out=expected)
+        self._arrays = rebuilt(self._arrays, expected=expected)
 
     def _split_homes(self, fingerprint: int, crowded: int) -> None:
-        """Split the first-level buckets of a fingerprint that hold more than `crowded` entries."""
+        """Split the first-level buckets of a fingerprint that have more than `crowded` entries."""
         for table in range(self._tables):
             key = (fingerprint >> (BLOCK_BITS * table)) % KEYS
             bucket = table * KEYS + key
@@ -195,5 +199,5 @@ class Shard:
                 self._arrays = more_headers(self._arrays, self._children)
             needed = split_room(length, self._tables)
             if self.counters[SLOTS_USED] + needed > len(self._arrays[1]):
-                self._arrays = laid_out(self._arrays, needed=needed)
+                self._arrays = rebuilt(self._arrays, needed=needed)
             split(bucket, child, table, self._tables, self._arrays)

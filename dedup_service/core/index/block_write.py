@@ -1,17 +1,16 @@
-"""Entries, chained by fingerprint.
+"""Insertion into and removal from the tables of a shard.
 
-A row is one entry: its sequence, and the next row of the same fingerprint. Buckets hold each
-distinct fingerprint once, with the first row of its chain, so ten thousand identical pages cost one
-comparison. A chain runs from the latest sequence to the earliest: appending in order is O(1), and
-the same entry twice is noticed on the way.
-Invariant: the first row of a chain is the same row as long as the chain lives (contents move
-instead), so no bucket is touched when a chain grows or shrinks.
+Chains: a row is one entry, its sequence and the next row of the same fingerprint. Buckets have each distinct
+fingerprint once, with the first row of its chain, so ten thousand identical pages cost one comparison. A
+chain runs from the latest sequence to the earliest: appending in order is O(1), and a second insertion of an
+entry is noticed on the way.
 
-Put entries into the tables and take them out.
+Buckets: a full bucket moves to the free end of the arena with a quarter more room. `block_arena` reclaims
+what it leaves behind.
 
-Buckets grow by moving to the free end of the arena, a quarter larger; what they leave behind is
-reclaimed when the arena is laid out anew (`arena`).
-Invariant: a fingerprint stands once in every leaf bucket that `leaves_of` names, in no other.
+Invariants: the first row of a chain stays the same row for the life of the chain (contents move instead), so
+no bucket is touched when a chain grows or shrinks. A fingerprint is stored once in every leaf bucket that
+`leaves_of` returns, and in no other.
 """
 
 import numpy as np
@@ -52,10 +51,13 @@ __all__ = [
     "take_row",
 ]
 
+DONE, FULL, CROWDED, DUPLICATE = range(4)
+"""Why `insert_all` returned: all inserted; no slots left; a bucket must be split; entry already there."""
+
 
 @kernel_inline
 def take_row(sequence: int, sequences: Integers, next_row: Rows, counters: Integers) -> int:
-    """Return a new chain of one row for a sequence; the caller has seen to it that a row is left."""
+    """Return a new chain of one row for a sequence; the caller ensures that a row is free."""
     row = int(counters[FREE_ROW])
     if row >= 0:
         counters[FREE_ROW] = next_row[row]
@@ -70,7 +72,7 @@ def take_row(sequence: int, sequences: Integers, next_row: Rows, counters: Integ
 
 @kernel_inline
 def free_row(row: int, next_row: Rows, counters: Integers) -> None:
-    """Give a row back."""
+    """Put a row into the chain of free rows."""
     next_row[row] = counters[FREE_ROW]
     counters[FREE_ROW] = row
     counters[ENTRIES] -= 1
@@ -78,24 +80,24 @@ def free_row(row: int, next_row: Rows, counters: Integers) -> None:
 
 @kernel_inline
 def join_chain(first: int, sequence: int, sequences: Integers, next_row: Rows, counters: Integers) -> bool:
-    """Put a sequence into the chain that starts at row `first`; return False where it is there already."""
-    at = int(first)
-    if sequence > sequences[at]:
-        sequence, sequences[at] = sequences[at], sequence
+    """Insert a sequence into the chain that starts at row `first`; return False if it is there already."""
+    before = int(first)
+    if sequence > sequences[before]:
+        sequence, sequences[before] = sequences[before], sequence
     else:
-        while next_row[at] >= 0 and sequences[next_row[at]] >= sequence:
-            at = int(next_row[at])
-        if sequences[at] == sequence:
+        while next_row[before] >= 0 and sequences[next_row[before]] >= sequence:
+            before = int(next_row[before])
+        if sequences[before] == sequence:
             return False
     row = take_row(sequence, sequences, next_row, counters)
-    next_row[row] = next_row[at]
-    next_row[at] = row
+    next_row[row] = next_row[before]
+    next_row[before] = row
     return True
 
 
 @kernel_inline
 def leave_chain(first: int, sequence: int, sequences: Integers, next_row: Rows, counters: Integers) -> bool:
-    """Take a sequence out of a chain of two rows or more; return False where it is not there."""
+    """Remove a sequence from a chain of two rows or more; return False if it is not there."""
     before = int(first)
     row = int(next_row[before])
     if sequences[before] == sequence:
@@ -108,10 +110,6 @@ def leave_chain(first: int, sequence: int, sequences: Integers, next_row: Rows, 
     next_row[before] = next_row[row]
     free_row(row, next_row, counters)
     return True
-
-
-DONE, FULL, CROWDED, DUPLICATE = range(4)
-"""Why `insert_all` came back: all inserted; no slots left; a bucket wants splitting; entry already there."""
 
 
 @kernel_inline
@@ -133,7 +131,7 @@ def grown(capacity: int) -> int:
 
 @kernel_inline
 def slots_needed(leaves: Integers, count: int, headers: Headers) -> int:
-    """Return how many slots one more entry in each leaf takes from the arena."""
+    """Return how many slots of the arena one more entry in each leaf takes."""
     quanta = 0
     for at in range(count):
         leaf = leaves[at]
@@ -152,7 +150,7 @@ def append(
     rows: Rows,
     counters: Integers,
 ) -> int:
-    """Add an entry to a bucket, moving a full one to the arena's free end; return its new length."""
+    """Add a fingerprint to a bucket, which moves to the free end if it is full; return the new length."""
     start = int(headers[bucket, START]) * QUANTUM
     length = int(headers[bucket, LENGTH])
     if length == headers[bucket, CAPACITY] * QUANTUM:
@@ -180,10 +178,11 @@ def insert_all(
     leaves: Integers,
     arrays: Arrays,
 ) -> int:
-    """Insert entries from number `done` on; return how many are in, and in counters[STATUS] why it ended.
+    """Insert entries from number `done` on; return how many are inserted.
 
-    crowded: the length beyond which a first-level bucket is reported. leaves: int64[16], scratch.
-    Rows must suffice for all.
+    counters[STATUS] receives why it returned. new_sequences: int64[n]; fingerprints: uint64[n]. crowded:
+    length above which a first-level bucket is reported.
+    leaves: int64[16], scratch. The caller ensures that rows suffice for all.
     """
     headers, stored, rows, sequences, next_row, counters = arrays
     for at in range(done, len(fingerprints)):
@@ -222,13 +221,13 @@ def insert_few(
     leaves: Integers,
     arrays: Arrays,
 ) -> int:
-    """The same as `insert_all`, for the entries of one page or some."""
+    """The same as `insert_all`, for one page or a few: it keeps the interpreter lock."""
     return insert_all(new_sequences, fingerprints, done, crowded, tables, leaves, arrays)
 
 
 @kernel_inline
 def erase(bucket: int, fingerprint: np.uint64, headers: Headers, stored: Fingerprints, rows: Rows) -> None:
-    """Take a fingerprint out of a bucket, filling its slot with the last entry."""
+    """Remove a fingerprint from a bucket; the last one fills its slot."""
     start = int(headers[bucket, START]) * QUANTUM
     last = start + headers[bucket, LENGTH] - 1
     at = position_of(stored, start, last + 1, fingerprint)
@@ -239,7 +238,7 @@ def erase(bucket: int, fingerprint: np.uint64, headers: Headers, stored: Fingerp
 
 @kernel
 def remove_one(sequence: int, fingerprints: Fingerprints, tables: int, leaves: Integers, arrays: Arrays) -> bool:
-    """Remove the entry (sequence, fingerprints[0]); return False where there is none."""
+    """Remove the entry of a sequence and fingerprints: uint64[1]; return False if there is none."""
     headers, stored, rows, sequences, next_row, counters = arrays
     fingerprint = fingerprints[0]
     count = leaves_of(fingerprint, tables, headers, leaves)

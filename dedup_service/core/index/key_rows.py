@@ -1,15 +1,15 @@
-"""Entries in the buckets of their keys: how they come and leave.
+"""Insertion into and removal from the buckets of the key index.
 
-How: an entry owns eight rows, so a row needs to store neither its key nor its sequence, only the next row of
-its bucket. A bucket is a ring, named by its last row, whose next row is the first. So the latest joins and the
-earliest leaves without a walk; any other walks past all that are earlier.
-Invariants: sequences ascend from a bucket's first row to its last, each once; a row in no bucket says `NOWHERE`.
+How: an entry owns eight rows. A row therefore stores neither its key nor its sequence, only the next row of
+its bucket. A bucket is a ring, represented by its last row, whose next row is the first. So the latest entry
+is appended and the earliest removed without a walk; for any other, all earlier rows are walked.
+Invariants: sequences ascend from the first row of a bucket to the last, each once; a row in no bucket is
+`NOWHERE`.
 """
 
 import numpy as np
 
-from dedup_service.core.index.block_layout import Integers
-from dedup_service.core.index.key_table import KEY, LAST, Buckets, Keys, empty_slot, room, slot_of
+from dedup_service.core.index.key_table import KEY, LAST, Buckets, Integers, Keys, empty_slot, room, slot_of
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
@@ -27,78 +27,79 @@ __all__ = [
 ]
 
 WIDTH = 8
-"""Keys, and rows, of an entry; those of entry e are e * WIDTH and following."""
+"""Keys, and rows, of an entry; those of entry e begin at e * WIDTH."""
 
 NOWHERE = np.uint32(0xFFFFFFFF)
 
 STATUS, ENTRIES, ENTRIES_USED, FREE_ENTRY, BUCKETS_USED = range(5)
 COUNTERS = 5
-"""Places in the counters; FREE_ENTRY is the first of the chained free entries, or -1."""
+"""Indexes into the counters. FREE_ENTRY: first entry of the chain of free entries, or -1."""
 
 DONE, FULL, DUPLICATE = range(3)
-"""Why `insert_all` came back: all inserted; no slots left; sequence already in the bucket of a key."""
+"""Why `insert_all` returned: all inserted; no slots left; a sequence is in the bucket of a key already."""
 
 KeyArrays = tuple[Buckets, Integers, Keys, Integers]
-"""All that the index holds, as kernels take it: buckets, sequences, following, counters.
+"""The contents of the index in the form that kernels take: buckets, sequences, next_row, counters.
 
-buckets: uint32[slots, 2], see `key_table`. sequences: int64[entries], of a free entry the next free one or -1.
-following: uint32[entries * 8], the next row in the bucket of each row. counters: int64[5], the places above.
+buckets: uint32[slots, 2], see `key_table`. sequences: int64[entries]; for a free entry, the next
+free one or -1. next_row: uint32[entries * 8], the next row in the bucket of each row. counters: int64[5],
+indexed by the names above.
 """
 
 
 @kernel_inline
-def row_before(last: int, sequence: int, sequences: Integers, following: Keys) -> int:
-    """Return the row behind which a sequence stands or belongs, in the bucket of the row `last`."""
+def row_before(last: int, sequence: int, sequences: Integers, next_row: Keys) -> int:
+    """Return the row before the place of a sequence in the bucket whose last row is `last`."""
     before = last
     if sequence <= sequences[last // WIDTH]:
-        while sequences[np.int64(following[before]) // WIDTH] < sequence:
-            before = int(np.int64(following[before]))
+        while sequences[np.int64(next_row[before]) // WIDTH] < sequence:
+            before = int(np.int64(next_row[before]))
     return before
 
 
 @kernel_inline
 def row_of(key: np.uint32, sequence: int, arrays: KeyArrays) -> int:
     """Return the row of a sequence in the bucket of a key, or -1."""
-    buckets, sequences, following, _ = arrays
+    buckets, sequences, next_row, _ = arrays
     slot = slot_of(key, buckets)
     if buckets[slot, KEY] == 0:
         return -1
-    before = row_before(int(np.int64(buckets[slot, LAST])), sequence, sequences, following)
-    row = int(np.int64(following[before]))
+    before = row_before(int(np.int64(buckets[slot, LAST])), sequence, sequences, next_row)
+    row = int(np.int64(next_row[before]))
     return row if sequences[row // WIDTH] == sequence else -1
 
 
 @kernel_inline
 def join(key: np.uint32, sequence: int, row: int, arrays: KeyArrays) -> None:
-    """Put a row into the bucket of a key, unless its sequence is there: by the same key a second time."""
-    buckets, sequences, following, counters = arrays
+    """Insert a row into the bucket of a key, unless its sequence is there: the key is repeated."""
+    buckets, sequences, next_row, counters = arrays
     slot = slot_of(key, buckets)
     if buckets[slot, KEY] == 0:
         buckets[slot, KEY] = key
         buckets[slot, LAST] = row
-        following[row] = row
+        next_row[row] = row
         counters[BUCKETS_USED] += 1
         return
     last = int(np.int64(buckets[slot, LAST]))
-    before = row_before(last, sequence, sequences, following)
-    if sequences[np.int64(following[before]) // WIDTH] == sequence:
+    before = row_before(last, sequence, sequences, next_row)
+    if sequences[np.int64(next_row[before]) // WIDTH] == sequence:
         return
-    following[row] = following[before]
-    following[before] = row
+    next_row[row] = next_row[before]
+    next_row[before] = row
     if sequence > sequences[last // WIDTH]:
         buckets[slot, LAST] = row
 
 
 @kernel_inline
 def leave(key: np.uint32, sequence: int, arrays: KeyArrays) -> None:
-    """Take a sequence out of the bucket of a key, unless the same key did before."""
-    buckets, sequences, following, counters = arrays
+    """Remove a sequence from the bucket of a key, unless it is removed already: the key is repeated."""
+    buckets, sequences, next_row, counters = arrays
     slot = slot_of(key, buckets)
     if buckets[slot, KEY] == 0:
         return
     last = int(np.int64(buckets[slot, LAST]))
-    before = row_before(last, sequence, sequences, following)
-    row = int(np.int64(following[before]))
+    before = row_before(last, sequence, sequences, next_row)
+    row = int(np.int64(next_row[before]))
     if sequences[row // WIDTH] != sequence:
         return
     if row == before:
@@ -106,13 +107,13 @@ def leave(key: np.uint32, sequence: int, arrays: KeyArrays) -> None:
         counters[BUCKETS_USED] -= 1
     elif row == last:
         buckets[slot, LAST] = before
-    following[before] = following[row]
-    following[row] = NOWHERE
+    next_row[before] = next_row[row]
+    next_row[row] = NOWHERE
 
 
 @kernel_inline
-def take_entry(sequence: int, sequences: Integers, following: Keys, counters: Integers) -> int:
-    """Return a new entry in no bucket; the caller has seen to it that there is room for one."""
+def take_entry(sequence: int, sequences: Integers, next_row: Keys, counters: Integers) -> int:
+    """Return a new entry in no bucket; the caller ensures that there is room for one."""
     entry = int(counters[FREE_ENTRY])
     if entry >= 0:
         counters[FREE_ENTRY] = sequences[entry]
@@ -120,18 +121,19 @@ def take_entry(sequence: int, sequences: Integers, following: Keys, counters: In
         entry = int(counters[ENTRIES_USED])
         counters[ENTRIES_USED] += 1
     sequences[entry] = sequence
-    following[entry * WIDTH : (entry + 1) * WIDTH] = NOWHERE
+    next_row[entry * WIDTH : (entry + 1) * WIDTH] = NOWHERE
     counters[ENTRIES] += 1
     return entry
 
 
 @long_kernel
 def insert_all(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays) -> int:
-    """Insert entries from number `done` on; return how many are in, and in counters[STATUS] why it ended.
+    """Insert entries from number `done` on; return how many are inserted.
 
-    keys: uint32[n, 8]. Entries must suffice for all.
+    counters[STATUS] receives why it returned. new_sequences: int64[n]; keys: uint32[n, 8]. The caller
+    ensures that entries suffice for all.
     """
-    buckets, sequences, following, counters = arrays
+    buckets, sequences, next_row, counters = arrays
     for at in range(done, len(keys)):
         if counters[BUCKETS_USED] + WIDTH > room(len(buckets)):
             counters[STATUS] = FULL
@@ -147,7 +149,7 @@ def insert_all(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays
                     return at
         if used == 0:
             continue
-        entry = take_entry(sequence, sequences, following, counters)
+        entry = take_entry(sequence, sequences, next_row, counters)
         for number in range(WIDTH):
             if keys[at, number] != 0:
                 join(keys[at, number], sequence, entry * WIDTH + number, arrays)
@@ -157,14 +159,14 @@ def insert_all(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays
 
 @kernel
 def insert_few(new_sequences: Integers, keys: Keys, done: int, arrays: KeyArrays) -> int:
-    """The same as `insert_all`, for the entries of one page or some."""
+    """The same as `insert_all`, for one page or a few: it keeps the interpreter lock."""
     return insert_all(new_sequences, keys, done, arrays)
 
 
 @kernel_inline
 def entry_of(sequence: int, keys: Keys, arrays: KeyArrays) -> int:
-    """Return the entry that stands in the buckets of all keys: uint32[8], and in no others, or -1."""
-    following = arrays[2]
+    """Return the entry that is in the buckets of all keys: uint32[8], and in no others, or -1."""
+    next_row = arrays[2]
     entry, found = -1, 0
     for number in range(WIDTH):
         if keys[number] != 0:
@@ -174,14 +176,14 @@ def entry_of(sequence: int, keys: Keys, arrays: KeyArrays) -> int:
             entry = row // WIDTH
             found |= 1 << (row % WIDTH)
     for number in range(WIDTH):
-        if entry >= 0 and following[entry * WIDTH + number] != NOWHERE and (found >> number) & 1 == 0:
+        if entry >= 0 and next_row[entry * WIDTH + number] != NOWHERE and (found >> number) & 1 == 0:
             return -1
     return entry
 
 
 @kernel
 def remove_one(sequence: int, keys: Keys, arrays: KeyArrays) -> bool:
-    """Remove the entry of a sequence and keys: uint32[8], one of them not 0; return False where there is none."""
+    """Remove the entry of a sequence and keys: uint32[8], not all 0; return False if there is none."""
     _, sequences, _, counters = arrays
     entry = entry_of(sequence, keys, arrays)
     if entry < 0:

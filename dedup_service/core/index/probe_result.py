@@ -1,4 +1,4 @@
-"""What a probe finds, and what the index tells of itself."""
+"""What a probe returns, and what an index reports about itself."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ __all__ = ["BatchProbeResult", "IndexStatistics", "ProbeResult", "WorkCounters"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProbeResult:
-    """The entries within the radius of one fingerprint, sorted by (distance, sequence), each once.
+    """The candidates of one probe, sorted by (distance, sequence), each once.
 
     sequences: int64[m]; distances: uint8[m], in bits.
     """
@@ -19,13 +19,13 @@ class ProbeResult:
     distances: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
-        """Return how many entries were found."""
+        """Return the number of candidates."""
         return len(self.sequences)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchProbeResult:
-    """The candidates of n fingerprints, end to end; those of the i-th lie at offsets[i]:offsets[i + 1].
+    """The candidates of n probes, end to end; those of probe i are at offsets[i]:offsets[i + 1].
 
     offsets: int64[n + 1]; sequences: int64[m]; distances: uint8[m].
     """
@@ -35,22 +35,22 @@ class BatchProbeResult:
     distances: npt.NDArray[np.uint8]
 
     def __len__(self) -> int:
-        """Return how many fingerprints were probed."""
+        """Return the number of probes."""
         return len(self.offsets) - 1
 
-    def __getitem__(self, at: int) -> ProbeResult:
-        """Return the candidates of fingerprint `at`, 0 <= at < n; IndexError outside."""
-        if not 0 <= at < len(self):
-            raise IndexError(f"fingerprint {at} of a batch of {len(self)}")
-        found = slice(self.offsets[at], self.offsets[at + 1])
-        return ProbeResult(self.sequences[found], self.distances[found])
+    def __getitem__(self, probe: int) -> ProbeResult:
+        """Return the candidates of one probe, 0 <= probe < n; IndexError outside."""
+        if not 0 <= probe < len(self):
+            raise IndexError(f"probe {probe} of a batch of {len(self)}")
+        candidates = slice(self.offsets[probe], self.offsets[probe + 1])
+        return ProbeResult(self.sequences[candidates], self.distances[candidates])
 
 
 @dataclass(frozen=True, slots=True)
 class IndexStatistics:
-    """The index at one moment, summed over its shards (largest_bucket: the largest of any).
+    """Sizes of the block index, summed over its shards (largest_bucket: the largest of any).
 
-    entries: (sequence, fingerprint) pairs; fingerprints: distinct ones, which is what buckets hold.
+    entries: (sequence, fingerprint) pairs; fingerprints: distinct ones, which buckets store once.
     bytes: memory reserved for all arrays.
     largest_bucket: entries of the longest list that one probe may scan; split_buckets: second levels.
     """
@@ -64,9 +64,9 @@ class IndexStatistics:
 
 @dataclass(frozen=True, slots=True)
 class WorkCounters:
-    """The work of all probes since the index was made, summed over shards: machine-independent cost.
+    """The work of all probes since the index was made, summed over shards: a cost that no machine changes.
 
-    probes: fingerprints looked up, once in each shard; buckets: headers read; entries: fingerprints compared.
+    probes: fingerprints probed, once for each shard; buckets: headers read; entries: fingerprints compared.
     """
 
     probes: int

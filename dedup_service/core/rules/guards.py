@@ -1,9 +1,10 @@
-"""When a match is not believed: bounds on what a kept page may have as copies, and on how many copies there may be.
+"""Guards: bounds beyond which a match is not accepted.
 
-A filter that takes one text for all others (a consent wall, an error page, an extraction that returns a frame in place
-of the article) drops a crawl without a word. So a match beyond a bound is no duplicate: the page is `undecided` and
-passed on, and the reason begins with "guard" and the name of the bound (docs/adr/0015). Guards are part of a rule, so
-of the policy: changing them is a record of the log. What they look at is counted by `core.decision.guard_tracker`.
+A filter that takes one text for all others (a consent wall, an error page, an extraction that returns a
+frame in place of the article) silently drops a whole crawl. A match beyond a bound is therefore no
+duplicate: the page is `undecided` and passed on, and the reason begins with "guard" and the name of the
+bound (docs/adr/0015). Guards are part of a rule, and so of the policy: a record of the log changes them.
+`core.decision.guard_tracker` counts what they look at.
 """
 
 from collections.abc import Mapping
@@ -17,14 +18,24 @@ __all__ = ["NO_GUARDS", "Guards"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guards:
-    """Bounds; 0 asks nothing. Counts are estimated, with a standard error of a fifth.
+    """Bounds on the copies of one kept page, and on suspicious copies overall; 0 switches a bound off.
 
-    max_pages: different URLs whose pages match one kept page. A crawler's trap of session numbers has thousands.
-    max_hosts: different hosts of these pages. A wire story stands on some hundreds.
-    max_titles: different titles of these pages that have little of the kept page's: copies keep their title, walls do
-    not.
-    surge_percent: how many of a hundred recent pages, more than usual, may be suspicious copies
-    (`core.decision.guard_tracker`).
+    Counts are estimates with a standard error of a fifth.
+
+    Attributes:
+        max_pages: Different URLs whose pages match one kept page. A trap of session numbers has thousands.
+        max_hosts: Different hosts of these pages. A wire story appears on some hundreds.
+        max_titles: Different titles of these pages that share little with the kept page's title. Copies keep
+            their title, walls do not.
+        surge_percent: How many of a hundred recent pages, more than usual, may be suspicious copies
+            (see `core.decision.guard_tracker`); at most 100.
+
+    Raises:
+        ConfigurationError: If a bound is not a whole number from 0, or `surge_percent` is above 100.
+
+    Example:
+        >>> str(Guards(max_hosts=0))
+        '10000 pages, 100 titles, 40 % surge'
     """
 
     max_pages: int = 10_000
@@ -36,23 +47,30 @@ class Guards:
         values: dict[str, object] = dict(self.to_dict())
         for name, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise ConfigurationError(f"{name} of the guards is a whole number from 0, got {value!r}")
+                raise ConfigurationError(f"{name} of the guards must be a whole number from 0, got {value!r}")
         if self.surge_percent > 100:
-            raise ConfigurationError(f"surge_percent of the guards is at most 100, got {self.surge_percent}")
+            raise ConfigurationError(f"surge_percent of the guards must be at most 100, got {self.surge_percent}")
 
     def __bool__(self) -> bool:
-        """Whether anything is asked."""
+        """Whether any bound is switched on."""
         return any(self.to_dict().values())
 
     def to_dict(self) -> dict[str, int]:
-        """The bounds as plain values."""
+        """Return the bounds by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The bounds by name; one that is missing, because a log is older than it, asks nothing.
+        """Make guards from bounds by name.
 
-        ConfigurationError for a name or a value that is none.
+        Args:
+            values: Bounds by name. A missing bound is off: the log may be older than that bound.
+
+        Returns:
+            The guards.
+
+        Raises:
+            ConfigurationError: If a name is unknown or a value is out of range.
         """
         known = [field.name for field in fields(cls)]
         if unknown := values.keys() - set(known):
@@ -65,3 +83,4 @@ class Guards:
 
 
 NO_GUARDS = Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=0)
+"""Every bound off: all matches are accepted."""

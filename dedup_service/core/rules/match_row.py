@@ -1,4 +1,8 @@
-"""A row of the rule table: bounds on how two pages are alike, under a name that a verdict's reason quotes."""
+"""A row of the rule table: named bounds on the similarity of two pages.
+
+Each bound is a field of `MatchRow` and reads the attribute of `core.evidence.similarity.Similarity` that has
+the same name. A verdict's reason quotes the name of the row.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,16 +15,36 @@ __all__ = ["UPPER_BOUNDS", "MatchRow"]
 
 _SHARES = ("jaccard", "containment", "title", "sentences", "numbers", "metadata", "combined")
 UPPER_BOUNDS = ("missing_numbers", "length_ratio", "words_distance", "body_distance")
-"""Bounds that hold where the quantity is no larger; all others hold where it is no smaller."""
+"""Bounds that hold if the quantity is at most the bound; all others hold if it is at least the bound."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchRow:
-    """Two pages for which every bound holds are near-duplicates; None: not asked. Quantities: see `Similarity`.
+    """A row of the rule table: two pages match if every bound of the row holds.
 
-    min_letters: both bodies have so many, 15 of an alphabet counting as 8. jaccard, containment, title, sentences,
-    numbers, metadata, combined: at least, 0 to 1. missing_numbers, length_ratio, words_distance and body_distance: at
-    most.
+    A bound of None is not checked. Shares are of the page that has fewer.
+
+    Attributes:
+        name: Quoted by the reason of a verdict.
+        min_letters: Letters that both bodies have at least; 15 letters of an alphabet count as 8.
+        jaccard: Required. Estimated share of shingles (five letters) in common, at least; above 0, up to 1.
+        containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
+        title: Share of title terms in common, at least; 0 to 1.
+        sentences: Share of sentences that occur word for word in the other page, at least; 0 to 1.
+        numbers: Share of numbers that the other page has, at least; 0 to 1.
+        missing_numbers: Numbers that the other page lacks, at most.
+        length_ratio: Letters of the longer page for one of the shorter, at most.
+        metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
+        combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least.
+        words_distance: Differing bits of the `words` channel, at most.
+        body_distance: Differing bits of the `body` channel, at most.
+
+    Raises:
+        ConfigurationError: If the name is empty or a bound is out of range.
+
+    Example:
+        >>> MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5).to_dict()
+        {'name': 'nearly equal', 'min_letters': 0, 'jaccard': 0.85, 'numbers': 0.5}
     """
 
     name: str
@@ -43,38 +67,58 @@ class MatchRow:
         for bound in _SHARES:
             value = getattr(self, bound)
             if value is not None and not 0.0 <= value <= 1.0:
-                raise ConfigurationError(f"{bound} of {self.name!r} is a share from 0 to 1, got {value}")
+                raise ConfigurationError(f"{bound} of row {self.name!r} must be a share from 0 to 1, got {value}")
         if self.jaccard <= 0.0:
-            raise ConfigurationError(f"{self.name!r} needs a jaccard above 0: what shares nothing is not alike")
+            raise ConfigurationError(
+                f"row {self.name!r} needs a jaccard above 0: pages without a common shingle never match"
+            )
         if self.min_letters < 0 or any((getattr(self, bound) or 0) < 0 for bound in UPPER_BOUNDS):
-            raise ConfigurationError(f"a bound of {self.name!r} is below 0")
+            raise ConfigurationError(f"row {self.name!r} has a bound below 0; give 0 or more")
 
-    def holds(self, likeness: Similarity) -> bool:
-        """Whether every bound holds; the cheapest are asked first."""
-        if likeness.jaccard < self.jaccard or likeness.min_letters < self.min_letters:
+    def holds(self, similarity: Similarity) -> bool:
+        """Return whether every bound holds.
+
+        Args:
+            similarity: Of the two pages.
+
+        Returns:
+            True if the pages match by this row.
+        """
+        # The cheapest quantities come first: `Similarity` computes each on first use.
+        if similarity.jaccard < self.jaccard or similarity.min_letters < self.min_letters:
             return False
         for bound in UPPER_BOUNDS:
-            maximum = getattr(self, bound)
-            if maximum is not None and getattr(likeness, bound) > maximum:
+            limit = getattr(self, bound)
+            if limit is not None and getattr(similarity, bound) > limit:
                 return False
         return all(
-            (minimum := getattr(self, bound)) is None or getattr(likeness, bound) >= minimum for bound in _SHARES[1:]
+            (limit := getattr(self, bound)) is None or getattr(similarity, bound) >= limit for bound in _SHARES[1:]
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as plain values, what is not asked left out."""
+        """Return name and bounds as plain values, without those that are None."""
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return {name: value for name, value in values if value is not None}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The row that `to_dict` wrote; ConfigurationError for a bound that does not exist, or is none."""
+        """Make a row from what `to_dict` returned, or from a [[match]] table of a profile.
+
+        Args:
+            values: Name and bounds; `name` and `jaccard` are required.
+
+        Returns:
+            The row.
+
+        Raises:
+            ConfigurationError: If a bound is unknown, missing, not a number or out of range.
+        """
         known = {field.name for field in fields(cls)}
         if unknown := values.keys() - known:
             raise ConfigurationError(f"a row of the rule table has {', '.join(sorted(known))}, got {min(unknown)!r}")
         for name, value in values.items():
             if name != "name" and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise ConfigurationError(f"{name} is a number, got {value!r}")
+                raise ConfigurationError(f"{name} must be a number, got {value!r}")
         if missing := {"name", "jaccard"} - values.keys():
             raise ConfigurationError(f"a row of the rule table needs a {min(missing)}: {dict(values)}")
         return cls(**values)

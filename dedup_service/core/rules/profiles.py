@@ -1,22 +1,22 @@
-"""Named sets of thresholds, and the file in which a user writes one.
+"""Profiles: named rule tables, and the file in which a user writes one.
 
-`balanced` is the default; `precise` for pages that differ in figures (laws, prices, encyclopaedias); `broad` for news
-reposts; `simhash` is distance alone, as published. What each reaches is measured in docs/quality.md. A profile belongs
-to the policy, not to the space: changing it needs no new fingerprints.
+`balanced` is the default; `precise` is for pages that differ in figures (laws, prices, encyclopaedias);
+`broad` is for news reposts; `simhash` is distance alone, as published. docs/quality.md has the precision and
+recall of each. A profile belongs to the policy, not to the space: another profile needs no new fingerprints.
 
 A file, in TOML:
 
     [candidates]
-    body = 3                # radius of a channel, 0 to 7; left out: the channel is not probed
+    body = 3                # radius of a channel, 0 to 7; if omitted, the channel is not probed
     words = 3
-    keys = true             # pages that share one of eight least min-hashes
+    keys = true             # pages that share one of their eight smallest min-hashes
 
-    [[match]]               # any row suffices; bounds as in `core.rules.match_row`
+    [[match]]               # any row suffices; the bounds are those of `core.rules.match_row`
     name = "nearly equal"
     jaccard = 0.85
     numbers = 0.5
 
-    [guards]                # as in `core.rules.guards`; 0 asks nothing, what is left out is asked by default
+    [guards]                # as in `core.rules.guards`; 0 switches a bound off; the others default
     max_hosts = 2000
 """
 
@@ -30,15 +30,18 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 
-__all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "profile_in", "rule_for", "written"]
+__all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "parse_profile", "profile_text", "rule_for"]
 
 DEFAULT_PROFILE = "balanced"
 
 LONG = 160
-"""Letters from which shingles say enough, 300 of an alphabet: about fifty tokens. Shorter texts have to be the same."""
+"""Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet.
+
+Shorter texts must be the same.
+"""
 
 SAME = MatchRow(name="same text", jaccard=0.999, length_ratio=1.05)
-"""Texts of any length, after normalisation: equal sketches of shingle sets that differ nowhere."""
+"""Texts of any length that are the same after normalisation: their sketches are equal."""
 
 BALANCED = (
     SAME,
@@ -106,7 +109,7 @@ CHANNEL_RULES = {
     "body": MatchRule((DistanceBound(body=7),), guards=Guards()),
     "both": MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16)), guards=Guards()),
 }
-"""Distance alone, in the channels named."""
+"""Channels → the rule of distance alone in these channels; no candidate is verified."""
 
 PROFILES = {
     "balanced": MatchRule(
@@ -116,65 +119,83 @@ PROFILES = {
     "broad": MatchRule((DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=BROAD, guards=Guards()),
     "simhash": CHANNEL_RULES["both"],
 }
+"""Profile name → rule, for the profiles that ship; all have the default guards."""
 
 
 def rule_for(
     channels: str | None = None, *, k: int | None = None, mu: float | None = None, profile: MatchRule | None = None
 ) -> MatchRule:
-    """Return the rule that these name: `profile` (the default one where nothing is named), with every radius `k`.
+    """Return the rule that the arguments name; without arguments the default profile, `balanced`.
 
-    channels: words, body or both, by distance alone. mu: Wang & Wang's combined similarity. Each states a rule of its
-    own; ConfigurationError where two of them, or a profile beside one, are named.
+    `channels`, `mu` and `profile` are each a complete rule: give at most one.
+
+    Args:
+        channels: `words`, `body` or `both`: distance alone in these channels.
+        k: Replaces every radius of the rule, in bits, 0 to 7. Not with `mu`.
+        mu: Wang & Wang's combined similarity with this weight of the text, above 0 and up to 1, rounded to
+            thousandths.
+        profile: A rule, for instance from `PROFILES`.
+
+    Returns:
+        The rule.
+
+    Raises:
+        ConfigurationError: If two rules are named, or a value is out of range.
+
+    Example:
+        >>> str(rule_for("both", k=3).conditions[0])
+        'body ≤ 3'
+        >>> [row.name for row in rule_for(profile=PROFILES["precise"]).verified]
+        ['same text', 'nearly equal', 'few sentences changed']
     """
     if sum(named is not None for named in (channels, mu, profile)) > 1 or (mu is not None and k is not None):
-        raise ConfigurationError("channels, μ and a profile each state a rule of its own: name one; μ has no k")
+        raise ConfigurationError("channels, μ and a profile are each a complete rule: name one; μ has no k")
     if mu is not None:
         return MatchRule(combined=Combined(round(mu * 1000)), guards=Guards())
     if channels is not None and channels not in CHANNEL_RULES:
-        raise ConfigurationError(f"channels is one of {', '.join(CHANNEL_RULES)}, got {channels!r}")
+        raise ConfigurationError(f"channels must be one of {', '.join(CHANNEL_RULES)}, got {channels!r}")
     rule = profile or PROFILES[DEFAULT_PROFILE] if channels is None else CHANNEL_RULES[channels]
     return rule if k is None else rule.with_radius(k)
 
 
-def profile_in(text: str) -> MatchRule:
-    """Return the rule in the text of a profile file; ConfigurationError says what is wrong with it."""
+def parse_profile(text: str) -> MatchRule:
+    """Return the rule that the text of a profile file describes; ConfigurationError says what to correct."""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"a profile is a TOML file: {error}") from error
+        raise ConfigurationError(f"a profile must be a TOML file: {error}") from error
     _refuse_unknown("a profile", values, ("candidates", "match", "guards"))
-    found, rows, guards = values.get("candidates", {}), values.get("match", []), values.get("guards", {})
-    if not isinstance(found, dict) or not isinstance(rows, list) or not isinstance(guards, dict):
+    candidates, rows, guards = values.get("candidates", {}), values.get("match", []), values.get("guards", {})
+    if not isinstance(candidates, dict) or not isinstance(rows, list) or not isinstance(guards, dict):
         raise ConfigurationError("a profile has tables [candidates] and [guards], and rows [[match]]")
-    _refuse_unknown("[candidates]", found, ("body", "words", "keys"))
-    radii = {name: found[name] for name in ("body", "words") if name in found}
+    _refuse_unknown("[candidates]", candidates, ("body", "words", "keys"))
+    radii = {name: candidates[name] for name in ("body", "words") if name in candidates}
     for name, radius in radii.items():
         if isinstance(radius, bool) or not isinstance(radius, int):
-            raise ConfigurationError(f"{name} in [candidates] is a number of bits, got {radius!r}")
-    keys = found.get("keys", False)
+            raise ConfigurationError(f"{name} in [candidates] must be a number of bits, got {radius!r}")
+    keys = candidates.get("keys", False)
     if not isinstance(keys, bool):
-        raise ConfigurationError(f"keys in [candidates] is true or false, got {keys!r}")
-    near = tuple(DistanceBound(**{name: radius}) for name, radius in radii.items())
+        raise ConfigurationError(f"keys in [candidates] must be true or false, got {keys!r}")
     return MatchRule(
-        near,
+        tuple(DistanceBound(**{name: radius}) for name, radius in radii.items()),
         keys=keys,
         verified=tuple(map(MatchRow.from_dict, rows)),
         guards=Guards.from_dict(Guards().to_dict() | guards),
     )
 
 
-def written(rule: MatchRule) -> str:
-    """Return `rule` as the text of a profile file, which `profile_in` reads back.
+def profile_text(rule: MatchRule) -> str:
+    """Return `rule` as the text of a profile file; `parse_profile` reads it back.
 
-    ConfigurationError for a rule that no profile can say: bounds on both channels at once, or μ.
+    ConfigurationError for a rule that a profile cannot express: one condition on both channels, or μ.
     """
     lines = ["[candidates]"]
     for near in rule.conditions:
         if near.words is not None and near.body is not None:
-            raise ConfigurationError(f"a profile has one radius a channel, this rule asks for {near}")
+            raise ConfigurationError(f"a profile has one radius for each channel and cannot express {near}")
         lines.append(f"body = {near.body}" if near.words is None else f"words = {near.words}")
     if rule.combined is not None:
-        raise ConfigurationError("μ has no place in a profile")
+        raise ConfigurationError("a profile cannot express μ alone; give a row a bound `combined` instead")
     lines.append(f"keys = {str(rule.keys).lower()}")
     for row in rule.verified:
         lines += ["", "[[match]]", *(f"{name} = {_toml(value)}" for name, value in row.to_dict().items())]

@@ -1,13 +1,14 @@
-"""When is a candidate a match? The one place that says so.
+"""The rule: which pages are candidates, and which candidates are matches.
 
-Candidates are found by distance, and by shared keys where the rule uses them. A condition bounds the distance in one
-channel or in both; the channel with the smaller bound finds the candidate, so that bound is at most 7, and the other
-bound, which is only checked, may be wider. Any condition suffices.
+This is the one place that decides it. Two things bring a candidate: a small distance, and a shared key if
+the rule uses keys. A condition (`DistanceBound`) bounds the distance in one channel or in both. The index of
+the channel with the smaller bound finds the candidate, so that bound is at most 7; the other bound is only
+checked and may be wider. Any condition suffices.
 
-A candidate is a match where any row of the table `verified` holds, which looks at the evidence. A rule without a table
-is SimHash alone: every candidate is a match. Both were chosen on data (docs/quality.md).
+A candidate is a match if any row of the table `verified` holds; rows look at the evidence. A rule without a
+table is SimHash alone: every candidate is a match. Both were chosen on data (docs/quality.md).
 
-Wang & Wang's combined similarity is an option in the same place: alone (`combined`), or as a bound of a row.
+Wang & Wang's combined similarity is an option: alone (`combined`), or as a bound of a row.
 """
 
 from collections.abc import Mapping
@@ -22,22 +23,40 @@ from dedup_service.core.rules.match_row import MatchRow
 __all__ = ["DistanceBound", "MatchRule"]
 
 BITS = 64
+"""Bits of a fingerprint: no distance is larger."""
 
-_RECORD_NAMES = {
+_RECORDED_NAME = {
     "min_letters": "least_letters",
     "max_pages": "most_pages",
     "max_hosts": "most_hosts",
     "max_titles": "most_titles",
     "surge_percent": "jump_percent",
 }
-"""Fields whose name in a policy record differs: records of logs and journals keep the names they were written with."""
+"""Field → its name in a policy record, for the fields that were renamed since the first log.
 
-_FIELD_NAMES = {recorded: field for field, recorded in _RECORD_NAMES.items()}
+Records in existing logs and journals cannot change, so new records keep the old names, too.
+"""
+
+_FIELD_NAME = {recorded: field for field, recorded in _RECORDED_NAME.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class DistanceBound:
-    """Both bounds hold: at most `words` and at most `body` differing bits; None leaves a channel out."""
+    """A condition on the Hamming distance of two pages in one channel or in both.
+
+    The condition holds if every bound that is given holds.
+
+    Attributes:
+        words: Differing bits of the `words` channel, at most; None leaves the channel out.
+        body: Differing bits of the `body` channel, at most; None leaves the channel out.
+
+    Raises:
+        ConfigurationError: If no bound is given, the smaller one is outside 0 to 7, or one is above 64.
+
+    Example:
+        >>> str(DistanceBound(words=6, body=16))
+        'body ≤ 16 and words ≤ 6'
+    """
 
     words: int | None = None
     body: int | None = None
@@ -52,7 +71,7 @@ class DistanceBound:
 
     @property
     def probes(self) -> str:
-        """The channel whose index finds the candidates of this condition: the one with the smaller bound."""
+        """The channel whose index finds the candidates: that of the smaller bound, `body` of equal ones."""
         if self.body is None or (self.words is not None and self.words < self.body):
             return "words"
         return "body"
@@ -66,8 +85,22 @@ class DistanceBound:
 class MatchRule:
     """Which pages are candidates, and which candidates are matches.
 
-    conditions, combined: of distance, see the module. keys: pages that share a key are candidates, too.
-    verified: the table; where it is empty, `conditions` and `combined` decide. guards: what matches are not believed.
+    Attributes:
+        conditions: Distances that make a candidate; any one suffices.
+        combined: Wang & Wang's similarity as the whole rule, or None.
+        keys: Whether pages that share a key are candidates, too.
+        verified: The rule table. A candidate matches if any row holds. Without a table `conditions` and
+            `combined` decide.
+        guards: Bounds beyond which a match is not accepted.
+
+    Raises:
+        ConfigurationError: If the rule finds no candidates, has keys without a table, or has a table and
+            `combined`.
+
+    Example:
+        >>> rule = MatchRule((DistanceBound(body=3), DistanceBound(words=3)))
+        >>> rule.radius("body"), str(rule)
+        (3, 'body ≤ 3 or words ≤ 3')
     """
 
     conditions: tuple[DistanceBound, ...] = ()
@@ -80,19 +113,36 @@ class MatchRule:
         if not self.conditions and self.combined is None and not self.keys:
             raise ConfigurationError("a rule that finds no candidates matches nothing: give it a condition, or keys")
         if self.keys and not self.verified:
-            raise ConfigurationError("pages that share a key need not be alike: give the rule a table to verify them")
+            raise ConfigurationError("a shared key does not prove a match: give the rule a table to verify candidates")
         if self.verified and self.combined is not None:
-            raise ConfigurationError("μ states a rule of its own: a table cannot stand beside it")
+            raise ConfigurationError("μ is a complete rule: leave out either μ or the table")
 
     def radius(self, channel: str) -> int | None:
-        """How far the index of `channel` must reach, or None where it is not needed."""
+        """Return how far the block index of a channel must search.
+
+        Args:
+            channel: `words` or `body`.
+
+        Returns:
+            The radius in bits, 0 to 7; None if the rule needs no index of that channel.
+        """
         bounds = [getattr(condition, channel) for condition in self.conditions if condition.probes == channel]
         if self.combined is not None and channel == "words":
             bounds.append(self.combined.radius)
         return max(bounds, default=None)
 
     def with_radius(self, k: int) -> Self:
-        """The same rule with every radius replaced by `k` (0 to 7); keys and table stay."""
+        """Return the same rule with every distance bound replaced; keys, table and guards stay.
+
+        Args:
+            k: The new bound in bits, 0 to 7.
+
+        Returns:
+            The new rule.
+
+        Raises:
+            ConfigurationError: If `k` is outside 0 to 7.
+        """
 
         def bound(old: int | None) -> int | None:
             return None if old is None else k
@@ -101,18 +151,28 @@ class MatchRule:
         return replace(self, conditions=tuple(dict.fromkeys(changed)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The rule as plain values, for a policy record in the log; guards that ask nothing are left out."""
+        """Return the rule as plain values for a policy record; guards that are all off are left out."""
         values = {
             "conditions": [{"words": near.words, "body": near.body} for near in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
             "keys": self.keys,
-            "verified": [_renamed(row.to_dict(), _RECORD_NAMES) for row in self.verified],
+            "verified": [_renamed(row.to_dict(), _RECORDED_NAME) for row in self.verified],
         }
-        return values | {"guards": _renamed(self.guards.to_dict(), _RECORD_NAMES)} if self.guards else values
+        return values | {"guards": _renamed(self.guards.to_dict(), _RECORDED_NAME)} if self.guards else values
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The rule that `to_dict` wrote, before guards or since; ConfigurationError where a bound is not one."""
+        """Make a rule from the values of a policy record.
+
+        Args:
+            values: What `to_dict` returned. A record from before guards gives a rule without guards.
+
+        Returns:
+            The rule.
+
+        Raises:
+            ConfigurationError: If a bound is unknown or out of range.
+        """
         mu = values.get("combined_mu_thousandths")
         guards = values.get("guards")
         conditions = tuple(DistanceBound(near.get("words"), near.get("body")) for near in values.get("conditions", ()))
@@ -120,8 +180,8 @@ class MatchRule:
             conditions=conditions,
             combined=None if mu is None else Combined(mu),
             keys=values.get("keys", False),
-            verified=tuple(MatchRow.from_dict(_renamed(row, _FIELD_NAMES)) for row in values.get("verified", ())),
-            guards=NO_GUARDS if guards is None else Guards.from_dict(_renamed(guards, _FIELD_NAMES)),
+            verified=tuple(MatchRow.from_dict(_renamed(row, _FIELD_NAME)) for row in values.get("verified", ())),
+            guards=NO_GUARDS if guards is None else Guards.from_dict(_renamed(guards, _FIELD_NAME)),
         )
 
     def __str__(self) -> str:

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from w3lib.encoding import html_body_declared_encoding, http_content_type_encoding, read_bom, resolve_encoding
 
-__all__ = ["Decoded", "decode_html"]
+__all__ = ["Decoded", "decode_html", "without_surrogates"]
 
 SNIFFED_BYTES = 1 << 16
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -146,3 +146,12 @@ def _sniff(data: bytes) -> str | None:
     if not sample:
         return None
     return _resolve(cchardet.detect(sample)["encoding"])
+
+
+def without_surrogates(text: str) -> str:
+    r"""Return `text` with each lone surrogate, which UTF-8 cannot encode, replaced by a question mark.
+
+    >>> without_surrogates("a\ud800b")
+    'a?b'
+    """
+    return text.encode("utf-8", "replace").decode()

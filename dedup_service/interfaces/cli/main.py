@@ -1,8 +1,8 @@
 """The `twinsieve` command: a table of subcommands, each imported when it is called.
 
-`--help` answers from the table alone, so it needs neither numpy nor numba.
-Invariant: whatever goes wrong on purpose (`TwinsieveError`, a full disk, a closed pipe) ends in one line
-on stderr and a documented exit code, never in a traceback.
+`--help` is answered from the table alone, so it needs neither numpy nor numba.
+Invariant: every expected failure (`TwinsieveError`, a full disk, a closed pipe) ends with one line on
+stderr and a documented exit code, never with a traceback.
 """
 
 import gc
@@ -19,55 +19,29 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 
 __all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
 
-COMMANDS = {
-    "calibrate": (
-        "dedup_service.interfaces.cli.calibration.calibrate:calibrate_command",
-        "Choose thresholds on labelled pairs.",
-    ),
-    "correct": (
-        "dedup_service.interfaces.cli.commands.corrections:correct_command",
-        "Say what pages are to each other.",
-    ),
-    "corrections": (
-        "dedup_service.interfaces.cli.commands.corrections:corrections_command",
-        "List what people said of pairs of pages.",
-    ),
-    "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
-    "demo": ("crawler.cli:demo_command", "Crawl a small news site of our own and show what was found."),
-    "evaluate": (
-        "dedup_service.interfaces.cli.calibration.evaluate:evaluate_command",
-        "Say how good the verdicts on known pages are.",
-    ),
-    "filter": ("dedup_service.interfaces.cli.commands.filter:filter_command", "Give every page of files a verdict."),
-    "fingerprint": (
-        "dedup_service.interfaces.cli.commands.fingerprint:fingerprint_command",
-        "Print the fingerprints of texts.",
-    ),
-    "idf": ("dedup_service.interfaces.cli.commands.idf:idf_group", "Make a table of how rare words are."),
-    "label": (
-        "dedup_service.interfaces.cli.calibration.label:label_command",
-        "Ask a person about the pairs that teach most.",
-    ),
-    "pairs": ("dedup_service.interfaces.cli.commands.pairs:pairs_command", "Compare the pages of given pairs."),
-    "policy": ("dedup_service.interfaces.cli.commands.policy:policy_group", "Show or change what decides."),
-    "replay": (
-        "dedup_service.interfaces.cli.commands.replay:replay_command",
-        "Decide a service's log anew, otherwise.",
-    ),
-    "retract": ("dedup_service.interfaces.cli.commands.retract:retract_command", "Take kept pages out."),
-    "serve": (
-        "dedup_service.interfaces.cli.commands.serve:serve_command",
-        "Give every page of a Kafka topic a verdict.",
-    ),
-    "state": ("dedup_service.interfaces.cli.commands.state:state_group", "Look at a state folder."),
-    "topics": (
-        "dedup_service.interfaces.cli.commands.topics:topics_group",
-        "Make the topics of the service, and check them.",
-    ),
-    "why": ("dedup_service.interfaces.cli.commands.why:why_command", "Tell why a page has its verdict."),
-}
-"""Name → where the command lives, and what `--help` says of it."""
+_CLI = "dedup_service.interfaces.cli"
 
+COMMANDS = {
+    "calibrate": (f"{_CLI}.calibration.calibrate:calibrate_command", "Choose thresholds on labelled pairs."),
+    "correct": (f"{_CLI}.commands.corrections:correct_command", "Mark two pages as duplicates or not."),
+    "corrections": (f"{_CLI}.commands.corrections:corrections_command", "List or export corrections."),
+    "crawl": ("crawler.cli:crawl_command", "Crawl sites and keep each article once."),
+    "demo": ("crawler.cli:demo_command", "Crawl a small demo site and check every verdict."),
+    "evaluate": (f"{_CLI}.calibration.evaluate:evaluate_command", "Measure precision and recall on known pages."),
+    "filter": (f"{_CLI}.commands.filter:filter_command", "Give every page of a file or folder a verdict."),
+    "fingerprint": (f"{_CLI}.commands.fingerprint:fingerprint_command", "Print the fingerprints of texts."),
+    "idf": (f"{_CLI}.commands.idf:idf_group", "Build a table of word frequencies (IDF)."),
+    "label": (f"{_CLI}.calibration.label:label_command", "Label pairs of pages by hand, for calibration."),
+    "pairs": (f"{_CLI}.commands.pairs:pairs_command", "Compare given pairs of pages."),
+    "policy": (f"{_CLI}.commands.policy:policy_group", "Show or change the rule and the action of a log."),
+    "replay": (f"{_CLI}.commands.replay:replay_command", "Replay a service's log, also under another policy."),
+    "retract": (f"{_CLI}.commands.retract:retract_command", "Remove kept pages from the index."),
+    "serve": (f"{_CLI}.commands.serve:serve_command", "Give every page of a Kafka topic a verdict."),
+    "state": (f"{_CLI}.commands.state:state_group", "Inspect a state folder."),
+    "topics": (f"{_CLI}.commands.topics:topics_group", "Create, check and repair the topics of a service."),
+    "why": (f"{_CLI}.commands.why:why_command", "Explain the verdict on a page."),
+}
+"""Command name → (module:attribute, one-line help)."""
 
 _KAFKA, _HTTP, _SCRAPY = ("kafka", "the Kafka client"), ("dashboard", "the HTTP server"), ("scrapy", "Scrapy")
 EXTRAS = {
@@ -79,18 +53,18 @@ EXTRAS = {
     "twisted": _SCRAPY,
     "uvicorn": _HTTP,
 }
-"""Module that may be missing → the extra that brings it, and what it is."""
+"""Optional module → (the extra that installs it, what it is)."""
 
 
 class LazyGroup(click.Group):
-    """A group that imports a subcommand only to run it or to show its own help."""
+    """A group that imports a subcommand only to run it or to show its help."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The names of the table."""
+        """Return the names of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import and return `cmd_name`, or None where the table has no such name."""
+        """Import and return the command `cmd_name`, or None if the table does not have it."""
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
@@ -98,22 +72,26 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the table without importing anything."""
+        """Write the table, without importing any command."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="twinsieve", prog_name="twinsieve")
 def twinsieve() -> None:
-    """Find near-duplicate pages before anything stores them: pages in, verdicts out."""
+    """Detect near-duplicate pages before they are stored: pages in, verdicts out."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line as this process's only work, and exit with a documented code.
+    """Run the command line as the only work of this process, and exit with a documented code.
 
-    Loading the tables makes hundreds of thousands of objects, hardly one of them in a cycle: a collector that
-    looks at them less often, and not once more at the end, saves 0.6 of 2.2 s of a run over one page.
+    Loading the tables creates hundreds of thousands of objects, almost none of them in a cycle. Collecting
+    less often, and not once more at exit, saves 0.6 of 2.2 s of a run over one page.
     """
     gc.set_threshold(100_000, 50, 50)
     code = run(arguments)
@@ -122,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line on `arguments` (those of the process by default) and return the exit code."""
+    """Run the command line on `arguments` (by default those of the process) and return the exit code."""
     try:
         code = twinsieve.main(arguments, prog_name="twinsieve", standalone_mode=False)
     except click.ClickException as error:
@@ -130,7 +108,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED
-    except SystemExit:  # click's answer to a closed pipe, whoever wrote into it
+    except SystemExit:  # click's reaction to a closed pipe, wherever it was written to
         _silence_stdout()
         return ExitCode.PIPE_CLOSED
     except (TwinsieveError, OSError, ModuleNotFoundError) as error:
@@ -140,7 +118,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code(error: TwinsieveError | OSError | ModuleNotFoundError) -> ExitCode:
-    """Return whose fault it is, as far as a code can tell: the command's, the broker's, or something else's."""
+    """Return the exit code by whose fault the error is: the command line's, the broker's, or another."""
     from dedup_service.runtime.kafka.client.errors import BrokerError
 
     if isinstance(error, ConfigurationError | ModuleNotFoundError):
@@ -149,7 +127,7 @@ def _code(error: TwinsieveError | OSError | ModuleNotFoundError) -> ExitCode:
 
 
 def _message(error: TwinsieveError | OSError | ModuleNotFoundError) -> str:
-    """Say in one line what went wrong; a missing module that no extra would bring is raised again."""
+    """Return one line on what went wrong; a missing module that no extra installs is raised again."""
     if isinstance(error, OSError):
         return f"{error.filename or 'input or output'}: {error.strerror or error}"
     if not isinstance(error, ModuleNotFoundError):
@@ -158,9 +136,9 @@ def _message(error: TwinsieveError | OSError | ModuleNotFoundError) -> str:
     if module not in EXTRAS:
         raise error
     extra, what = EXTRAS[module]
-    return f"this command needs {what}: pip install 'twinsieve[{extra}]'"
+    return f"this command needs {what}: pip install 'twinsieve[{extra}]'; from a checkout: pip install '.[{extra}]'"
 
 
 def _silence_stdout() -> None:
-    """Give the interpreter a stdout that it can flush at exit, now that its reader is gone."""
+    """Replace the closed stdout by one that the interpreter can flush at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

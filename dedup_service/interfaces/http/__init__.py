@@ -1,1 +1,1 @@
-"""What a running service says over HTTP: whether it lives, whether it is ready, and its figures."""
+"""HTTP: the dashboard with its live stats, explanations and corrections; probes and metrics of a service."""

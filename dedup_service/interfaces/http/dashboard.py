@@ -1,13 +1,14 @@
-"""The dashboard: all routes behind the guard, on a server in a thread of its own.
+"""The dashboard: all routes behind the access guard, on a server in a background thread.
 
-    with dashboard(watched, registry, address, token) as server: ...
+`serve_dashboard` serves it for whatever `DashboardSources` name. `EmbeddedDashboard` is the dashboard of a
+filter in this process, of `twinsieve filter` or of a crawl:
 
-`dashboard_routes` is where further pages join: each module of routes takes what it asks from `Watched`.
+    dashboard = EmbeddedDashboard(address, token, "filter")
+    with NearDuplicateFilter.open(…, observers=dashboard.observers) as dedup:
+        with dashboard.serving(dedup, pool): ...
 
-The dashboard of a filter in this process: of `twinsieve filter`, of a crawl.
-
-watching = EmbeddedDashboard(address, token, "filter")
-with NearDuplicateFilter.open(…, observers=watching.observers) as sieve, watching.serving(sieve, pool): ...
+New pages of the dashboard join in `dashboard_routes`: each module of routes takes what it needs from the
+sources.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +21,7 @@ from starlette.types import ASGIApp
 
 from dedup_service.interfaces.http.access_guard import PROBES, AccessGuard, Token, is_loopback
 from dedup_service.interfaces.http.event_stream import EventHub
-from dedup_service.interfaces.http.explain_backends import Watched, backend_of
+from dedup_service.interfaces.http.explain_backends import DashboardSources, backend_for
 from dedup_service.interfaces.http.explain_routes import ExplainBackend, explain_routes
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.page_routes import page_routes
@@ -34,21 +35,51 @@ from dedup_service.runtime.live_stats.newest import DuplicateRow
 from dedup_service.runtime.live_stats.recheck import Rechecker, Sampler
 from dedup_service.runtime.workers.pool import PoolState
 
-__all__ = ["EmbeddedDashboard", "dashboard", "dashboard_routes"]
+__all__ = ["EmbeddedDashboard", "dashboard_routes", "serve_dashboard"]
 
 
-def dashboard_routes(watched: Watched, backend: ExplainBackend | None = None) -> list[BaseRoute]:
-    """Return the routes of the dashboard, `/events` apart, which needs the server's own loop.
+class EmbeddedDashboard:
+    """The dashboard of a filter in this process. mode: `filter` or `crawl`.
 
-    backend: who explains; None has no routes for that.
+    observers: give them to the filter; live stats and metrics count from the start. The server runs while
+    `serving`.
     """
-    why = [] if backend is None else explain_routes(watched.feed, backend)
-    return [*page_routes(), *stats_routes(watched.feed), *why]
+
+    def __init__(self, address: Address, token: Token | None, mode: str) -> None:
+        self._address, self._token = address, token
+        self._sampler = Sampler()
+        self.live_stats = LiveStats(mode, sampler=self._sampler)
+        self._metrics = Metrics(live_stats=self.live_stats)
+        self.observers: tuple[Observer, ...] = (self.live_stats, self._metrics)
+
+    @contextmanager
+    def serving(
+        self, dedup: NearDuplicateFilter, pool: Callable[[], PoolState | None], *, option: str = "--dashboard"
+    ) -> Iterator[HttpServer]:
+        """Serve the dashboard of `dedup` during the block.
+
+        pool: returns the state of the worker processes, or None without any. option: the option that the
+        ConfigurationError names if the port is taken.
+        """
+        view = view_of(dedup)
+
+        def texts(row: DuplicateRow) -> tuple[str | None, str | None]:
+            original = row.original_sequence
+            return view.text_at(row.sequence), None if original is None else view.text_at(original)
+
+        stats = self.live_stats
+        stats.pool, stats.space, stats.ask_index = pool, dedup.space_id, view.index_event
+        sources = DashboardSources(live_stats=stats, dedup=dedup)
+        with (
+            serve_dashboard(sources, self._metrics.registry, self._address, self._token, option=option) as server,
+            Rechecker(self._sampler, texts, stats.rechecked),
+        ):
+            yield server
 
 
 @contextmanager
-def dashboard(
-    watched: Watched,
+def serve_dashboard(
+    sources: DashboardSources,
     registry: CollectorRegistry,
     address: Address,
     token: Token | None,
@@ -57,13 +88,14 @@ def dashboard(
     hub: EventHub | None = None,
     option: str = "--dashboard",
 ) -> Iterator[HttpServer]:
-    """Serve the dashboard on `address` while entered; ConfigurationError where nothing can listen there.
+    """Serve the dashboard on `address` during the block; ConfigurationError if nothing can listen there.
 
-    more: routes beside it, such as probes. hub: who spreads events; for tests. option: named where a port is taken.
+    more: additional routes, such as probes. hub: the event stream, for tests. option: the option that the
+    error names.
     """
-    hub = hub or EventHub(watched.feed)
-    backend = backend_of(watched)
-    app = _app(watched, registry, hub, more, backend)
+    hub = hub or EventHub(sources.live_stats)
+    backend = backend_for(sources)
+    app = _app(sources, registry, hub, more, backend)
     guarded = AccessGuard(app, token=token, local=is_loopback(address.host), unguarded=PROBES)
     with HttpServer(guarded, address, option=option) as server:
         hub.cut_off = server.cut_off
@@ -75,43 +107,22 @@ def dashboard(
                 backend.close()
 
 
+def dashboard_routes(sources: DashboardSources, backend: ExplainBackend | None = None) -> list[BaseRoute]:
+    """Return the routes of the dashboard, except `/events`, which needs the server's event loop.
+
+    backend: answers explanations; None leaves their routes out.
+    """
+    explain = [] if backend is None else explain_routes(sources.live_stats, backend)
+    return [*page_routes(), *stats_routes(sources.live_stats), *explain]
+
+
 def _app(
-    watched: Watched,
+    sources: DashboardSources,
     registry: CollectorRegistry,
     hub: EventHub,
     more: Sequence[BaseRoute],
     backend: ExplainBackend | None,
 ) -> ASGIApp:
-    of_dashboard = dashboard_routes(watched, backend)
-    routes = [Route("/events", hub, methods=["GET"]), metrics_route(registry), *of_dashboard, *more]
+    events = Route("/events", hub, methods=["GET"])
+    routes = [events, metrics_route(registry), *dashboard_routes(sources, backend), *more]
     return Starlette(routes=routes, lifespan=hub.lifespan)
-
-
-class EmbeddedDashboard:
-    """Feed and metrics from the beginning; the server while `serving`. mode: filter or crawl."""
-
-    def __init__(self, address: Address, token: Token | None, mode: str) -> None:
-        self._address, self._token = address, token
-        self._sampler = Sampler()
-        self.feed = LiveStats(mode, sampler=self._sampler)
-        self._metrics = Metrics(feed=self.feed)
-        self.observers: tuple[Observer, ...] = (self.feed, self._metrics)
-
-    @contextmanager
-    def serving(
-        self, dedup: NearDuplicateFilter, pool: Callable[[], PoolState | None], *, option: str = "--dashboard"
-    ) -> Iterator[HttpServer]:
-        """Serve what `sieve` tells. pool: asked how the worker processes stand. option: named where a port is taken."""
-        view = view_of(dedup)
-
-        def texts(row: DuplicateRow) -> tuple[str | None, str | None]:
-            original = row.original_sequence
-            return view.text_at(row.sequence), None if original is None else view.text_at(original)
-
-        self.feed.pool, self.feed.space, self.feed.ask_index = pool, dedup.space_id, view.index_event
-        watched = Watched(feed=self.feed, dedup=dedup)
-        with (
-            dashboard(watched, self._metrics.registry, self._address, self._token, option=option) as server,
-            Rechecker(self._sampler, texts, self.feed.rechecked),
-        ):
-            yield server

@@ -1,4 +1,4 @@
-"""Whom `/api/why` and `/api/corrections` ask: the filter in this process, or the service's log."""
+"""What answers `/api/why` and `/api/corrections`: the filter in this process, or the service's log."""
 
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,36 +14,36 @@ from dedup_service.runtime.resources import build_fingerprinter
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.client.config import Connection
-    from dedup_service.runtime.kafka.explain.live_pages import Recent
+    from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
     from dedup_service.runtime.kafka.service import Service
     from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["Watched", "backend_of"]
+__all__ = ["DashboardSources", "backend_for"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    """What routes may ask.
+class DashboardSources:
+    """Where the dashboard's routes get their data from.
 
-    feed: what the facts add up to. sieve: the embedded filter, None in the service. service, connection, topics: of
-    the service, None elsewhere. recent: its observer that remembers where pages stand.
+    live_stats: always. dedup: the embedded filter; None in the service. service, connection, topics: in the
+    service, else None. recent: the observer of the service that remembers the offsets of recent pages.
     """
 
-    feed: LiveStats
+    live_stats: LiveStats
     dedup: NearDuplicateFilter | None = None
     service: "Service | None" = None
     connection: "Connection | None" = None
     topics: "Topics | None" = None
-    recent: "Recent | None" = None
+    recent: "RecentDecisions | None" = None
 
 
-def backend_of(watched: Watched) -> ExplainBackend | None:
-    """Return who answers for `watched`; None where there is nobody to ask."""
-    if watched.dedup is not None:
-        return _embedded(watched.dedup)
-    if watched.service is None or watched.connection is None or watched.topics is None or watched.recent is None:
+def backend_for(sources: DashboardSources) -> ExplainBackend | None:
+    """Return the backend for `sources`, or None if they have neither a filter nor a service."""
+    if sources.dedup is not None:
+        return _embedded(sources.dedup)
+    if sources.service is None or sources.connection is None or sources.topics is None or sources.recent is None:
         return None
-    return _served(watched.service, watched.connection, watched.topics, watched.recent)
+    return _served(sources.service, sources.connection, sources.topics, sources.recent)
 
 
 def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
@@ -52,19 +52,21 @@ def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
     return ExplainBackend(lambda: Explainer(pages(), fingerprinter), lambda: LiveCorrections(dedup, pages()))
 
 
-def _served(service: "Service", connection: "Connection", topics: "Topics", recent: "Recent") -> ExplainBackend:
+def _served(
+    service: "Service", connection: "Connection", topics: "Topics", recent: "RecentDecisions"
+) -> ExplainBackend:
     from dedup_service.runtime.kafka.explain.live_pages import LivePages, LogCorrections
 
-    made: list[LivePages] = []
+    opened: list[LivePages] = []
 
     def pages() -> LivePages:
-        if not made:
-            made.append(LivePages(service, connection, topics, recent))
-        return made[0]
+        if not opened:
+            opened.append(LivePages(service, connection, topics, recent))
+        return opened[0]
 
     def close() -> None:
-        for each in made:
-            each.close()
+        for live in opened:
+            live.close()
 
     fingerprinter = partial(build_fingerprinter, service.space_options)
     return ExplainBackend(

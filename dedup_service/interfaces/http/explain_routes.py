@@ -1,9 +1,8 @@
-"""Questions that take a while, answered one at a time in a thread of their own.
+"""The routes `/api/why` and `/api/corrections`: why a page has its verdict, and what people correct.
 
-An explanation segments texts and reads the log: some 20 ms of this process. Many at once would be in the way of the
-stream, so they take turns, and few may wait. One thread also means one vocabulary: fingerprinters keep one a thread.
-
-`/api/why` and `/api/corrections`: why a page has its verdict, and what people know better. Fields: docs/why.md.
+An explanation segments texts and reads the log, some 20 ms of this process. Many at a time would delay the
+stream, so one thread (`ExplainWorker`) answers one question after another, and few may wait. One thread also
+means one vocabulary: fingerprinters keep one for each thread. docs/why.md has the JSON.
 """
 
 import asyncio
@@ -17,69 +16,66 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dedup_service.core.errors import ConfigurationError, RecordError, TwinsieveError
-from dedup_service.interfaces.explain_json import VERSION, correction_values, explanation_values
+from dedup_service.interfaces.explain_json import VERSION, correction_to_dict, explanation_to_dict
 from dedup_service.runtime.explain import Explainer, UnknownPageError
 from dedup_service.runtime.explain.correcting import CorrectionRequest, Corrections
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
 
-__all__ = ["BadRequestError", "ExplainBackend", "ExplainWorker", "explain_routes", "refusal"]
+__all__ = ["ExplainBackend", "ExplainWorker", "explain_routes"]
 
 MAX_WAITING = 8
 CLOSE_S = 30.0
+MAX_NEIGHBOURS = 20
+ROWS, MAX_ROWS = 100, 1000
+MAX_URL_LENGTH = 10_000
+
+EFFECT = "in force from the next delivery of either page; earlier verdicts stay"
 
 _encode = msgspec.json.Encoder().encode
 
 
-class BadRequestError(Exception):
-    """A request that cannot be understood, and what it should be."""
+class _BadRequestError(Exception):
+    """A request is invalid; the message says what it should be."""
 
 
 class ExplainWorker:
-    """The thread, and who waits for it. Used on one event loop."""
+    """One thread that answers questions in order. Its methods are called on one event loop."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="twinsieve-why")
         self._waiting = 0
 
     def close(self, last: Callable[[], None]) -> None:
-        """End the thread, what it has begun and then `last` done in it; nobody is answered any more."""
+        """Finish the question in progress, run `last` in the thread, and end it."""
         done = self._thread.submit(last)
         self._thread.shutdown(wait=False)
         done.result(CLOSE_S)
 
     async def answer(self, ask: Callable[[], Any], *, status: int = 200) -> Response:
-        """Return what `ask` gives as JSON, or what it raised as an error."""
+        """Return the result of `ask` as JSON, or what it raised as an error."""
         if self._waiting >= MAX_WAITING:
-            return refusal(503, "too many ask at once; try again in a moment")
+            return _refused(503, "too many requests for explanations at once; try again in a moment")
         self._waiting += 1
         try:
             value = await asyncio.wrap_future(self._thread.submit(ask))
-        except (BadRequestError, RecordError, ConfigurationError) as error:
-            return refusal(400, str(error))
+        except (_BadRequestError, RecordError, ConfigurationError) as error:
+            return _refused(400, str(error))
         except UnknownPageError as error:
-            return refusal(404, str(error))
+            return _refused(404, str(error))
         except (TwinsieveError, OSError) as error:
-            return refusal(503, str(error))
+            return _refused(503, str(error))
         finally:
             self._waiting -= 1
         return Response(_encode(value), status_code=status, media_type="application/json")
 
 
-def refusal(status: int, error: str) -> Response:
-    """Return an error as JSON; what a stranger wrote is cut and cleaned in it."""
-    return JSONResponse({"error": shown(cut(error, 2 * MAX_URL))}, status_code=status)
-
-
-MAX_NEIGHBOURS = 20
-ROWS, MAX_ROWS = 100, 1000
-MAX_ADDRESS = 10_000
-
-EFFECT = "in force from the next delivery of either page; verdicts given so far stay"
-
-
 class ExplainBackend:
-    """What the routes ask; each is made when it is first needed, in the thread that asks. close: lets go of it."""
+    """What the routes ask, and the worker that does.
+
+    explainer, corrections: factories, called in the worker's thread when first needed. close: releases what
+    they opened.
+    """
 
     def __init__(
         self,
@@ -87,64 +83,64 @@ class ExplainBackend:
         corrections: Callable[[], Corrections],
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        self._make = explainer, corrections
+        self._make_explainer, self._make_corrections = explainer, corrections
         self._close = close
-        self.asking = ExplainWorker()
+        self.worker = ExplainWorker()
         self._explainer: Explainer | None = None
         self._corrections: Corrections | None = None
 
     def close(self) -> None:
-        """Let go of everything, in the thread that asks."""
-        self.asking.close(self._close)
+        """Release everything, in the worker's thread, and end it."""
+        self.worker.close(self._close)
 
     @property
     def explainer(self) -> Explainer:
-        """Who explains."""
-        self._explainer = self._explainer or self._make[0]()
+        """The explainer of verdicts."""
+        self._explainer = self._explainer or self._make_explainer()
         return self._explainer
 
     @property
     def corrections(self) -> Corrections:
-        """Who takes corrections."""
-        self._corrections = self._corrections or self._make[1]()
+        """The log of corrections."""
+        self._corrections = self._corrections or self._make_corrections()
         return self._corrections
 
 
-class _Body(msgspec.Struct, forbid_unknown_fields=True):
+class _CorrectionBody(msgspec.Struct, forbid_unknown_fields=True):
     url: str | int
     of: str | int
     duplicate: bool
     reason: str = ""
 
 
-_body = msgspec.json.Decoder(_Body)
+_decode = msgspec.json.Decoder(_CorrectionBody).decode
 
 
-def explain_routes(feed: LiveStats, backend: ExplainBackend) -> list[BaseRoute]:
-    """Return the routes that answer from `backend`; corrections are told through `feed`."""
-    asking = backend.asking
+def explain_routes(live_stats: LiveStats, backend: ExplainBackend) -> list[BaseRoute]:
+    """Return the routes that answer from `backend`; corrections are announced through `live_stats`."""
+    worker = backend.worker
 
     async def why(request: Request) -> Response:
         try:
             question = _question(request)
-        except BadRequestError as error:
-            return refusal(400, str(error))
-        return await asking.answer(lambda: _why(backend, *question))
+        except _BadRequestError as error:
+            return _refused(400, str(error))
+        return await worker.answer(lambda: _why(backend, *question))
 
     async def audit(request: Request) -> Response:
         try:
             limit = _number(request, "limit", 1, MAX_ROWS) or ROWS
-        except BadRequestError as error:
-            return refusal(400, str(error))
-        return await asking.answer(lambda: _audit(backend, limit))
+        except _BadRequestError as error:
+            return _refused(400, str(error))
+        return await worker.answer(lambda: _audit(backend, limit))
 
     async def correct(request: Request) -> Response:
         try:
-            body = _body.decode(await request.body())
+            body = _decode(await request.body())
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            return refusal(400, f'send {{"url", "of", "duplicate": true|false, "reason"}}: {error}')
+            return _refused(400, f'send {{"url", "of", "duplicate": true|false, "reason"}}: {error}')
         by = request.client.host if request.client else None
-        return await asking.answer(lambda: _correct(backend, feed, body, by), status=201)
+        return await worker.answer(lambda: _correct(backend, live_stats, body, by), status=201)
 
     return [
         Route("/api/why", why),
@@ -154,31 +150,33 @@ def explain_routes(feed: LiveStats, backend: ExplainBackend) -> list[BaseRoute]:
 
 
 def _question(request: Request) -> tuple[str | int, str | int | None, int | None]:
-    """Return which page is asked about, with which other one, and how many neighbours."""
+    """Return the page to explain, the page to compare it with, and the number of neighbours."""
     url, sequence = request.query_params.get("url", "").strip(), _number(request, "sequence", 1, 1 << 53)
     if bool(url) == (sequence is not None):
-        raise BadRequestError("name the page: url=, or sequence=")
-    of = request.query_params.get("of", "").strip()
-    if max(len(url), len(of)) > MAX_ADDRESS:
-        raise BadRequestError(f"an address has at most {MAX_ADDRESS} characters")
-    other = int(of) if _is_number(of) else of or None
-    return url or sequence or 0, other, _number(request, "neighbours", 0, MAX_NEIGHBOURS)
+        raise _BadRequestError("name the page by one of url= and sequence=")
+    other = request.query_params.get("of", "").strip()
+    if max(len(url), len(other)) > MAX_URL_LENGTH:
+        raise _BadRequestError(f"a URL has at most {MAX_URL_LENGTH} characters")
+    compare_with = int(other) if _is_number(other) else other or None
+    return url or sequence or 0, compare_with, _number(request, "neighbours", 0, MAX_NEIGHBOURS)
 
 
-def _why(backend: ExplainBackend, page: str | int, of: str | int | None, neighbours: int | None) -> dict[str, Any]:
-    return explanation_values(backend.explainer.explain(page, compare_with=of, neighbours=neighbours))
+def _why(
+    backend: ExplainBackend, page: str | int, compare_with: str | int | None, neighbours: int | None
+) -> dict[str, Any]:
+    return explanation_to_dict(backend.explainer.explain(page, compare_with=compare_with, neighbours=neighbours))
 
 
 def _audit(backend: ExplainBackend, limit: int) -> dict[str, Any]:
     newest = list(reversed(backend.corrections.all()))[:limit]
-    return {"version": VERSION, "rows": [correction_values(correction) for correction in newest]}
+    return {"version": VERSION, "rows": [correction_to_dict(correction) for correction in newest]}
 
 
-def _correct(backend: ExplainBackend, feed: LiveStats, body: _Body, by: str | None) -> dict[str, Any]:
-    url, of = (at.strip() if isinstance(at, str) else at for at in (body.url, body.of))
-    said = CorrectionRequest(url=url, original=of, duplicate=body.duplicate, reason=body.reason.strip(), by=by)
-    values = correction_values(backend.corrections.add(said))
-    feed.publish("correction", values)
+def _correct(backend: ExplainBackend, live_stats: LiveStats, body: _CorrectionBody, by: str | None) -> dict[str, Any]:
+    url, original = (page.strip() if isinstance(page, str) else page for page in (body.url, body.of))
+    request = CorrectionRequest(url=url, original=original, duplicate=body.duplicate, reason=body.reason.strip(), by=by)
+    values = correction_to_dict(backend.corrections.add(request))
+    live_stats.publish("correction", values)
     return {"version": VERSION, "correction": values, "effect": EFFECT}
 
 
@@ -187,9 +185,14 @@ def _number(request: Request, name: str, minimum: int, maximum: int) -> int | No
     if not text:
         return None
     if not _is_number(text) or not minimum <= int(text) <= maximum:
-        raise BadRequestError(f"{name} is a whole number from {minimum} to {maximum}")
+        raise _BadRequestError(f"{name} must be an integer from {minimum} to {maximum}")
     return int(text)
 
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) < 16
+
+
+def _refused(status: int, error: str) -> Response:
+    """Return an error as JSON; text of requests in it is cut and made safe to display."""
+    return JSONResponse({"error": shown(cut(error, 2 * MAX_URL))}, status_code=status)

@@ -1,9 +1,10 @@
-"""The web page: `/`, `/why`, and what they are made of under `/assets/`.
+"""The routes of the web page: `/`, `/why`, and their files under `/assets/`.
 
-How: the files of `page/` are served from the package as they are, and the chart library (plotly.js) from the Python
-package that ships it, so that nothing is fetched from elsewhere. Long files go out compressed, and all with a tag, so
-that a browser asks for each once.
-Invariant: the files are the same for everybody and hold no data; what the page shows comes from `/api/…` and `/events`.
+How: the files of `page/` are served from the package unchanged, and the chart library (plotly.js) from the
+Python package that contains it, so that nothing is fetched from other servers. Long files are compressed,
+and all have an ETag, so that a browser downloads each once.
+Invariant: the files are the same for everyone and contain no data; the page gets its data from `/api/…` and
+`/events`.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,9 +28,9 @@ HTML = "text/html; charset=utf-8"
 FILES = {
     "/": ("index.html", HTML),
     "/why": ("why.html", HTML),
-    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # asked for by browsers where an answer is no page of ours
+    "/favicon.ico": ("icon.svg", "image/svg+xml"),  # requested by browsers for answers that are not our pages
 }
-ASK_AGAIN = {"cache-control": "private, no-cache"}  # kept, but asked whether it is still the same
+REVALIDATE = {"cache-control": "private, no-cache"}  # a browser may keep it, but must ask whether it has changed
 
 
 def page_routes() -> list[BaseRoute]:
@@ -45,16 +46,16 @@ def page_routes() -> list[BaseRoute]:
 
 @cache
 def token_page() -> bytes:
-    """Return what a browser is shown that has no token yet."""
+    """Return the page that asks a person for the token."""
     return (PAGE / "token.html").read_bytes()
 
 
 class _Assets(StaticFiles):
-    """Files of a folder that a browser may keep."""
+    """Files of a folder, which a browser may cache."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         answer = await super().get_response(path, scope)
-        answer.headers.update(ASK_AGAIN)
+        answer.headers.update(REVALIDATE)
         return answer
 
 
@@ -66,9 +67,11 @@ def _page(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]
 
 
 async def _charts(request: Request) -> Response:
-    """The chart library; 404 where it is not installed: the page then shows its tables alone."""
-    found = find_spec("plotly")
-    if found is None or not found.submodule_search_locations:
-        return Response("plotly is not installed\n", status_code=404, media_type="text/plain")
-    file = Path(found.submodule_search_locations[0], "package_data")
-    return await _Assets(directory=file).get_response(CHARTS, request.scope)
+    """Serve the chart library; 404 if it is not installed, and the page then shows tables only."""
+    plotly = find_spec("plotly")
+    if plotly is None or not plotly.submodule_search_locations:
+        return Response(
+            "plotly is not installed: pip install 'twinsieve[dashboard]'\n", status_code=404, media_type="text/plain"
+        )
+    folder = Path(plotly.submodule_search_locations[0], "package_data")
+    return await _Assets(directory=folder).get_response(CHARTS, request.scope)

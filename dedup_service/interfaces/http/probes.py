@@ -1,16 +1,12 @@
-"""Whether a service lives and whether it is ready, from the facts it tells and the clock.
+"""Health of a service, and the routes `/livez`, `/readyz` and `/metrics`.
 
-It lives while its steps take turns (while it restores: while that goes on); one that stands still for longer than the
-limit is stuck, and whoever watches should start it anew. It is ready once its state is restored and each step has
-partitions of `pages`, so that pages go through it.
-
-The routes: `/livez`, `/readyz`, `/metrics`.
-
-`app_of` takes further routes and answers with one Starlette application.
+A service is live while its steps take turns, or, during a restore, while the restore makes progress. A step
+that takes no turn for longer than the limit is stuck, and the process should be restarted. A service is
+ready once its state is restored and each step has partitions of `pages`, so that pages go through it.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
@@ -23,24 +19,25 @@ from starlette.routing import BaseRoute, Route
 from dedup_service.runtime.events import NullObserver, RestoreEvent
 from dedup_service.runtime.kafka.status import ServiceStatus
 
-__all__ = ["LIVE_LIMIT_S", "Health", "ProbeAnswer", "app_of", "metrics_route", "probes"]
+__all__ = ["LIVE_LIMIT_S", "Health", "ProbeAnswer", "metrics_route", "probes", "probes_app"]
 
 LIVE_LIMIT_S = 120.0
-"""Longer than any single turn: a transaction that is given up, a page at its time limit, tried twice."""
+"""Longer than any single turn: a transaction that is given up, or a page that twice reaches its time limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeAnswer:
-    """What is said: whether it is so, and in one line why not."""
+    """The answer of a probe: good or not, and one line of text that says why not."""
 
     good: bool
     text: str
 
 
 class Health(NullObserver):
-    """Judges `status()` at the time it is asked; also an observer, since a restore shows life by its facts.
+    """Evaluates `status()` when a probe asks; an observer, because a restore reports progress by events.
 
-    clock: monotonic seconds, the clock of `StepStatus.ticked_at`.
+    limit_s: a step without a turn for longer is stuck. clock: monotonic seconds, as in
+    `StepStatus.ticked_at`.
     """
 
     def __init__(
@@ -53,24 +50,23 @@ class Health(NullObserver):
         self._status = status
         self._limit_s = limit_s
         self._clock = clock
-        self._sign_of_life = clock()
+        self._last_progress = clock()
         self._stopping = False
 
     def live(self) -> ProbeAnswer:
-        """Whether every part took a turn within the limit."""
+        """Whether every step took a turn within the limit."""
         status, now = self._status(), self._clock()
-        signs = {step.step: max(step.ticked_at, self._sign_of_life) for step in status.steps}
+        last_turns = {step.step: max(step.ticked_at, self._last_progress) for step in status.steps}
         if not status.steps:
-            signs["restore" if status.restore else "start"] = self._sign_of_life
-        for name, at in signs.items():
-            if now - at > self._limit_s:
-                return ProbeAnswer(
-                    False, f"{name} has stood still for {now - at:.0f} s, the limit is {self._limit_s:g} s"
-                )
+            last_turns["restore" if status.restore else "start"] = self._last_progress
+        for name, turn_at in last_turns.items():
+            if now - turn_at > self._limit_s:
+                idle = f"{name} has made no progress for {now - turn_at:.0f} s"
+                return ProbeAnswer(False, f"{idle}, the limit is {self._limit_s:g} s: restart the process")
         return ProbeAnswer(True, "live")
 
     def ready(self) -> ProbeAnswer:
-        """Whether pages go through."""
+        """Whether pages go through the service."""
         status = self._status()
         if self._stopping:
             return ProbeAnswer(False, "stopping")
@@ -82,12 +78,12 @@ class Health(NullObserver):
         return ProbeAnswer(True, "ready")
 
     def stopping(self) -> None:
-        """From now on the service drains: no longer ready."""
+        """Report not ready from now on, because the service drains."""
         self._stopping = True
 
-    def restore(self, fact: RestoreEvent) -> None:  # noqa: ARG002 - an observer's signature
-        """A restore that goes on is alive."""
-        self._sign_of_life = self._clock()
+    def restore(self, event: RestoreEvent) -> None:  # noqa: ARG002 - an observer's signature
+        """Note the progress of a restore."""
+        self._last_progress = self._clock()
 
 
 def _unrestored(status: ServiceStatus) -> str:
@@ -98,18 +94,18 @@ def _unrestored(status: ServiceStatus) -> str:
     return f"restoring: {status.restore.records:,} of {status.restore.total:,} records"
 
 
-def app_of(health: Health, registry: CollectorRegistry, more: Sequence[BaseRoute] = ()) -> Starlette:
-    """Return the application. `more`: routes beside those of this module."""
-    return Starlette(routes=[*probes(health), metrics_route(registry), *more])
+def probes_app(health: Health, registry: CollectorRegistry) -> Starlette:
+    """Return an application with the probes and metrics alone."""
+    return Starlette(routes=[*probes(health), metrics_route(registry)])
 
 
 def probes(health: Health) -> list[BaseRoute]:
-    """Return `/livez` and `/readyz`."""
+    """Return the routes `/livez` and `/readyz`."""
     return [Route("/livez", _probe(health.live)), Route("/readyz", _probe(health.ready))]
 
 
 def metrics_route(registry: CollectorRegistry) -> BaseRoute:
-    """Return `/metrics`."""
+    """Return the route `/metrics`."""
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))

@@ -1,6 +1,7 @@
-"""`[HOST:]PORT`, as people give it; without a host, only this machine can connect.
+"""The HTTP server in a thread beside the service, and the addresses that it listens on.
 
-The server in a thread beside the service: it answers while the steps work, and also while they are stuck.
+It has its own thread and event loop, so it answers while the steps work, and also when one of them is stuck.
+Addresses are `[HOST:]PORT`, as in options; without a host, only this machine can connect.
 """
 
 import socket
@@ -18,18 +19,23 @@ __all__ = ["LOOPBACK", "Address", "HttpServer", "listen"]
 
 LOOPBACK = "127.0.0.1"
 BACKLOG = 128
+LAST_ANSWERS_S = 1
+"""Time for answers in progress when the server ends."""
+
+SEND_BUFFER = 256 << 10
+"""Bytes that the system buffers for a client that does not read; its default grows to 4 MB a connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """host: a name or an address, an IPv6 one without brackets. port: 0 takes a free one."""
+    """Where to listen. host: a name or an address, IPv6 without brackets. port: 0 takes a free one."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Return the address that `text` names; ConfigurationError where it names none.
+        """Return the address that `text` names; ConfigurationError if it names none.
 
         >>> Address.parse("9100"), Address.parse("[::]:0")
         (Address(host='127.0.0.1', port=9100), Address(host='::', port=0))
@@ -37,9 +43,11 @@ class Address:
         host, colon, port = text.rpartition(":")
         bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         if not (port.isascii() and port.isdigit() and int(port) < 1 << 16) or (colon and not bare):
-            raise ConfigurationError(f"{text!r} is no address to listen on: give PORT or HOST:PORT (0.0.0.0 for all)")
+            raise ConfigurationError(
+                f"{text!r} is not an address to listen on: give PORT or HOST:PORT (host 0.0.0.0: all interfaces)"
+            )
         if ":" in bare and bare == host:
-            raise ConfigurationError(f"{text!r} is not clear: put an IPv6 address in brackets, [{host}]:{port}")
+            raise ConfigurationError(f"{text!r} is ambiguous: put an IPv6 address in brackets, [{host}]:{port}")
         return cls(bare or LOOPBACK, int(port))
 
     def __str__(self) -> str:
@@ -47,7 +55,7 @@ class Address:
 
 
 def listen(address: Address, option: str = "--http") -> socket.socket:
-    """Return a socket that listens on `address`; ConfigurationError where that cannot be: give another `option`."""
+    """Return a socket that listens on `address`; ConfigurationError, which names `option`, if none can."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         return socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
@@ -56,14 +64,12 @@ def listen(address: Address, option: str = "--http") -> socket.socket:
         raise ConfigurationError(f"cannot listen on {address}: {reason}; give another {option} [HOST:]PORT") from None
 
 
-LAST_ANSWERS_S = 1
-
-SEND_BUFFER = 256 << 10
-"""Bytes that the system holds for a client that does not read; its own choice grows to 4 MB a connection."""
-
-
 class HttpServer:
-    """Serves `app` on `address` while entered; ConfigurationError where nothing can listen: give another `option`."""
+    """Context manager that serves `app` on `address`.
+
+    address: where it listens; the port is the one that was taken if 0 was asked for. option: the option that
+    the ConfigurationError names if nothing can listen there.
+    """
 
     def __init__(self, app: ASGIApp, address: Address, *, option: str = "--http") -> None:
         self._listening: socket.socket = listen(address, option)
@@ -94,7 +100,7 @@ class HttpServer:
         self._listening.close()
 
     def cut_off(self, client: tuple[str, int]) -> None:
-        """Close the connection of `client` at once, what waits to be sent to it included; on the server's own loop."""
+        """Abort the connection of `client` and discard unsent data; to be called on the server's event loop."""
         for connection in tuple(self._server.server_state.connections):
             transport = getattr(connection, "transport", None)
             if transport is not None and getattr(connection, "client", None) == client:

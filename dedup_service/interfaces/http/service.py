@@ -1,7 +1,8 @@
-"""The service over HTTP: probes, metrics, and the dashboard where it may be shown.
+"""A Kafka service over HTTP: probes, metrics, and the dashboard where it may be shown.
 
-`--http` carries the dashboard too, on loopback or where there is a token; elsewhere it has probes and metrics alone, as
-they have no page content. With `--dashboard` that has an address of its own, and `--http` has the other two.
+`--http` carries the dashboard too, on loopback or if there is a token. Elsewhere it has only probes and
+metrics, which contain nothing of the pages. With `--dashboard`, the dashboard has its own address, and
+`--http` has the other two.
 """
 
 import logging
@@ -10,13 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from dedup_service.interfaces.http.access_guard import Token
-from dedup_service.interfaces.http.dashboard import dashboard
-from dedup_service.interfaces.http.explain_backends import Watched
+from dedup_service.interfaces.http.dashboard import serve_dashboard
+from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
-from dedup_service.interfaces.http.probes import LIVE_LIMIT_S, Health, app_of, probes
+from dedup_service.interfaces.http.probes import LIVE_LIMIT_S, Health, probes, probes_app
 from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.runtime.events import Observer
-from dedup_service.runtime.kafka.explain.live_pages import Recent
+from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
 from dedup_service.runtime.kafka.explain.page_lookup import PageTextLookup
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
@@ -28,18 +29,18 @@ __all__ = ["Addresses", "ServedService"]
 
 _LOG = logging.getLogger(__name__)
 
-TURN = 4
-"""Transaction timeouts that a turn of a step may last: one given up, a new producer, a rewind, and one to spare."""
+TURN_TIMEOUTS = 4
+"""Transaction timeouts that a turn of a step may last: an abort, a new producer, a rewind, one to spare."""
 
-BETWEEN_S = 5.0
-"""Between two checks: both pages are read and extracted again, 20 ms of this process."""
+RECHECK_S = 5.0
+"""Time between two rechecks: each reads and extracts both pages again, 20 ms of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where to serve. http: probes and metrics. dashboard: all. token: opens the dashboard, None where none is needed.
+    """Where to serve. http: probes and metrics. dashboard: everything. token: of the dashboard, if needed.
 
-    carried: whether http has the dashboard, too.
+    carried: whether `http` serves the dashboard too.
     """
 
     http: Address | None
@@ -49,58 +50,60 @@ class Addresses:
 
 
 class ServedService:
-    """A service that is observed over HTTP. observers: others beside."""
+    """A service with its HTTP server. observers: additional observers of the service."""
 
     def __init__(self, settings: ServiceSettings, observers: Iterable[Observer], addresses: Addresses) -> None:
         self._settings, self._addresses = settings, addresses
-        limit_s = max(LIVE_LIMIT_S, TURN * settings.transaction_timeout_s)
+        limit_s = max(LIVE_LIMIT_S, TURN_TIMEOUTS * settings.transaction_timeout_s)
         self._health = Health(lambda: self.service.status(), limit_s=limit_s)  # noqa: PLW0108 - there is no service yet
-        self._sampler = Sampler(between_s=BETWEEN_S)
-        self._feed = LiveStats("serve", scope="log", sampler=self._sampler)
-        self._recent = Recent()
-        self._metrics = Metrics(lambda: self.service.status(), self._health, self._feed)  # noqa: PLW0108
-        self.service = Service(settings, [*observers, self._health, self._metrics, self._feed, self._recent])
-        self._feed.pool = self.service.pool_state
+        self._sampler = Sampler(between_s=RECHECK_S)
+        self._live_stats = LiveStats("serve", scope="log", sampler=self._sampler)
+        self._recent = RecentDecisions()
+        self._metrics = Metrics(lambda: self.service.status(), self._health, self._live_stats)  # noqa: PLW0108
+        self.service = Service(settings, [*observers, self._health, self._metrics, self._live_stats, self._recent])
+        self._live_stats.pool = self.service.pool_state
 
     def stopping(self) -> None:
-        """From now on the service drains: no longer ready."""
+        """Report not ready from now on, because the service drains."""
         self._health.stopping()
 
     def serve(self, stack: ExitStack) -> None:
-        """Serve until `stack` is closed; ConfigurationError where nothing can listen."""
-        where = self._addresses
+        """Serve until `stack` is closed; ConfigurationError if nothing can listen on an address."""
+        addresses = self._addresses
         registry, settings = self._metrics.registry, self._settings
         topics = Topics(settings.prefix)
-        watched = Watched(
-            feed=self._feed,
+        sources = DashboardSources(
+            live_stats=self._live_stats,
             service=self.service,
             connection=settings.connection,
             topics=topics,
             recent=self._recent,
         )
         more = probes(self._health)
-        facts = {}
-        if where.http is not None and where.carried:
+        urls = {}
+        if addresses.http is not None and addresses.carried:
             server = stack.enter_context(
-                dashboard(watched, registry, where.http, where.token, more=more, option="--http")
+                serve_dashboard(sources, registry, addresses.http, addresses.token, more=more, option="--http")
             )
-            facts["http"] = f"http://{server.address}"
-        elif where.http is not None:
-            server = stack.enter_context(HttpServer(app_of(self._health, registry), where.http))
-            facts["http"] = f"http://{server.address}"
-        if where.dashboard is not None:
-            server = stack.enter_context(dashboard(watched, registry, where.dashboard, where.token, more=more))
-            facts["dashboard"] = f"http://{server.address}"
-        if where.dashboard is not None or where.carried:
-            self._check(stack, PageTextLookup(settings.connection, topics))
-        _LOG.info("listening", extra={"facts": facts})
+            urls["http"] = f"http://{server.address}"
+        elif addresses.http is not None:
+            server = stack.enter_context(HttpServer(probes_app(self._health, registry), addresses.http))
+            urls["http"] = f"http://{server.address}"
+        if addresses.dashboard is not None:
+            server = stack.enter_context(
+                serve_dashboard(sources, registry, addresses.dashboard, addresses.token, more=more)
+            )
+            urls["dashboard"] = f"http://{server.address}"
+        if addresses.dashboard is not None or addresses.carried:
+            self._recheck(stack, PageTextLookup(settings.connection, topics))
+        _LOG.info("listening", extra={"facts": urls})
 
-    def _check(self, stack: ExitStack, pages: PageTextLookup) -> None:
-        """Compare some duplicates again until `stack` is closed."""
+    def _recheck(self, stack: ExitStack, pages: PageTextLookup) -> None:
+        """Compare some duplicates again, by their texts, until `stack` is closed."""
 
         def texts(row: DuplicateRow) -> tuple[str | None, str | None]:
             original = row.original_sequence
             return pages.text_at(row.sequence), None if original is None else pages.text_at(original)
 
         stack.callback(pages.close)
-        stack.enter_context(Rechecker(self._sampler, texts, self._feed.rechecked))
+        stack.enter_context(Rechecker(self._sampler, texts, self._live_stats.rechecked))

@@ -1,4 +1,4 @@
-"""`/api/stats` and `/api/duplicates`: what the feed has, as JSON. Fields and parameters: docs/feed.md."""
+"""The routes `/api/stats` and `/api/duplicates`: live stats as JSON. Fields: docs/feed.md."""
 
 from typing import Any
 
@@ -19,58 +19,54 @@ ROWS = 50
 _encode = msgspec.json.Encoder().encode
 
 
-class _BadParameterError(Exception):
-    """A parameter that cannot be understood, and what it may be."""
+class _InvalidParameterError(Exception):
+    """A parameter is invalid; the message says what it may be."""
 
 
-def stats_routes(feed: LiveStats) -> list[BaseRoute]:
-    """Return the routes that answer from `feed`."""
+def stats_routes(live_stats: LiveStats) -> list[BaseRoute]:
+    """Return the routes that answer from `live_stats`."""
 
-    async def all_figures(request: Request) -> Response:
+    async def all_stats(request: Request) -> Response:
         history = request.query_params.get("history")
         if history not in {None, "none"}:
-            return _bad(f"history is none, or left out, got {history[:50]!r}" if history else "history is none")
-        return _json(stats(feed, history=history is None))
+            return _refused(f"history must be none or left out, got {history[:50]!r}")
+        return _json(stats(live_stats, history=history is None))
 
     async def duplicates(request: Request) -> Response:
         try:
-            return _json(_newest(feed, request))
-        except _BadParameterError as error:
-            return _bad(str(error))
+            return _json(_newest(live_stats, request))
+        except _InvalidParameterError as error:
+            return _refused(str(error))
 
-    return [Route("/api/stats", all_figures), Route("/api/duplicates", duplicates)]
+    return [Route("/api/stats", all_stats), Route("/api/duplicates", duplicates)]
 
 
-def _newest(feed: LiveStats, request: Request) -> dict[str, Any]:
-    """Return the rows that a request asks for, and whether there are more."""
+def _newest(live_stats: LiveStats, request: Request) -> dict[str, Any]:
+    """Return the rows that a request selects, newest first, and whether there are more."""
     host = request.query_params.get("host", "").strip().lower()
     verdict = request.query_params.get("verdict") or None
     if verdict not in {None, *NAMING}:
-        raise _BadParameterError(f"verdict is one of {', '.join(sorted(NAMING))}")
+        raise _InvalidParameterError(f"verdict must be one of {', '.join(sorted(NAMING))}")
     limit = _number(request, "limit", ROWS, MAX_ROWS)
     before = _number(request, "before", None, None)
-    with feed.lock:
-        rows = feed.newest.rows()
-    found: list[DuplicateRow] = []
+    with live_stats.lock:
+        rows = live_stats.newest.rows()
+    selected: list[DuplicateRow] = []
     for row in rows:
         wanted = (before is None or row.number < before) and (verdict is None or row.verdict == verdict)
         if wanted and (not host or host in {row.host, row.original_host}):
-            found.append(row)
-            if len(found) > limit:
+            selected.append(row)
+            if len(selected) > limit:
                 break
-    return {"version": VERSION, "rows": [row.shown() for row in found[:limit]], "more": len(found) > limit}
+    return {"version": VERSION, "rows": [row.shown() for row in selected[:limit]], "more": len(selected) > limit}
 
 
-def _number(request: Request, name: str, default: Any, maximum: int | None) -> Any:
+def _number(request: Request, name: str, default: Any, limit: int | None) -> Any:
     text = request.query_params.get(name)
     if not text:
         return default
-    if (
-        not (text.isascii() and text.isdecimal() and len(text) < 16)
-        or int(text) < 1
-        or int(text) > (maximum or 1 << 53)
-    ):
-        raise _BadParameterError(f"{name} is a whole number from 1" + (f" to {maximum}" if maximum else ""))
+    if not (text.isascii() and text.isdecimal() and len(text) < 16) or int(text) < 1 or int(text) > (limit or 1 << 53):
+        raise _InvalidParameterError(f"{name} must be an integer from 1" + (f" to {limit}" if limit else ""))
     return int(text)
 
 
@@ -78,5 +74,5 @@ def _json(value: Any) -> Response:
     return Response(_encode(value), media_type="application/json")
 
 
-def _bad(error: str) -> Response:
+def _refused(error: str) -> Response:
     return JSONResponse({"error": error}, status_code=400)

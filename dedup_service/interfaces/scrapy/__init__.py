@@ -1,18 +1,19 @@
-"""The filter inside a Scrapy crawl: an add-on, middlewares, and an item pipeline that publishes.
+"""The filter inside a Scrapy crawl: an add-on, its middlewares, and an item pipeline that publishes pages.
 
-`settings` reads `TWINSIEVE_*` once; `deciding` gives verdicts in one thread, many with one commit; `downloader`
-puts extraction in worker processes (`runtime.workers.html_workers`) and decisions around a response; `spider` keeps
-the items of
-duplicates out of the feeds; `addon` switches it all on.
-Where verdicts are left to a service: `publisher` takes pages from items and responses, `page_values` puts them into
-JSON, `publishing` bounds and counts (`places`, `closing`), `delivery` waits for the broker's word.
+- `addon` switches everything on; `settings` reads and checks `TWINSIEVE_*`.
+- Verdicts in the crawl: `downloader` extracts pages in worker processes and acts on verdicts,
+  `decision_thread` decides many pages with one commit, `spider` drops the items of duplicates.
+- Publishing to Kafka, where a service decides: `publisher` is the pipeline, `page_values` makes message
+  values, `inflight_limit` bounds memory, `delivery` waits for the broker's acknowledgement.
+- Shared: `meta` (what is left on a request, and the signal `page_judged`), `stats` (counters of the crawl).
 
-Invariant: the event loop never extracts, segments or waits for a disk or a broker, and no page is ever lost by us.
+Invariants: the event loop never extracts, segments, or waits for a disk or a broker. A failure of the filter
+never loses a page.
 """
 
 from dedup_service.interfaces.scrapy.addon import NearDuplicateAddon
-from dedup_service.interfaces.scrapy.crawl_state import page_judged
 from dedup_service.interfaces.scrapy.downloader import NearDuplicateDownloaderMiddleware
+from dedup_service.interfaces.scrapy.meta import page_judged
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher, PageOfItemsMiddleware
 from dedup_service.interfaces.scrapy.spider import NearDuplicateSpiderMiddleware
 

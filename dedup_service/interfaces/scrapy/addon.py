@@ -1,14 +1,13 @@
-"""One line in a project's settings switches the filter on.
+"""The add-on: one line in a project's settings switches the filter on.
 
-    ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
+Why these orders:
 
-A second one, `TWINSIEVE_KAFKA_BOOTSTRAP`, has pages published and leaves the verdicts to `twinsieve serve`.
-
-Order 545 puts the downloader middleware below retries (550), decompression (590) and redirects (600): it
-sees a page once, whole, and only when Scrapy has settled for it. A project that names one of the two
-middlewares itself keeps its own order, or None to leave it out. The item pipeline comes after all of a project's
-own (by custom 0 to 1000): what is published is the item as they leave it. The spider middleware that looks after
-items that are no pages sits nearer to the engine than others: it sees what they let through.
+- The downloader middleware has order 545, below retries (550), decompression (590) and redirects (600). It
+  sees each page once, complete, and only when Scrapy has accepted the response.
+- The item pipeline comes after all of a project's own (by custom 0 to 1000): it publishes items as they
+  leave those.
+- `PageOfItemsMiddleware` is closer to the engine than other spider middlewares: it sees the items that they
+  let pass.
 """
 
 from typing import TYPE_CHECKING
@@ -23,18 +22,36 @@ from dedup_service.interfaces.scrapy.spider import NearDuplicateSpiderMiddleware
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
-__all__ = ["ORDER", "NearDuplicateAddon"]
+__all__ = ["NearDuplicateAddon"]
 
 ORDER = 545
 PIPELINE_ORDER = 1000
-NEAR_THE_ENGINE = 50
+ENGINE_SIDE_ORDER = 50
 
 
 class NearDuplicateAddon:
-    """Adds middlewares and pipeline to a project, unless `TWINSIEVE_ENABLED` is false."""
+    """Scrapy add-on that filters near-duplicate pages, or publishes pages to Kafka for a service to filter.
+
+    By default, each HTML page gets a verdict before the spider sees it, and items of pages called
+    `duplicate` are dropped. With `TWINSIEVE_KAFKA_BOOTSTRAP`, the crawl publishes its pages and leaves
+    verdicts to `twinsieve serve`. All settings are in docs/settings.md. A project that names one of the
+    middlewares in its own settings keeps its order; `None` leaves that middleware out.
+
+    Example:
+        In the project's `settings.py`:
+
+            ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
+    """
 
     def update_settings(self, settings: "BaseSettings") -> None:
-        """Register what the settings ask for; NotConfigured where the project has switched the filter off."""
+        """Add middlewares and pipeline to `settings`; Scrapy calls this before the crawl is set up.
+
+        Args:
+            settings: The project's settings. Components that it names itself are left as they are.
+
+        Raises:
+            NotConfigured: `TWINSIEVE_ENABLED` is false. Scrapy then continues without the add-on.
+        """
         if not settings.getbool("TWINSIEVE_ENABLED", True):
             raise NotConfigured("TWINSIEVE_ENABLED is false")
         settings.setdefault_in_component_priority_dict(
@@ -42,6 +59,8 @@ class NearDuplicateAddon:
         )
         if settings.get(BOOTSTRAP):
             settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", KafkaPublisher, PIPELINE_ORDER)
-            settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PageOfItemsMiddleware, NEAR_THE_ENGINE)
+            settings.setdefault_in_component_priority_dict(
+                "SPIDER_MIDDLEWARES", PageOfItemsMiddleware, ENGINE_SIDE_ORDER
+            )
         else:
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", NearDuplicateSpiderMiddleware, ORDER)

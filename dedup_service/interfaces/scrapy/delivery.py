@@ -1,8 +1,8 @@
-"""One message after another to the broker, each until it is acknowledged: between the event loop and the client.
+"""Sends messages to the broker, each until it is acknowledged: between the event loop and the Kafka client.
 
-The client (`runtime.kafka.publisher`) has threads of its own, tries again for as long as it takes, and answers with
+The client (`runtime.kafka.client.async_producer`) has its own threads, retries indefinitely, and returns
 futures; here they are awaited.
-Invariant: `send` returns when the broker has acknowledged the message, or raises; once `end` was called nobody waits.
+Invariant: `send` returns when the broker has acknowledged the message, or raises. After `end`, nothing waits.
 """
 
 import asyncio
@@ -19,21 +19,24 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.client.async_producer import AsyncProducer
     from dedup_service.runtime.kafka.client.producers import Message
 
-__all__ = ["Delivery", "UnpublishedError", "need_client"]
+__all__ = ["Delivery", "UnpublishedError", "require_client"]
 
 logger = logging.getLogger(__name__)
 
 
 class UnpublishedError(Exception):
-    """A page will not be published. reason: a name to count by: `too_large`, `refused`, `broker_away`, `bug`."""
+    """A page will not be published.
+
+    reason: label of the stat that counts it: `too_large`, `refused`, `broker_away` or `bug`.
+    """
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
         self.reason = reason
 
 
-def need_client() -> None:
-    """ConfigurationError where the client library is not installed."""
+def require_client() -> None:
+    """Raise ConfigurationError if the Kafka client is not installed."""
     try:
         import dedup_service.runtime.kafka.client.async_producer  # noqa: F401
     except ModuleNotFoundError as error:
@@ -45,24 +48,24 @@ def need_client() -> None:
 
 
 class Delivery:
-    """Sends the messages of one crawl."""
+    """Sends the messages of one crawl. ended: why nothing more is sent, None while messages are."""
 
     def __init__(self, settings: "KafkaSettings") -> None:
         self._settings = settings
         self._producer: AsyncProducer | None = None
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._unacknowledged: set[asyncio.Future[None]] = set()
         self.ended: UnpublishedError | None = None
 
     @property
     def retried(self) -> int:
-        """How many times a message was sent again."""
+        """Number of times that a message was sent again."""
         return 0 if self._producer is None else self._producer.retried
 
     def connect(self, topic: str) -> None:
-        """Reach the brokers, which may take seconds; what is wrong with address, TLS, password or topic is raised."""
+        """Connect to the brokers, which may take seconds; raise if a setting or the topic is wrong."""
         from dedup_service.runtime.kafka.client.async_producer import AsyncProducer
 
-        _quiet_client()
+        _silence_client()
         bounds = {"max_messages": self._settings.buffer_pages, "max_bytes": self._settings.buffer_bytes}
         producer = AsyncProducer(self._settings.connection, **bounds)
         try:
@@ -73,9 +76,10 @@ class Delivery:
         self._producer = producer
 
     async def send(self, message: "Message") -> None:
-        """Send, and wait until it is acknowledged.
+        """Send a message and wait until it is acknowledged.
 
-        UnpublishedError where it never will be; TwinsieveError where the brokers would refuse any other as well.
+        UnpublishedError if this message never will be; TwinsieveError if the brokers would refuse any other
+        as well.
         """
         from dedup_service.runtime.kafka.client.errors import RecordTooLargeError
 
@@ -85,56 +89,56 @@ class Delivery:
             raise UnpublishedError("too_large", str(error)) from error
         except (TwinsieveError, UnpublishedError):
             raise
-        except Exception as error:  # of one message; what would fail for all of them is a TwinsieveError
-            logger.exception("a page could not be sent")
+        except Exception as error:  # concerns this message only; what concerns all of them is a TwinsieveError
+            logger.exception("A page could not be sent; please report this as a bug")
             raise UnpublishedError("bug", repr(error)) from error
 
     def end(self, reason: UnpublishedError) -> None:
-        """Send nothing more: everybody who waits gets `reason`."""
+        """Send nothing more; `send` raises `reason` for all messages that wait."""
         self.ended = reason
-        for outcome in self._waiting:
-            if not outcome.done():
-                outcome.set_exception(reason)
+        for acknowledged in self._unacknowledged:
+            if not acknowledged.done():
+                acknowledged.set_exception(reason)
 
     async def close(self) -> None:
-        """Close the client, which waits for what it has, unless `end` was called."""
+        """Close the client. Unless `end` was called, it first sends what it still has."""
         if self._producer is not None:
             await asyncio.to_thread(self._producer.close, 0.0 if self.ended else self._settings.close_timeout_s)
 
     async def _acknowledged(self, message: "Message") -> None:
-        """Hand the message to the client and wait; what the client raises, or how delivery ended meanwhile."""
+        """Pass the message to the client and wait; raise its error, or `ended` if that comes first."""
         assert self._producer is not None
         if self.ended is not None:
             raise self.ended
         loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[None] = loop.create_future()
-        self._waiting.add(outcome)
+        acknowledged: asyncio.Future[None] = loop.create_future()
+        self._unacknowledged.add(acknowledged)
 
         def settle(sent: Future[Any]) -> None:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(_settle, sent, outcome)
+            with suppress(RuntimeError):  # the loop is closed: nothing waits any more
+                loop.call_soon_threadsafe(_copy_result, sent, acknowledged)
 
         try:
             self._producer.submit(message).add_done_callback(settle)
-            await outcome
+            await acknowledged
         finally:
-            self._waiting.discard(outcome)
+            self._unacknowledged.discard(acknowledged)
 
 
-def _settle(sent: Future[Any], outcome: "asyncio.Future[None]") -> None:
-    if outcome.done():
+def _copy_result(sent: Future[Any], acknowledged: "asyncio.Future[None]") -> None:
+    if acknowledged.done():
         return
     error = sent.exception()
     if error is None:
-        outcome.set_result(None)
+        acknowledged.set_result(None)
     else:
-        outcome.set_exception(error)
+        acknowledged.set_exception(error)
 
 
-def _quiet_client() -> None:
-    """The client's lines are not shown, unless somebody has said which: while a broker is away they come by the dozen.
+def _silence_client() -> None:
+    """Hide the client's log lines, unless a level is set for them: while a broker is away there are dozens.
 
-    The publisher says once that messages wait, and `publishing` that the crawl does.
+    The producer logs once that messages wait, and `publisher` that the crawl does.
     """
     client = logging.getLogger("kafka")
     if client.level == logging.NOTSET:

@@ -1,16 +1,17 @@
-"""A verdict on every page that a crawl downloads, before the spider sees it.
+"""The downloader middleware: a verdict on every page that a crawl downloads, before the spider sees it.
 
-How: the response's bytes go to a worker process (`runtime.workers.html_workers`), the prepared page to the decision
-thread
-(`deciding`); the event loop only waits. The verdict is left in `request.meta["twinsieve"]`, on the response as a
-flag, in the stats and in the signal `page_judged`; then `TWINSIEVE_ACTION` says what becomes of the response.
-A crawl that publishes its pages gets no verdicts here: pages are extracted for the spider where it wants them
-(`TWINSIEVE_KEEP_PAGE`), and nothing is downloaded while too many pages wait to be published. Scrapy's own bound counts
-the bytes of responses, not the items that came of them.
+How: the bytes of a response go to a worker process (`runtime.workers.html_workers`), the prepared page to
+the decision thread (`decision_thread`); the event loop only waits. The verdict is left in
+`request.meta["twinsieve"]`, as a flag on the response, in the stats and in the signal `page_judged`. Then
+`TWINSIEVE_ACTION` decides what happens to the response. A crawl that publishes its pages gets no verdicts
+here. Pages are extracted if the spider wants them (`TWINSIEVE_KEEP_PAGE`), and downloads wait while too many
+pages wait to be published: Scrapy's own limit counts the bytes of responses, not the items that came of
+them.
 
-Invariants: what is not a page of the site (robots.txt, media, redirects, errors, other types) passes untouched.
-A page that we fail on passes too, counted and logged. Wrong settings or a refused state stop the crawl before its
-first request, a state that cannot be written any more closes it: no crawl goes on unfiltered in silence.
+Invariants: whatever is not a page of the site (robots.txt, media, redirects, errors, other types) passes
+unchanged. A page on which the filter fails passes too, counted and logged. Wrong settings or a refused state
+stop the crawl before its first request, and a state that cannot be written closes it: no crawl silently
+continues unfiltered.
 """
 
 import asyncio
@@ -28,11 +29,11 @@ from scrapy.utils.asyncio import is_asyncio_available
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Action, guard_in
-from dedup_service.interfaces.scrapy.crawl_state import Counts, page_judged
 from dedup_service.interfaces.scrapy.decision_thread import DecisionThread
-from dedup_service.interfaces.scrapy.meta import flag_of, forget, remember, remember_page
+from dedup_service.interfaces.scrapy.meta import flag_of, forget, page_judged, remember, remember_page
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
 from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
+from dedup_service.interfaces.scrapy.stats import CrawlStats
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.events import BatchEvent, Observer, Observers, ProblemEvent
 from dedup_service.runtime.verdict_json import verdict_dict
@@ -50,98 +51,122 @@ __all__ = ["STATE_FAILED", "NearDuplicateDownloaderMiddleware"]
 T = TypeVar("T")
 
 STATE_FAILED = "twinsieve_state_failed"
-"""The reason with which a crawl is closed whose state cannot be written any more."""
+"""Reason with which a crawl is closed if its state cannot be written any more."""
 
-_PARTS = {"queue": "wait", "preparation": "prepare"}
-"""Timed steps of a page → what observers know them as; the decision tells of itself."""
+_PART_NAMES = {"queue": "wait", "preparation": "prepare"}
+"""Timed steps of a page → their names in `BatchEvent.seconds`; the filter itself reports the decision."""
 
-_STEPS = {"state": "decide", "page": "decide"}
-"""The step in which a failure of a kind happens; others happen before."""
+_STEP_OF_FAILURE = {"state": "decide", "page": "decide"}
+"""Kind of failure → the step in which it happens; all others happen in `fingerprint`."""
 
 logger = logging.getLogger(__name__)
 
 
 class NearDuplicateDownloaderMiddleware:
-    """Judges pages and acts on the verdicts; made by `from_crawler`, closed with its spider."""
+    """Downloader middleware that gives each HTML page a verdict, and drops or flags duplicates.
+
+    Added by `NearDuplicateAddon` with order 545. `TWINSIEVE_ACTION` says what happens to the response of a
+    duplicate; docs/settings.md has all settings. It opens the state in `from_crawler` and closes it with the
+    spider.
+
+    Args:
+        crawler: The running crawler: its signals, stats and engine.
+        settings: The project's settings, as read by `from_crawler`.
+
+    Example:
+        A spider reads the verdict:
+
+            verdict = response.meta.get("twinsieve")  # None if the response was no page, or the filter failed
+            if verdict and verdict["verdict"] == "duplicate": ...
+    """
 
     def __init__(self, crawler: "Crawler", settings: NearDuplicateSettings) -> None:
         self._crawler = crawler
         self._settings = settings
         self._closing: asyncio.Task[None] | None = None
-        self._watching = _watching(settings)
-        observers = () if self._watching is None else self._watching.observers
+        self._dashboard = _dashboard(settings)
+        observers = () if self._dashboard is None else self._dashboard.observers
         self._observers = Observers(observers)
-        self._counts = Counts(crawler, self._timed)
-        self._filter = _filter(settings, observers) if settings.kafka is None else None
-        self._decisions = None if self._filter is None else DecisionThread(self._filter.decide_many)
-        self._workers = _workers(settings) if settings.kafka is None or settings.keep_page else None
-        self._places = asyncio.Semaphore(settings.concurrency)
-        self._dashboard = self._serving()
+        self._stats = CrawlStats(crawler, self._report_time)
+        self._dedup = _open_filter(settings, observers) if settings.kafka is None else None
+        self._decision_thread = None if self._dedup is None else DecisionThread(self._dedup.decide_many)
+        self._workers = _start_workers(settings) if settings.kafka is None or settings.keep_page else None
+        self._worker_places = asyncio.Semaphore(settings.concurrency)
+        self._server = self._serve_dashboard()
         crawler.signals.connect(self.spider_closed, signal=signals.spider_closed)
 
     @classmethod
     def from_crawler(cls, crawler: "Crawler") -> Self:
-        """Read the settings and open the state; an error here keeps the crawl from starting."""
+        """Read the settings and open the state.
+
+        Raises:
+            ConfigurationError: A setting is wrong, or the project does not use Scrapy's asyncio reactor.
+            StateError: The state cannot be opened: in use, of another space, or of a newer version.
+        """
         if not is_asyncio_available():
             raise ConfigurationError(
-                f"the near-duplicate filter needs Scrapy's asyncio reactor, this project sets TWISTED_REACTOR to "
+                f"the near-duplicate filter needs Scrapy's asyncio reactor, but this project sets TWISTED_REACTOR to "
                 f"{crawler.settings.get('TWISTED_REACTOR')!r}: leave it at its default"
             )
         settings = NearDuplicateSettings.from_settings(crawler.settings)
         if settings.kafka is None and settings.state is None:
-            logger.info("TWINSIEVE_STATE and JOBDIR are not set: pages are remembered until this crawl ends")
+            logger.info("Pages are remembered until this crawl ends; set TWINSIEVE_STATE or JOBDIR to keep them")
         return cls(crawler, settings)
 
-    async def process_request(self, request: "Request") -> None:  # noqa: ARG002 - given by that name
-        """Let `request` go on, once there is room for what will come of it."""
+    async def process_request(self, request: "Request") -> None:  # noqa: ARG002 - Scrapy passes it by name
+        """Delay `request` while too many pages wait to be published."""
         publisher = self._crawler.get_item_pipeline(KafkaPublisher) if self._settings.kafka is not None else None
         if publisher is not None:
             await publisher.publishing.room()
 
     async def process_response(self, request: "Request", response: "Response") -> "Response":
-        """Pass `response` on with its verdict; IgnoreRequest for a duplicate where the action is `drop`."""
+        """Return `response`, with its verdict left on it and on `request`.
+
+        Raises:
+            IgnoreRequest: The page is a duplicate, and `TWINSIEVE_ACTION` is `drop`.
+        """
         forget(request)
         if request.callback is NO_CALLBACK or response.status != 200 or not isinstance(response, HtmlResponse):
             return response
         if self._workers is None:
             return response
-        self._counts.add("page_count")
-        prepared = await self._survived(response, self._prepared(response))
+        self._stats.add("page_count")
+        prepared = await self._guarded(response, self._prepare(response))
         if prepared is None:
             return response
-        if self._keeps(prepared):
+        if self._settings.keep_page and prepared.page.problem is None:
             remember_page(request, prepared.page)
-        if self._decisions is None:
+        if self._decision_thread is None:
             return response
-        verdict = await self._survived(response, self._verdict(prepared))
-        return response if verdict is None else self._acted(request, response, verdict)
+        verdict = await self._guarded(response, self._decide(prepared))
+        return response if verdict is None else self._act(request, response, verdict)
 
-    def _acted(self, request: "Request", response: "Response", verdict: dict[str, Any]) -> "Response":
-        """Leave the verdict where it can be found, and do what `TWINSIEVE_ACTION` says."""
+    def _act(self, request: "Request", response: "Response", verdict: dict[str, Any]) -> "Response":
+        """Publish the verdict inside the crawl, and do what `TWINSIEVE_ACTION` says."""
         remember(request, verdict)
-        self._tell(verdict, request, response)
+        self._report_verdict(verdict, request, response)
         if self._settings.action is not Action.PASS:
             response.flags.append(flag_of(verdict))
         if self._settings.action is Action.DROP and verdict["verdict"] == "duplicate":
-            self._counts.add("dropped_count")
+            self._stats.add("dropped_count")
             raise IgnoreRequest(f"near-duplicate of {verdict['duplicate_of_url']}")
         return response
 
     async def spider_closed(self) -> None:
-        """End the dashboard, the workers and the decision thread, close the state."""
+        """End the dashboard, the workers and the decision thread, and close the state."""
         await asyncio.get_running_loop().run_in_executor(None, self._end)
 
     def _end(self) -> None:
-        self._dashboard.close()
+        self._server.close()
         self._close()
 
-    def _serving(self) -> ExitStack:
-        """Serve the dashboard, where there is one; what is returned ends it."""
+    def _serve_dashboard(self) -> ExitStack:
+        """Serve the dashboard, if one is configured; closing the returned stack ends it."""
         stack = ExitStack()
-        if self._watching is None or self._filter is None or self._workers is None:
+        if self._dashboard is None or self._dedup is None or self._workers is None:
             return stack
         try:
-            serving = self._watching.serving(self._filter, self._workers.pool_state, option="TWINSIEVE_DASHBOARD")
+            serving = self._dashboard.serving(self._dedup, self._workers.pool_state, option="TWINSIEVE_DASHBOARD")
             address = stack.enter_context(serving).address
         except BaseException:
             self._close()
@@ -150,15 +175,12 @@ class NearDuplicateDownloaderMiddleware:
         return stack
 
     def _close(self) -> None:
-        for part in (self._workers, self._decisions, self._filter):
+        for part in (self._workers, self._decision_thread, self._dedup):
             if part is not None:
                 part.close()
 
-    def _keeps(self, prepared: PreparedPage) -> bool:
-        return self._settings.keep_page and prepared.page.problem is None
-
-    async def _survived(self, response: "Response", work: Awaitable[T]) -> T | None:
-        """Return what `work` gives, or None where it fails: counted, logged, and the page passes as it is."""
+    async def _guarded(self, response: "Response", work: Awaitable[T]) -> T | None:
+        """Return the result of `work`, or None if it fails, which is counted and logged; the page passes."""
         try:
             return await work
         except StateError as error:
@@ -166,60 +188,63 @@ class NearDuplicateDownloaderMiddleware:
             self._close_crawl()
         except TwinsieveError as error:
             self._failed("page", response, error)
-        except Exception as error:  # a page is never lost because we failed
+        except Exception as error:  # a failure of ours never loses a page
             self._failed("bug", response, error)
         return None
 
-    async def _verdict(self, prepared: PreparedPage) -> dict[str, Any]:
-        assert self._decisions is not None
-        with self._counts.timed("decision"):
-            return verdict_dict(await asyncio.wrap_future(self._decisions.submit(prepared)))
+    async def _decide(self, prepared: PreparedPage) -> dict[str, Any]:
+        assert self._decision_thread is not None
+        with self._stats.timed("decision"):
+            return verdict_dict(await asyncio.wrap_future(self._decision_thread.submit(prepared)))
 
-    async def _prepared(self, response: "Response") -> PreparedPage:
-        """A page that no worker can read says so in its `problem`."""
+    async def _prepare(self, response: "Response") -> PreparedPage:
+        """Extract and fingerprint in a worker; a page that no worker can read says so in its `problem`."""
         assert self._workers is not None
         header = response.headers.get("Content-Type")
         page = Html(
             html=response.body, url=response.url, declared_encoding=header.decode("latin-1") if header else None
         )
-        with self._counts.timed("queue"):
-            await self._places.acquire()
+        with self._stats.timed("queue"):
+            await self._worker_places.acquire()
         try:
-            with self._counts.timed("preparation"):
+            with self._stats.timed("preparation"):
                 prepared = await asyncio.wrap_future(self._workers.submit(page))
         finally:
-            self._places.release()
+            self._worker_places.release()
         if (prepared.page.problem or "").startswith("extraction failed"):
             self._failed("extraction", response, prepared.page.problem)
         return prepared
 
-    def _tell(self, verdict: dict[str, Any], request: "Request", response: "Response") -> None:
-        self._counts.add(f"verdict_count/{verdict['verdict']}")
+    def _report_verdict(self, verdict: dict[str, Any], request: "Request", response: "Response") -> None:
+        self._stats.add(f"verdict_count/{verdict['verdict']}")
         guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
         if guard is not None:
-            self._counts.add(f"guard_count/{guard}")
+            self._stats.add(f"guard_count/{guard}")
         self._crawler.signals.send_catch_log(page_judged, verdict=verdict, request=request, response=response)
 
     def _failed(self, kind: str, response: "Response", error: object) -> None:
-        self._counts.add(f"error_count/{kind}")
-        self._observers.problem(ProblemEvent(_STEPS.get(kind, "fingerprint"), kind, f"{response.url}: {error}"))
+        self._stats.add(f"error_count/{kind}")
+        self._observers.problem(
+            ProblemEvent(_STEP_OF_FAILURE.get(kind, "fingerprint"), kind, f"{response.url}: {error}")
+        )
         trace = error if kind == "bug" and isinstance(error, Exception) else None
-        logger.error("%s cannot be judged and is kept: %s", response, error, exc_info=trace)
+        logger.error("%s cannot be decided and is kept: %s", response, error, exc_info=trace)
 
     def _close_crawl(self) -> None:
-        """Close the spider, once: a crawl whose pages cannot be remembered would keep every copy."""
+        """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""
         if self._closing is None and self._crawler.engine is not None:
-            logger.critical("The near-duplicate state cannot be written: the crawl is closed")
+            logger.critical("The near-duplicate state cannot be written, so the crawl is closed: see the error above")
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=STATE_FAILED))
 
-    def _timed(self, step: str, seconds: float) -> None:
-        if step in _PARTS and self._observers:
-            fact = BatchEvent(step="fingerprint", records=int(step == "preparation"), seconds={_PARTS[step]: seconds})
-            self._observers.batch(fact)
+    def _report_time(self, step: str, seconds: float) -> None:
+        """Report a timed step to the observers."""
+        if step in _PART_NAMES and self._observers:
+            records = int(step == "preparation")
+            self._observers.batch(BatchEvent(step="fingerprint", records=records, seconds={_PART_NAMES[step]: seconds}))
 
 
-def _watching(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
-    """Return the dashboard that the settings ask for; its libraries are an extra."""
+def _dashboard(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
+    """Return the dashboard that the settings ask for, or None; its libraries are an extra."""
     if settings.dashboard is None:
         return None
     try:
@@ -235,13 +260,13 @@ def _watching(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
     return EmbeddedDashboard(address, token, "crawl")
 
 
-def _filter(settings: NearDuplicateSettings, observers: Iterable[Observer]) -> NearDuplicateFilter:
+def _open_filter(settings: NearDuplicateSettings, observers: Iterable[Observer]) -> NearDuplicateFilter:
     return NearDuplicateFilter.open(
         settings.state, space=settings.space, rule=settings.rule, shards=settings.shards, observers=observers
     )
 
 
-def _workers(settings: NearDuplicateSettings) -> HtmlWorkers:
+def _start_workers(settings: NearDuplicateSettings) -> HtmlWorkers:
     return HtmlWorkers(
         settings.processes, settings.space, timeout_s=settings.timeout_s, fingerprints=settings.kafka is None
     )

@@ -1,9 +1,9 @@
-"""From what a spider gives to the value of a message: the JSON object that `filter` reads.
+"""Makes message values from what a spider yields: the JSON objects that `twinsieve filter` reads.
 
-How: an item's fields are taken as they are. A field that JSON cannot hold is left out; one that `filter` would refuse
-(`tags` as a string, `id` as a number) is put aside under `item`, so that no page is refused over it and nothing that
-somebody downstream may want is lost. Nulls of known fields mean "not given" and are left out.
-Invariant: what `page_value` returns, `filter` and the service can read.
+How: the fields of an item are taken as they are. A field that JSON cannot hold is left out. A field that
+`filter` would refuse (`tags` as a string, `id` as a number) is moved under `item`, so that the page is not
+refused and no data are lost. A null in a known field means "not given" and is left out.
+Invariant: `filter` and the service can read whatever `page_value` returns.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from itemadapter import ItemAdapter
 
-from dedup_service.core.text.encoding import decode_html
+from dedup_service.core.text.encoding import decode_html, without_surrogates
 from dedup_service.runtime.readers.jsonlines import PageJson
 from dedup_service.runtime.readers.record import believed_or_itself
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PageValue", "fields_of_item", "fields_of_page", "fields_of_response", "is_page", "page_value"]
 
-ASIDE = "item"
+MOVED = "item"
 KNOWN = {field.name: field.type for field in msgspec.structs.fields(PageJson)}
 NOT_JSON = (TypeError, ValueError, OverflowError, RecursionError)  # UnicodeEncodeError is a ValueError
 
@@ -34,7 +34,7 @@ _decode = msgspec.json.Decoder(PageJson).decode
 
 @dataclass(frozen=True, slots=True)
 class PageValue:
-    """A page ready to be sent. left_out: fields that JSON cannot hold."""
+    """A page ready to be sent. left_out: names of fields that JSON cannot hold."""
 
     url: str
     canonical_url: str
@@ -43,7 +43,7 @@ class PageValue:
 
 
 def is_page(item: Any) -> bool:
-    """Whether an item of whatever type has a `url`, and `text` or `html`."""
+    """Whether an item, of any type, has a `url`, and `text` or `html`."""
     if not ItemAdapter.is_item(item):
         return False
     adapter = ItemAdapter(item)
@@ -60,54 +60,50 @@ def fields_of_item(item: Any) -> dict[str, Any]:
 
 
 def fields_of_page(page: "Page") -> dict[str, Any]:
-    """Return an extracted page as fields."""
+    """Return the fields of an extracted page."""
     names = (name for name in KNOWN if name != "html")
     return {name: getattr(page, name) for name in names}
 
 
 def fields_of_response(response: "Response") -> dict[str, Any]:
-    """Return a page as it was fetched: the service will extract it."""
+    """Return the fields of a page as fetched; the service will extract it."""
     header = response.headers.get("Content-Type")
     html = decode_html(response.body, header.decode("latin-1") if header else None).text
     return {"url": response.url, "html": html}
 
 
 def page_value(fields: Mapping[str, Any]) -> PageValue:
-    """Return the message of a page whose `url` is a string and whose `text` or `html` is one."""
-    given = {name: value for name, value in fields.items() if value is not None or name not in KNOWN}
+    """Return the value for a page whose `url` is a string, and whose `text` or `html` is one."""
+    wanted = {name: value for name, value in fields.items() if value is not None or name not in KNOWN}
     left_out: tuple[str, ...] = ()
     try:
-        value = _encode(given)
+        value = _encode(wanted)
         line = _decode(value)
     except NOT_JSON:
-        given, left_out = _mended(given)
-        value = _encode(given)
+        wanted, left_out = _repaired(wanted)
+        value = _encode(wanted)
         line = _decode(value)
     return PageValue(line.url, believed_or_itself(line.url, line.canonical_url), value, left_out)
 
 
-def _mended(fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Fields that can be written and read, and the names of those that cannot be written at all."""
+def _repaired(fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return fields that can be encoded and decoded, and the names of those that cannot be encoded at all."""
     plain: dict[str, Any] = {}
     left_out: list[str] = []
     for name, value in fields.items():
         try:
-            plain[_without_surrogates(str(name))] = msgspec.json.decode(_encode(_without_surrogates(value)))
+            text = without_surrogates(value) if isinstance(value, str) else value
+            plain[without_surrogates(str(name))] = msgspec.json.decode(_encode(text))
         except NOT_JSON:
             left_out.append(str(name))
-    aside = {name: value for name, value in plain.items() if name in KNOWN and not _is_of(value, KNOWN[name])}
-    kept = {name: value for name, value in plain.items() if name not in aside}
-    if aside:
-        kept[ASIDE] = {**kept[ASIDE], **aside} if isinstance(kept.get(ASIDE), dict) else aside
+    moved = {name: value for name, value in plain.items() if name in KNOWN and not _has_type(value, KNOWN[name])}
+    kept = {name: value for name, value in plain.items() if name not in moved}
+    if moved:
+        kept[MOVED] = {**kept[MOVED], **moved} if isinstance(kept.get(MOVED), dict) else moved
     return kept, tuple(left_out)
 
 
-def _without_surrogates(value: Any) -> Any:
-    """Half characters, which no UTF-8 can hold, become question marks."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-
-
-def _is_of(value: Any, kind: Any) -> bool:
+def _has_type(value: Any, kind: Any) -> bool:
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError:

@@ -1,18 +1,18 @@
-"""Pages of a crawl on their way to the broker: a bounded number, each until it is acknowledged.
+"""Publishes the pages of a crawl to Kafka: the item pipeline, and a spider middleware beside it.
 
-How: a page waits for a place (`places`), is sent (`delivery`), and whoever published it waits for the broker's word.
-Scrapy counts the page's response as being worked on all the while, and stops downloading when
-`SCRAPER_SLOT_MAX_ACTIVE_SIZE` bytes of responses wait: with the broker away a crawl slows and stops, and then goes on.
-Invariants: a page counts as published once the broker has acknowledged it, and not before. A page is given up only
-where it can never be published (too large, refused), or after a crawl that is being closed has waited for
-`close_timeout_s`; it is counted and named in the log then.
+Which pages: an item with `url` and `text` or `html` is a page, and is published as it leaves the project's
+own pipelines; other items pass. If a callback yields items and none of them is a page, the page of the
+response is published once: as extracted (`TWINSIEVE_KEEP_PAGE`), else as HTML, which the service extracts.
 
-The item pipeline that publishes pages, and the spider middleware for projects whose items are no pages.
+How: a page waits for room (`inflight_limit`), is sent (`delivery`), and its item waits for the
+acknowledgement. Meanwhile Scrapy counts the response as in progress, and it stops downloading when
+`SCRAPER_SLOT_MAX_ACTIVE_SIZE` bytes of responses wait. So a crawl slows down and stops while the broker is
+unavailable, and then continues.
 
-How: an item with `url` and `text` or `html` is a page and is published as it leaves the project's own pipelines;
-any other passes. Where a callback gives items and none of them is a page, the page that they were made of is
-published once: as it was extracted (`TWINSIEVE_KEEP_PAGE`), else as HTML, and the service extracts it.
-Invariant: items are never changed, dropped or doubled here; each goes on once its page is acknowledged or given up.
+Invariants: a page counts as published once the broker has acknowledged it. A page is given up only if it can
+never be published (too large, refused), or if a closing crawl has waited for `close_timeout_s`; it is then
+counted and named in the log. Items are never changed, dropped or duplicated: each continues once its page is
+acknowledged or given up.
 """
 
 import asyncio
@@ -27,8 +27,7 @@ from scrapy.http import HtmlResponse
 from scrapy.utils.asyncio import is_asyncio_available
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
-from dedup_service.interfaces.scrapy.crawl_state import Counts, is_closing
-from dedup_service.interfaces.scrapy.delivery import Delivery, UnpublishedError, need_client
+from dedup_service.interfaces.scrapy.delivery import Delivery, UnpublishedError, require_client
 from dedup_service.interfaces.scrapy.inflight_limit import InflightLimit, NoRoomError
 from dedup_service.interfaces.scrapy.meta import page_of
 from dedup_service.interfaces.scrapy.page_values import (
@@ -40,139 +39,241 @@ from dedup_service.interfaces.scrapy.page_values import (
     page_value,
 )
 from dedup_service.interfaces.scrapy.settings import BOOTSTRAP, KafkaSettings, NearDuplicateSettings
-
-__all__ = ["PUBLISHING_FAILED", "KafkaPublisher", "PageOfItemsMiddleware", "Publishing"]
+from dedup_service.interfaces.scrapy.stats import CrawlStats
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.http import Response
 
     from dedup_service.runtime.kafka.client.producers import Message
 
+__all__ = ["PUBLISHING_FAILED", "KafkaPublisher", "PageOfItemsMiddleware", "PagePublisher"]
 
 PUBLISHING_FAILED = "twinsieve_publishing_failed"
-"""The reason with which a crawl is closed whose pages the brokers refuse."""
+"""Reason with which a crawl is closed if the brokers refuse its pages."""
 
 TICK_S = 0.25
 STALLED_S = 10.0
-"""A broker answers in milliseconds; after so long somebody should know why the crawl stands still."""
+"""A broker answers in milliseconds; after this long, a warning says why the crawl has stopped."""
 
 logger = logging.getLogger(__name__)
 
 
-class Publishing:
+class KafkaPublisher:
+    """Item pipeline that publishes items that are pages, and waits until the broker has acknowledged each.
+
+    Switched on by `TWINSIEVE_KAFKA_BOOTSTRAP`; added by `NearDuplicateAddon` with order 1000. See
+    docs/scrapy.md.
+
+    Args:
+        crawler: The running crawler; its stats count what was published.
+        publishing: The publisher of the crawl, which `PageOfItemsMiddleware` shares.
+
+    Example:
+        In the project's `settings.py`:
+
+            ADDONS = {"dedup_service.scrapy.NearDuplicateAddon": 500}
+            TWINSIEVE_KAFKA_BOOTSTRAP = "kafka-1:9092,kafka-2:9092"
+    """
+
+    def __init__(self, crawler: "Crawler", publishing: "PagePublisher") -> None:
+        self._crawler = crawler
+        self.publishing = publishing
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> Self:
+        """Read the settings and connect to the brokers, which blocks: nothing else can run before.
+
+        Raises:
+            NotConfigured: No brokers are named. Scrapy then continues without the pipeline.
+            ConfigurationError: A setting is wrong, or the client is not installed. The crawl does not start.
+            TwinsieveError: The brokers cannot be used as configured. The crawl does not start.
+        """
+        settings = NearDuplicateSettings.from_settings(crawler.settings).kafka
+        if settings is None:
+            raise NotConfigured(f"{BOOTSTRAP} is not set")
+        if not is_asyncio_available():
+            raise ConfigurationError(
+                f"{BOOTSTRAP} needs Scrapy's asyncio reactor: leave TWISTED_REACTOR at its default"
+            )
+        require_client()
+        publishing = PagePublisher(crawler, settings)
+        publishing.connect()
+        return cls(crawler, publishing)
+
+    async def open_spider(self) -> None:
+        """Start the task that watches the pages in flight."""
+        self.publishing.start()
+
+    async def process_item(self, item: Any) -> Any:
+        """Return `item` when its page is acknowledged or given up, or at once if it is not a page."""
+        if is_page(item):
+            await self.publishing.publish(fields_of_item(item))
+        else:
+            self._crawler.stats.inc_value("twinsieve/item_passed_count")
+        return item
+
+    async def close_spider(self) -> None:
+        """Wait for the pages in flight, then close the client."""
+        await self.publishing.close()
+
+
+class PageOfItemsMiddleware:
+    """Spider middleware that publishes the page of a response, if its items are not pages themselves.
+
+    Added by `NearDuplicateAddon` together with `KafkaPublisher`, which it needs.
+    """
+
+    def __init__(self, crawler: "Crawler") -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: "Crawler") -> Self:
+        """Read the settings.
+
+        Raises:
+            NotConfigured: The project does not publish. Scrapy then continues without the middleware.
+        """
+        if NearDuplicateSettings.from_settings(crawler.settings).kafka is None:
+            raise NotConfigured(f"{BOOTSTRAP} is not set")
+        return cls(crawler)
+
+    async def process_spider_output(self, response: "Response", result: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """Pass everything on; then publish the page of `response` if there were items and none was a page."""
+        items = pages = 0
+        try:
+            async for output in result:
+                if not isinstance(output, Request):
+                    items += 1
+                    pages += is_page(output)
+                yield output
+        except Exception:  # the callback failed half-way; the items that it had yielded are stored all the same
+            await self._publish(response, items, pages)
+            raise
+        await self._publish(response, items, pages)
+
+    async def _publish(self, response: "Response", items: int, pages: int) -> None:
+        publisher = self._crawler.get_item_pipeline(KafkaPublisher)
+        if items and not pages and publisher is not None and isinstance(response, HtmlResponse):
+            page = page_of(response)
+            await publisher.publishing.publish(fields_of_response(response) if page is None else fields_of_page(page))
+
+
+class PagePublisher:
     """Publishes the pages of one crawl, on its event loop."""
 
     def __init__(self, crawler: "Crawler", settings: KafkaSettings) -> None:
         self._crawler = crawler
-        self._counts = Counts(crawler)
+        self._stats = CrawlStats(crawler)
         self._settings = settings
         self._topic = ""
-        self._places = InflightLimit(settings.buffer_pages, settings.buffer_bytes)
+        self._limit = InflightLimit(settings.buffer_pages, settings.buffer_bytes)
         self._delivery = Delivery(settings)
         self._acknowledged_at = 0.0
         self._watcher: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
 
     def connect(self) -> None:
-        """Reach the brokers; what is wrong with address, TLS, password or topic is raised."""
+        """Connect to the brokers; raise if address, TLS, password or topic are wrong."""
         from dedup_service.runtime.kafka.topics import Topics
 
         self._topic = Topics(self._settings.prefix).pages
         self._delivery.connect(self._topic)
 
     def start(self) -> None:
-        """Begin to watch; on the crawl's event loop."""
+        """Start to watch the pages in flight; on the crawl's event loop."""
         self._watcher = asyncio.create_task(self._watch())
 
     async def publish(self, fields: Mapping[str, Any]) -> bool:
-        """Publish a page (see `page_values`) and wait until it is acknowledged; False where it was given up."""
+        """Publish a page (see `page_values`) and wait until it is acknowledged; False if it was given up."""
         page = page_value(fields)
         if page.left_out:
-            self._counts.add("field_left_out_count", len(page.left_out))
-            logger.warning("%s: JSON cannot hold its fields %s, they are left out", page.url, ", ".join(page.left_out))
+            self._stats.add("field_left_out_count", len(page.left_out))
+            names = ", ".join(page.left_out)
+            logger.warning("%s: published without the fields %s, which JSON cannot hold", page.url, names)
         try:
             await self._deliver(self._message(page))
         except UnpublishedError as error:
-            self._given_up(page, error)
+            self._give_up(page, error)
             return False
         self._acknowledged_at = asyncio.get_running_loop().time()
-        self._counts.add("published_count")
+        self._stats.add("published_count")
         return True
 
     async def room(self) -> None:
-        """Wait while more than a few pages wait for a place: nothing more should be downloaded."""
-        await self._places.few_waiting()
+        """Wait while more than a few pages wait for room: nothing more should be downloaded then."""
+        await self._limit.short_queue()
 
     async def close(self) -> None:
-        """Wait for what is on its way, as long as a crawl that is being closed may; then close the client."""
-        await self._places.emptied()  # items of Spider.start(), for which Scrapy before 2.19 does not wait
+        """Wait for the pages in flight, as long as a closing crawl may; then close the client."""
+        await self._limit.emptied()  # items of Spider.start(), for which Scrapy before 2.19 does not wait
         if self._watcher is not None:
             self._watcher.cancel()
         await self._delivery.close()
-        self._show()
+        self._update_stats()
 
-    def _given_up(self, page: PageValue, error: UnpublishedError) -> None:
-        self._counts.add(f"unpublished_count/{error.reason}")
+    def _give_up(self, page: PageValue, error: UnpublishedError) -> None:
+        self._stats.add(f"unpublished_count/{error.reason}")
         logger.error("%s is not published: %s", page.url, error)
 
     async def _deliver(self, message: "Message") -> None:
-        with self._counts.timed("place"):
+        with self._stats.timed("place"):
             try:
-                await self._places.take(message.size_bytes)
+                await self._limit.acquire(message.size_bytes)
             except NoRoomError:
                 assert self._delivery.ended is not None
                 raise self._delivery.ended from None
         try:
-            with self._counts.timed("acknowledgement"):
+            with self._stats.timed("acknowledgement"):
                 await self._delivery.send(message)
         except TwinsieveError as error:
             self._end(UnpublishedError("refused", str(error)))
             self._close_crawl(error)
             raise UnpublishedError("refused", str(error)) from error
         finally:
-            self._places.give_back(message.size_bytes)
+            self._limit.release(message.size_bytes)
 
     async def _watch(self) -> None:
-        """Say when the broker has not answered for long; end the wait of a crawl that is being closed."""
+        """Log when the broker has not answered for long; end the waiting of a crawl that is being closed."""
         now = asyncio.get_running_loop().time
         closing_since, idle_at, stalled = float("inf"), now(), False
         while now() - closing_since < self._settings.close_timeout_s:
             await asyncio.sleep(TICK_S)
-            self._show()
-            if is_closing(self._crawler):
+            self._update_stats()
+            if _is_closing(self._crawler):
                 closing_since = min(closing_since, now())
-            if not self._places.held:
+            if not self._limit.held:
                 idle_at = now()
             silent = now() - max(self._acknowledged_at, idle_at) >= STALLED_S
             if silent != stalled:
-                self._tell(stalled=silent)
+                self._log_stall(stalled=silent)
             stalled = silent
         text = f"the crawl was closed, and no broker acknowledged it within {self._settings.close_timeout_s:g} s"
         self._end(UnpublishedError("broker_away", text))
 
-    def _show(self) -> None:
-        """Put into the stats what others count."""
-        self._counts.set("publish_retried_count", self._delivery.retried)
-        self._counts.set("publish_most_pages", self._places.maximum)
-        self._counts.set("publish_most_bytes", self._places.max_bytes)
+    def _update_stats(self) -> None:
+        """Copy the numbers that limit and client count into the stats."""
+        self._stats.set("publish_retried_count", self._delivery.retried)
+        self._stats.set("publish_max_pages", self._limit.peak_messages)
+        self._stats.set("publish_max_bytes", self._limit.peak_bytes)
 
-    def _tell(self, *, stalled: bool) -> None:
+    def _log_stall(self, *, stalled: bool) -> None:
         if stalled:
-            pages, size_bytes = self._places.held + self._places.waiting, self._places.held_bytes
+            pages, size_bytes = self._limit.held + self._limit.waiting, self._limit.held_bytes
             text = "No page was acknowledged for %g s: %d pages (%d bytes) wait for %s, and the crawl waits with them"
             logger.warning(text, STALLED_S, pages, size_bytes, self._settings.connection.bootstrap)
         else:
-            logger.warning("%s acknowledges pages again: the crawl goes on", self._settings.connection.bootstrap)
+            logger.warning("%s acknowledges pages again: the crawl continues", self._settings.connection.bootstrap)
 
     def _end(self, reason: UnpublishedError) -> None:
         if self._delivery.ended is None:
             self._delivery.end(reason)
-            self._places.close()
+            self._limit.close()
 
     def _close_crawl(self, error: TwinsieveError) -> None:
-        """Close the spider, once: a crawl whose pages go nowhere need not go on."""
-        if self._closing is None and not is_closing(self._crawler):
-            logger.critical("The brokers refuse pages, the crawl is closed: %s", error)
+        """Close the spider, once: a crawl whose pages are refused has no reason to continue."""
+        if self._closing is None and not _is_closing(self._crawler):
+            logger.critical("The brokers refuse pages, so the crawl is closed: %s", error)
             self._closing = asyncio.create_task(self._crawler.engine.close_spider_async(reason=PUBLISHING_FAILED))
 
     def _message(self, page: PageValue) -> "Message":
@@ -183,80 +284,12 @@ class Publishing:
         return Message(self._topic, page.value, page_key(page.canonical_url), headers)
 
 
-if TYPE_CHECKING:
-    from scrapy.crawler import Crawler
-    from scrapy.http import Response
+def _is_closing(crawler: "Crawler") -> bool:
+    """Whether the crawl is being closed: by a signal, an extension, `CloseSpider`, or for lack of requests.
 
-
-class KafkaPublisher:
-    """Publishes items that are pages; `publishing` is what it shares with the spider middleware."""
-
-    def __init__(self, crawler: "Crawler", publishing: Publishing) -> None:
-        self._crawler = crawler
-        self.publishing = publishing
-
-    @classmethod
-    def from_crawler(cls, crawler: "Crawler") -> Self:
-        """Read the settings and reach the brokers; NotConfigured where none are named.
-
-        An error here keeps the crawl from starting. It is waited for, because nothing else can be done before.
-        """
-        settings = NearDuplicateSettings.from_settings(crawler.settings).kafka
-        if settings is None:
-            raise NotConfigured(f"{BOOTSTRAP} is not set")
-        if not is_asyncio_available():
-            raise ConfigurationError(f"{BOOTSTRAP} needs Scrapy's asyncio reactor: leave TWISTED_REACTOR as it is")
-        need_client()
-        publishing = Publishing(crawler, settings)
-        publishing.connect()
-        return cls(crawler, publishing)
-
-    async def open_spider(self) -> None:
-        """Begin to watch what is on its way."""
-        self.publishing.start()
-
-    async def process_item(self, item: Any) -> Any:
-        """Return `item` when its page is acknowledged, or given up, or when it is none."""
-        if is_page(item):
-            await self.publishing.publish(fields_of_item(item))
-        else:
-            self._crawler.stats.inc_value("twinsieve/item_passed_count")
-        return item
-
-    async def close_spider(self) -> None:
-        """Flush and close."""
-        await self.publishing.close()
-
-
-class PageOfItemsMiddleware:
-    """Publishes the page of items that are none themselves, after the last of them."""
-
-    def __init__(self, crawler: "Crawler") -> None:
-        self._crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: "Crawler") -> Self:
-        """NotConfigured where the project does not publish."""
-        if NearDuplicateSettings.from_settings(crawler.settings).kafka is None:
-            raise NotConfigured(f"{BOOTSTRAP} is not set")
-        return cls(crawler)
-
-    async def process_spider_output(self, response: "Response", result: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Pass everything on, and publish the page of `response` where items came and none was a page."""
-        items = pages = 0
-        try:
-            async for found in result:
-                if not isinstance(found, Request):
-                    items += 1
-                    pages += is_page(found)
-                yield found
-        except Exception:  # the callback failed half-way: the items that it gave are stored all the same
-            await self._publish(response, items, pages)
-            raise
-        await self._publish(response, items, pages)
-
-    async def _publish(self, response: "Response", items: int, pages: int) -> None:
-        publisher = self._crawler.get_item_pipeline(KafkaPublisher)
-        if items and not pages and publisher is not None and isinstance(response, HtmlResponse):
-            page = page_of(response)
-            await publisher.publishing.publish(fields_of_response(response) if page is None else fields_of_page(page))
+    Scrapy sends a signal only when closing is done, and it waits for the items that we hold until then.
+    """
+    if not crawler.crawling:
+        return True
+    slot = getattr(crawler.engine, "_slot", None)  # private; without it, `crawling` still shows a stopped crawl
+    return getattr(slot, "closing", None) is not None

@@ -218,7 +218,9 @@ class JournalReader:
 
     def entries_after(self, sequence: int) -> tuple[EntryRows, list[int]]:
         """Return the entries that records after `sequence` added, and the sequences that they removed."""
-        added = EntryRows.of_log(self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence))
+        added = EntryRows.from_log(
+            self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence)
+        )
         return added, [row[0] for row in self._database.rows(_REMOVED, sequence)]
 
     def tail(self, sequence: int) -> str:

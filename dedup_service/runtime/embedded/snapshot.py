@@ -175,7 +175,7 @@ _decoder = msgspec.msgpack.Decoder(_VersionedGuardState)
 
 def encode_guard_state(tracker: GuardTracker | None) -> bytes:
     """Return the state of `tracker` as bytes for a snapshot; b"" for None."""
-    return b"" if tracker is None else _encoder.encode(_VersionedGuardState(_GUARD_STATE_VERSION, tracker.memory()))
+    return b"" if tracker is None else _encoder.encode(_VersionedGuardState(_GUARD_STATE_VERSION, tracker.state()))
 
 
 def guard_state_of_log(log: JournalReader, sequence: int, extra: bytes) -> GuardTracker | None:
@@ -192,7 +192,7 @@ def guard_state_of_log(log: JournalReader, sequence: int, extra: bytes) -> Guard
         if kind == "page":
             tracker.follow(None if detail is None else Copy.unpack(detail))
         if removes is not None:
-            tracker.left(removes)
+            tracker.forget(removes)
     return tracker
 
 

@@ -101,7 +101,7 @@ class State:
                 restored=restored.rows,
                 overrides=self._overrides,
                 candidates=self._candidates,
-                watch=guard_state_of_log(self.journal.log, restored.sequence, restored.extra),
+                guard_tracker=guard_state_of_log(self.journal.log, restored.sequence, restored.extra),
             )
         except BaseException:
             self.journal.close()
@@ -235,7 +235,7 @@ class State:
             self._observers.index(self.index_event())
 
     def _extra(self) -> bytes:
-        return encode_guard_state(self._decider.watch)
+        return encode_guard_state(self._decider.guard_tracker)
 
     def _apply_policy(self, rule: MatchRule | None) -> None:
         in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])

@@ -1,1 +1,1 @@
-"""The filter behind a broker: exactly once from topic to topic, on Apache Kafka (docs/adr/0012)."""
+"""The filter as a service on Apache Kafka: exactly once from topic to topic (docs/adr/0012)."""

@@ -1,10 +1,11 @@
-"""`twinsieve serve` without its command line: the two steps, their state, and how they begin and end.
+"""The service behind `twinsieve serve`: the two steps and their state, from start to stop.
 
-Begin: state folder locked, topics checked, policy agreed with the log, deciding state restored; then the threads.
-Brokers that are away at the beginning are waited for, a while.
-End: fingerprinting stops first and commits what it has in hand, deciding writes what the log has by then, within one
-budget. Nothing depends on a good end: whatever was not committed is done again by whoever comes next.
-Invariant: a step that fails ends the service with its error; no half of it goes on alone.
+Start: lock the state folder, check the topics, agree on the policy with the log, restore the deciding state,
+start the threads. Brokers that are unavailable at startup are retried for `start_s`.
+Stop: fingerprinting stops first and commits its started chunks; then deciding writes what the log has by
+then; both within one budget. A clean stop is not required: whatever was not committed is done again after
+the next start.
+Invariant: a step that fails ends the service with its error; the other step does not continue alone.
 """
 
 import logging
@@ -48,21 +49,24 @@ T = TypeVar("T")
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"
 _MAX_BYTES = 32 << 20
-"""Of one message, unpacked: the longest dead letter with its headers."""
+"""Size limit of one message, unpacked: the longest dead letter with its headers."""
 
 _LAST_TURN_S = 5.0
-"""What a step may need beyond the budget to end the turn it is in and close its clients."""
+"""Extra time for a step to end its current turn and to close its clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """What a service is started with; none but space, rule and action changes a verdict.
+    """Settings of a service process. Only `space`, `rule` and `action` change verdicts.
 
-    steps: fingerprint, decide, or both. instance: name of this process in its groups; None: the state folder's own.
-    rule, action: None takes the log's. page_timeout_s: longest preparation of a page. drain_s: budget of a stop.
-    start_s: how long brokers may be away at the start; later they may be for ever.
-    transaction_timeout_s: after which the broker ends the transaction of a process that froze.
-    session_timeout_s: after which the partitions of a process that is gone are another's.
+    state: folder of this process. group, prefix: of consumer groups and topic names. steps: fingerprint,
+    decide, or both. instance: name of this process in its groups; None takes the one in the state folder.
+    rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the
+    index. page_timeout_s: longest preparation of a page. rejection_limit: on records that are not pages.
+    start_s: how long to wait for unavailable brokers at startup; later the service waits indefinitely.
+    drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
+    frozen process. session_timeout_s: after which the partitions of a process that died are reassigned.
+    snapshot_every: minimum number of log records between two snapshots.
     """
 
     connection: Connection
@@ -90,7 +94,7 @@ Steps = dict[str, Step]
 
 
 class Service:
-    """One process of the service. observers: are told what was done."""
+    """One process of the service. observers: receive its events."""
 
     def __init__(self, settings: ServiceSettings, observers: Iterable[Observer] = ()) -> None:
         self._settings = settings
@@ -103,51 +107,58 @@ class Service:
         self._ended = threading.Event()
 
     def status(self) -> ServiceStatus:
-        """Return where the service stands; may be asked from any thread, at any time."""
+        """Return the status of the service; may be called from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
         return ServiceStatus(self._restore, steps, len(self._settings.steps))
 
     @property
     def space_options(self) -> SpaceOptions:
-        """Return how fingerprints are made here."""
+        """Options of the space in which pages are fingerprinted."""
         return self._settings.space
 
     def pool_state(self) -> PoolState | None:
-        """Return how the worker processes stand, None where there are none yet; from any thread."""
+        """Return the state of the worker pool, None if it is not started; may be called from any thread."""
         return None if self._preparer is None else self._preparer.pool_state()
 
-    def ask(self, question: Callable[[Replica], T]) -> T:
-        """Return what `question` finds in the replica, between two turns of the deciding step; from any other thread.
+    def ask(self, query: Callable[[Replica], T]) -> T:
+        """Return `query(replica)`, computed between two turns of the deciding step.
 
-        QueryTimeoutError where this process does not decide, has not begun to, or is too busy.
+        Call it from another thread than the step's.
+
+        QueryTimeoutError if this process does not decide, has not started to, or is too busy.
         """
         step = self._steps.get(DECIDE)
         if not isinstance(step, DecideStep):
-            raise QueryTimeoutError("this process does not decide, or not yet: ask one with --steps both or decide")
-        return step.questions.ask(question)
+            raise QueryTimeoutError(
+                "this process does not decide, or not yet: ask a process with --steps both or decide"
+            )
+        return step.queries.ask(query)
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set, then drain and return. Raises what ended a step."""
+        """Run until `stop` is set, then drain and return. Raises the error that ended a step."""
         settings = self._settings
-        wanted = RequestedPolicy(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
+        requested = RequestedPolicy(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(local.close)
-            steps = self._begun(local, wanted, stack, stop)
+            steps = self._start_steps(local, requested, stack, stop)
             if steps is not None:
                 self._steps = steps
                 self._run_steps(stop)
 
-    def _begun(
-        self, local: LocalState, wanted: RequestedPolicy, stack: ExitStack, stop: threading.Event
+    def _start_steps(
+        self, local: LocalState, requested: RequestedPolicy, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
-        """Return the steps, closed with `stack`, once the brokers allow it; None where `stop` came first."""
-        backoff = Backoff(stop, complaint=ThrottledWarning(_LOG, "the service cannot begin yet"))
+        """Build the steps, retrying while brokers are unavailable; None if `stop` was set first.
+
+        stack: closes the steps' resources.
+        """
+        backoff = Backoff(stop, complaint=ThrottledWarning(_LOG, "the service cannot start yet"))
         deadline = time.monotonic() + self._settings.start_s
         while not backoff.stopped:
             with ExitStack() as attempt:
                 try:
-                    steps = self._begin(local, wanted, attempt, stop)
+                    steps = self._build_steps(local, requested, attempt, stop)
                 except BrokerError as error:
                     if not error.retryable or time.monotonic() > deadline:
                         raise
@@ -157,18 +168,18 @@ class Service:
                 return steps
         return None
 
-    def _begin(
-        self, local: LocalState, wanted: RequestedPolicy, stack: ExitStack, stop: threading.Event
+    def _build_steps(
+        self, local: LocalState, requested: RequestedPolicy, stack: ExitStack, stop: threading.Event
     ) -> Steps | None:
-        """As `_begun`, in one try."""
+        """One attempt of `_start_steps`."""
         settings = self._settings
         require_log(settings.connection, self._topics)
         log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
-        first_policy(settings.connection, self._topics, log, wanted)
+        first_policy(settings.connection, self._topics, log, requested)
         steps: Steps = {}
         if DECIDE in settings.steps:
-            step = self._decide_step(local, log, wanted, stop)
+            step = self._decide_step(local, log, requested, stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -182,28 +193,28 @@ class Service:
                 chunk=InFlightLimits().chunk_records,
             )
             self._preparer = stack.enter_context(preparer)
-            steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, wanted.space_id)
+            steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, requested.space_id)
         return steps
 
     def _decide_step(
-        self, local: LocalState, log: LogConsumer, wanted: RequestedPolicy, stop: threading.Event
+        self, local: LocalState, log: LogConsumer, requested: RequestedPolicy, stop: threading.Event
     ) -> DecideStep | None:
-        """Restore, and return the step that goes on from there; None where `stop` came first."""
+        """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
         restored = restore(
             local,
             log,
-            self._written(),
+            self._committed(),
             shards=settings.shards,
-            progress=self._restoring,
+            progress=self._report_restore,
             stop=stop,
-            max_waiting=DecideSettings().held_outcomes,
+            max_waiting=DecideSettings().max_pending_outcomes,
             pages=self._topics.pages,
         )
         if restored is None:
             return None
         if restored.replica.policy is not None:
-            check_policy(restored.replica.policy, wanted)
+            check_policy(restored.replica.policy, requested)
         return DecideStep(
             settings.connection,
             self._topics,
@@ -211,19 +222,19 @@ class Service:
             local,
             restored,
             log,
-            self._transactions(DECIDE, local.instance),
+            self._producer(DECIDE, local.instance),
             self._observers,
             session_timeout_s=settings.session_timeout_s,
         )
 
-    def _restoring(self, fact: RestoreEvent) -> None:
-        self._restore = fact
-        self._observers.restore(fact)
+    def _report_restore(self, event: RestoreEvent) -> None:
+        self._restore = event
+        self._observers.restore(event)
 
-    def _written(self) -> dict[tuple[str, int], int]:
-        """Return the offsets below which the deciding group has written everything."""
+    def _committed(self) -> dict[tuple[str, int], int]:
+        """Return the committed offsets of the deciding group: all outputs below them are written."""
         offsets = committed_offsets(self._settings.connection, f"{self._settings.group}.{DECIDE}", self._topics.pages)
-        return {(at.topic, at.partition): offset for at, offset in offsets.items()}
+        return {(partition.topic, partition.partition): offset for partition, offset in offsets.items()}
 
     def _fingerprint_step(self, instance: str, preparer: Preparer, space_id: str) -> FingerprintStep:
         settings = self._settings
@@ -234,13 +245,13 @@ class Service:
             instance,
             space_id,
             preparer,
-            self._transactions(FINGERPRINT, instance),
+            self._producer(FINGERPRINT, instance),
             settings.rejection_limit,
             self._observers,
             session_timeout_s=settings.session_timeout_s,
         )
 
-    def _transactions(self, step: str, instance: str) -> TransactionalProducer:
+    def _producer(self, step: str, instance: str) -> TransactionalProducer:
         settings = self._settings
         name = f"{settings.prefix}{settings.group}.{step}.{instance}"
         return TransactionalProducer(
@@ -248,7 +259,7 @@ class Service:
         )
 
     def _run_steps(self, stop: threading.Event) -> None:
-        """Run the steps in their threads; end them in order, fingerprinting first, within the budget."""
+        """Run the steps in threads; at a stop end them in order, fingerprinting first, within the budget."""
         order = [name for name in (FINGERPRINT, DECIDE) if name in self._steps]
         stops = {name: threading.Event() for name in order}
         threads = {name: self._start(name, stops[name]) for name in order}
@@ -259,7 +270,10 @@ class Service:
             stops[name].set()
             threads[name].join(max(0.0, deadline - time.monotonic()) + _LAST_TURN_S)
             if threads[name].is_alive():
-                _LOG.warning("step %s did not end in time; what it had in hand will be done again", name)
+                _LOG.warning(
+                    "step %s did not stop in time; what it had not committed will be done again after the next start",
+                    name,
+                )
         if self._failure is not None:
             raise self._failure
 
@@ -267,7 +281,7 @@ class Service:
         def run() -> None:
             try:
                 self._steps[name].run(stop, self._settings.drain_s)
-            except BaseException as error:  # whatever it was, the service ends with it
+            except BaseException as error:  # any error of a step ends the service
                 self._failure = self._failure or error
             finally:
                 self._ended.set()

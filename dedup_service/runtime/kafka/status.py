@@ -1,6 +1,7 @@
-"""Where the service and its steps stand; what they do is told in `runtime.events`.
+"""Status of the service and its steps, and the time that each part of a step takes.
 
-Where the time of a step goes, by part of its work, from one batch to the next.
+A status is a snapshot for probes and metrics. Observers receive what the steps do as events
+(`runtime.events`); `StepTimings` measures the `seconds` of a `BatchEvent`.
 """
 
 import time
@@ -16,17 +17,23 @@ __all__ = ["ServiceStatus", "StepStatus", "StepTimings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStatus:
-    """Where a step stands. ticked_at: monotonic seconds of its last turn; assigned: its partitions of `pages`."""
+    """Status of one step.
+
+    ticked_at: monotonic seconds of its last turn. assigned: its partitions of `pages`.
+    """
 
     step: str
     ticked_at: float
     assigned: tuple[int, ...] = ()
-    restored: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatus:
-    """restore: how far it has come, None before it began or where the service does not decide. steps: that run."""
+    """Status of the service.
+
+    restore: progress of the restore; None before it begins, and where the service does not decide.
+    steps: those that run. expected: how many should run.
+    """
 
     restore: RestoreEvent | None
     steps: tuple[StepStatus, ...]
@@ -34,19 +41,19 @@ class ServiceStatus:
 
     @property
     def ready(self) -> bool:
-        """Whether every step runs and takes part in its group."""
-        return len(self.steps) == self.expected and all(step.restored for step in self.steps)
+        """Whether every expected step runs; the deciding step starts once its state is restored."""
+        return len(self.steps) == self.expected
 
 
 class StepTimings:
-    """Seconds by part; `take` hands them out and begins anew. One thread uses it."""
+    """Seconds by part of the work since the last `take`. Not thread-safe."""
 
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
-        """Count the time inside for `part`."""
+        """Add the time spent in the `with` block to `part`."""
         started = time.perf_counter()
         try:
             yield
@@ -54,6 +61,6 @@ class StepTimings:
             self._seconds[part] += time.perf_counter() - started
 
     def take(self) -> dict[str, float]:
-        """Return the seconds since the last call."""
+        """Return the seconds of each part since the last call, and reset them."""
         taken, self._seconds = dict(self._seconds), defaultdict(float)
         return taken

@@ -1,4 +1,4 @@
-"""Operators on short texts: each changes what it says it does, and nothing else."""
+"""Operators on short texts: each makes its own change and no other."""
 
 import random
 from difflib import SequenceMatcher
@@ -20,22 +20,22 @@ BY_NAME = {operator.name: operator for operator in OPERATORS}
 
 
 def pairs(name, count=200):
-    """Pairs of the operator `name` over the texts above."""
+    """Return pairs of the operator `name` over TEXTS."""
     rng, names = random.Random(1), names_in(TEXTS)
-    made = (BY_NAME[name].apply(rng.choice(TEXTS), rng, names) for _ in range(count))
-    return [pair for pair in made if pair is not None]
+    applied = (BY_NAME[name].apply(rng.choice(TEXTS), rng, names) for _ in range(count))
+    return [pair for pair in applied if pair is not None]
 
 
 @pytest.mark.parametrize("operator", MEANINGFUL, ids=lambda operator: operator.name)
-def test_a_meaningful_change_can_still_be_seen_after_folding(operator):
-    """A pair whose texts fold to the same would ask the impossible."""
+def test_a_meaningful_change_survives_folding(operator):
+    """No filter could tell texts apart that fold to the same."""
     found = pairs(operator.name)
     assert found
     assert all(fold(one) != fold(other) for one, other in found)
 
 
-def test_one_digit_of_a_number_that_is_no_date_changes():
-    """The length stays, one digit differs, and the date is left alone."""
+def test_operator_number_changes_one_digit_outside_dates():
+    """The length stays, one digit differs, and the date is unchanged."""
     for one, other in pairs("number"):
         differing = [at for at, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
         assert len(differing) == 1
@@ -43,8 +43,8 @@ def test_one_digit_of_a_number_that_is_no_date_changes():
         assert "3月14日" in other or "3月14日" not in one
 
 
-def test_a_text_without_a_date_gets_one_on_both_sides():
-    """So that only the date differs, also where there was none."""
+def test_operator_date_adds_a_missing_date_to_both_texts():
+    """Only the date differs, also in texts that had none."""
     for one, other in pairs("date"):
         kinds = {tag for tag, *_ in SequenceMatcher(None, one, other).get_opcodes()}
         assert "日" in one
@@ -52,16 +52,16 @@ def test_a_text_without_a_date_gets_one_on_both_sides():
         assert [c for c in one if not c.isdigit()] == [c for c in other if not c.isdigit()]
 
 
-def test_a_name_gives_way_to_another_of_its_kind():
-    """Names are those of the texts themselves."""
+def test_operator_name_replaces_a_name_by_another():
+    """The names come from the texts themselves."""
     everyone = {name for names in names_in(TEXTS).values() for name in names}
     for one, other in pairs("name"):
         assert any(name in one and name not in other for name in everyone)
         assert any(name in other and name not in one for name in everyone)
 
 
-def test_a_negation_is_one_character_more_or_less():
-    """Inserted before a verb, or taken from what is negated."""
+def test_operator_negation_adds_or_removes_one_character():
+    """A negation is inserted before a verb, or removed."""
     for one, other in pairs("negation"):
         assert abs(len(one) - len(other)) == 1
         longer, shorter = sorted((one, other), key=len, reverse=True)
@@ -70,7 +70,7 @@ def test_a_negation_is_one_character_more_or_less():
 
 
 @pytest.mark.parametrize("name", ["emoji", "emoticon", "repost prefix"])
-def test_what_is_added_leaves_the_text_whole(name):
+def test_additions_leave_the_text_unchanged(name):
     """The harmless additions change no character of the text."""
     for one, other in pairs(name):
         matcher = SequenceMatcher(None, one, other, autojunk=False)
@@ -78,15 +78,15 @@ def test_what_is_added_leaves_the_text_whole(name):
         assert len(other) > len(one)
 
 
-def test_other_punctuation_leaves_every_letter():
-    """Only what is no letter or digit changes."""
+def test_operator_punctuation_keeps_letters_and_digits():
+    """Only characters that are neither letters nor digits change."""
     for one, other in pairs("punctuation"):
         assert one != other
         assert [c for c in fold(one) if c.isalnum()] == [c for c in fold(other) if c.isalnum()]
 
 
 def test_a_seed_gives_the_same_pairs():
-    """A measurement that is repeated asks the same."""
+    """A repeated measurement uses the same pairs."""
     names = names_in(TEXTS)
     for operator in (*MEANINGFUL, *HARMLESS):
         one, other = (list(pairs_of(TEXTS, operator, "headline", names, 3)) for _ in range(2))
@@ -94,8 +94,8 @@ def test_a_seed_gives_the_same_pairs():
         assert len(one) in {0, PAIRS}
 
 
-def test_short_texts_are_headlines_each_once():
-    """A headline that comes twice would make two equal texts; the sentence is not the headline again."""
+def test_short_texts_are_distinct_headlines():
+    """A repeated headline gives one text, and the added sentence does not repeat the headline."""
     address = {"url": "https://a.example/", "canonical_url": "https://a.example/", "id": "a"}
     page = Page(**address, title="上海新车站今日启用通车", text="上海新车站今日启用通车。首班列车七点从新站台发出。")
     assert texts_of([page, page], "headline") == ["上海新车站今日启用通车"]

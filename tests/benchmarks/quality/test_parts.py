@@ -1,4 +1,4 @@
-"""The parts on a folder of a few pages of our own: what they count is what is there."""
+"""The parts on a small folder of our own pages: their counts are exact."""
 
 import json
 from itertools import product
@@ -9,10 +9,10 @@ import pytest
 from benchmarks.quality import baselines, channels, profiles
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.estimator import Estimates
-from benchmarks.quality.short_texts import FORMS, Found
+from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.store import Store
 from benchmarks.quality.tables import TABLES
-from benchmarks.quality.world import Workspace
+from benchmarks.quality.workspace import Workspace
 from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.rules.profiles import PROFILES
 
@@ -21,18 +21,18 @@ ARTICLES = """
 一场大雪使山区的公路中断了两天。养路工人清理了四十公里路面，星期三下午恢复通车。当地小学停课一天，老师在网上给学生布置了作业。村民用拖拉机把牛奶送到镇上。
 今年的苹果比去年早熟了一个星期。果农说，春天雨水足，夏天日照长，果子又大又甜。合作社在村口建了冷库，可以存放两千吨。第一批苹果已经装车运往南方，价格与去年持平。
 长江上的新渡船昨天试航，两岸往来只要八分钟。渡船用电池驱动，充满一次能跑六趟，船上可以放二十辆自行车。渡口重新铺了路面，候船室装了暖气。票价不变，老人和孩子免费。
-""".split()  # noqa: SIM905 - a text a line
+""".split()  # noqa: SIM905 - one text a line
 
 
 def write(path, rows):
-    """Write lines of JSON."""
+    """Write JSON lines."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    """Four articles and a copy of each. Truth, pairs and HTML of them."""
+def workspace(tmp_path_factory):
+    """A workspace with four articles and a copy of each, with truth, pairs and HTML."""
     folder = tmp_path_factory.mktemp("data")
     texts = [*ARTICLES, *ARTICLES]
     pages = [
@@ -65,19 +65,19 @@ def world(tmp_path_factory):
     return Workspace(Corpora(folder), Store(folder / "cache"), processes=1)
 
 
-def test_every_profile_finds_the_copies_and_nothing_else(world):
-    """Four positives in both halves together, pairs likewise, and no piece is another page's."""
-    found = profiles.compute(world)
+def test_every_profile_finds_the_copies_and_nothing_else(workspace):
+    """Four positives over both halves, also for pairs; no piece is called a duplicate of another page's."""
+    found = profiles.compute(workspace)
     for row in found.rows:
         assert sum(half.right for half in row.by_half) == 4, (row.system, row.task)
         assert sum(half.wrong for half in row.by_half) == 0, (row.system, row.task)
     assert {name: foreign for name, (foreign, _) in found.pieces.items()} == dict.fromkeys(PROFILES, Share(0, 4))
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # jieba leaves its table open
-def test_every_system_compared_finds_exact_copies_on_every_task(world):
-    """Each package is driven as it is meant to be: four exact copies, no article taken for another."""
-    rows = baselines.compute(world)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # jieba does not close its table
+def test_every_compared_system_finds_exact_copies_on_every_task(workspace):
+    """Each system finds the four exact copies and confuses no articles."""
+    rows = baselines.compute(workspace)
     assert {(row.task) for row in rows} == {"stream", "pairs", "html"}
     for row in rows:
         if row.best and "seed-java" not in row.system:
@@ -85,19 +85,21 @@ def test_every_system_compared_finds_exact_copies_on_every_task(world):
             assert (right, wrong) == (4, 0), (row.system, row.task)
 
 
-def test_keys_find_what_bits_find(world):
-    """Every copy is among the candidates of the keys; the table keeps no other."""
-    found = {channel.name: channel for channel in channels.compute(world)}
+def test_keys_find_every_copy(workspace):
+    """Every copy is among the candidates of the keys, and the rule table accepts no other."""
+    found = {channel.name: channel for channel in channels.compute(workspace)}
     keys = found["8 keys"]
     assert (keys.after.wrong, keys.after.missed) == (0, 0)
     assert keys.us_a_page > 0
     assert found["8 keys, body and words, k = 3"].candidates >= keys.candidates
 
 
-def test_tables_say_what_was_counted():
-    """A count stays a count, and classes of length without a pair are left out."""
+def test_tables_show_counts():
+    """Shares are shown as counts, and length classes without pairs are omitted."""
     shares = [
-        Found("number", harmless=False, form=form, half=half, share=Share(1, 2000)) for form in FORMS for half in (0, 1)
+        ShortTextScore("number", harmless=False, form=form, half=half, share=Share(1, 2000))
+        for form in FORMS
+        for half in (0, 1)
     ]
     assert TABLES["short"].make({"short": shares}).splitlines()[-1] == "| number | 0 |" + " 1 of 2,000 |" * 4
     found = Estimates(np.array([200, 300]), np.array([0.5, 0.7]), np.array([0.52, 0.7]), 2, {"pairs": (2, 0)})

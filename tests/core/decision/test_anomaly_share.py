@@ -1,4 +1,4 @@
-"""Recent and usual shares, against lists."""
+"""Recent and usual shares, compared with lists of marks."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ runs = st.lists(st.tuples(st.integers(1, 2500), st.sampled_from([0, 1, 2, 3, 7, 
 
 
 def marks_of(runs: list[tuple[int, int]]) -> list[int]:
-    """Runs of marks: every page suspicious (1), every second, …; none (0)."""
+    """Runs of marks: all pages suspicious (1), every second (2), …, none (0)."""
     return [int(every > 0 and at % every == 0) for length, every in runs for at in range(length)]
 
 
@@ -38,8 +38,8 @@ def test_shares_are_those_of_the_lists(runs: list[tuple[int, int]], percent: int
 
 @settings(max_examples=30, deadline=None)
 @given(runs, st.integers(0, 6000))
-def test_shares_go_on_from_anywhere(runs: list[tuple[int, int]], cut: int) -> None:
-    """Stopped and begun again, they stand where they would have stood."""
+def test_shares_continue_from_any_state(runs: list[tuple[int, int]], cut: int) -> None:
+    """Restored from their state, they give the same shares."""
     marks = marks_of(runs)
     whole, first = AnomalyShare(), AnomalyShare()
     for mark in marks:
@@ -53,8 +53,8 @@ def test_shares_go_on_from_anywhere(runs: list[tuple[int, int]], cut: int) -> No
         assert getattr(second, field) == getattr(whole, field)
 
 
-def test_a_jump_does_not_become_usual() -> None:
-    """However long it lasts; when the share returns, so does the belief."""
+def test_a_surge_does_not_become_usual() -> None:
+    """It lasts until the share returns."""
     shares = AnomalyShare()
     for _ in range(3000):
         shares.mark(0)
@@ -67,7 +67,7 @@ def test_a_jump_does_not_become_usual() -> None:
 
 
 def test_a_share_that_rises_slowly_becomes_usual() -> None:
-    """By less than a quarter above what is usual, a thousand at a time."""
+    """If each thousand is less than a quarter above the usual share."""
     shares = AnomalyShare()
     for percent in range(0, 100, 2):
         for at in range(5000):
@@ -75,8 +75,8 @@ def test_a_share_that_rises_slowly_becomes_usual() -> None:
     assert not shares.above(25)
 
 
-def test_nothing_is_a_jump_at_the_beginning() -> None:
-    """What comes first is neither usual nor unusual."""
+def test_nothing_is_a_surge_at_the_beginning() -> None:
+    """Before a thousand is learned there is no usual share."""
     shares = AnomalyShare()
     for _ in range(RECENT * 2 - 1):
         shares.mark(1)

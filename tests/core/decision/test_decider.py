@@ -1,4 +1,4 @@
-"""Decisions: rules 3 to 5 of the design, against brute force."""
+"""Decisions, compared with brute force."""
 
 import random
 import string
@@ -24,7 +24,7 @@ RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
 
 
 class Log:
-    """A decider together with the pages it has seen, as a runtime would hold them."""
+    """A decider with the pages that it has seen, as a runtime has them."""
 
     def __init__(self, rule: MatchRule = RULE, shards: int = 1, restored: EntryRows | None = None) -> None:
         self.pages: dict[int, PreparedPage] = {}
@@ -33,7 +33,7 @@ class Log:
         self._sequence = count(1)
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Id and URL of the page at `sequence`."""
+        """Return (id, url) of the page at `sequence`."""
         page = self.pages[sequence].page
         return page.id, page.url
 
@@ -54,14 +54,14 @@ def prepared(
     reason: str | None = None,
     meta: tuple[str, ...] = (),
 ) -> PreparedPage:
-    """A page at `url` with given fingerprints; `text` stands for its body."""
+    """A page at `url` with these fingerprints; `text` is the hash of its body."""
     page = Page(url=url, canonical_url=url, id=url)
     evidence = pack_evidence("", "", letters(""), pack(meta))
     return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, evidence, reason)
 
 
 def sentences(count: int) -> list[str]:
-    """Sentences that have nothing in common but their letters."""
+    """Sentences without anything in common but letters."""
     rng = random.Random(5)
     return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + "。" for _ in range(count)]
 
@@ -69,24 +69,24 @@ def sentences(count: int) -> list[str]:
 HARBOUR = sentences(12)
 
 
-def told(url: str, some: list[str]) -> PreparedPage:
-    """A page with the evidence of a text, far from all others by its fingerprints."""
-    text = "".join(some)
+def page_of(url: str, parts: list[str]) -> PreparedPage:
+    """A page with the evidence of a text; its fingerprints are far from all others."""
+    text = "".join(parts)
     page = Page(url=url, canonical_url=url, id=url)
     evidence = pack_evidence("", text, letters(text), b"")
     far = hash(url) * 0x9E3779B97F4A7C15 % 2**64
     return PreparedPage(page, Fingerprint(far, far), hash(url) % 2**64, evidence)
 
 
-def test_a_page_that_holds_another_whole_is_kept_and_says_so() -> None:
-    """Beside more than half as much again it is another article; so is the one that stands in a longer page."""
+def test_a_page_that_contains_another_is_kept_with_a_reason() -> None:
+    """If it is more than half as long again it is another article, as is a part of a longer page."""
     log = Log(rule_for())
-    log.add(told("short", HARBOUR[:6]))
-    longer = log.add(told("longer", HARBOUR))
+    log.add(page_of("short", HARBOUR[:6]))
+    longer = log.add(page_of("longer", HARBOUR))
     assert (longer.kind, longer.reason, longer.duplicate_of) == (VerdictKind.UNIQUE, "contains short", None)
-    part = log.add(told("part", HARBOUR[7:]))
+    part = log.add(page_of("part", HARBOUR[7:]))
     assert (part.kind, part.reason) == (VerdictKind.UNIQUE, "is contained in longer")
-    copy = log.add(told("copy", HARBOUR[:11]))
+    copy = log.add(page_of("copy", HARBOUR[:11]))
     assert (copy.kind, copy.duplicate_of) == (VerdictKind.DUPLICATE, "longer")
 
 
@@ -100,7 +100,7 @@ def flip(value: int, bits: int) -> int:
     st.integers(1, 3),
 )
 def test_a_page_is_kept_iff_no_earlier_kept_page_matches(pages: list[tuple[int, int]], shards: int) -> None:
-    """The verdicts over any stream are those of comparing each page with every kept one."""
+    """The verdicts on any stream are those of a comparison of each page with every kept one."""
     log, kept = Log(shards=shards), []
     for number, (words_bits, body_bits) in enumerate(pages):
         words, body = flip(0, words_bits), flip(0, body_bits)
@@ -115,7 +115,7 @@ def test_a_page_is_kept_iff_no_earlier_kept_page_matches(pages: list[tuple[int, 
 
 
 def test_the_nearest_match_is_named_and_the_earlier_of_equals() -> None:
-    """Of several matches the highest score wins; a tie goes to the earlier page."""
+    """Of several matches the one with the highest score is named; of equals, the earlier page."""
     log = Log(MatchRule((DistanceBound(body=7),)))
     log.add(prepared("far", body=0))
     log.add(prepared("near", body=0b11111111))
@@ -130,15 +130,15 @@ def test_the_nearest_match_is_named_and_the_earlier_of_equals() -> None:
 
 
 def test_a_known_url_with_the_same_body_is_unchanged() -> None:
-    """The same URL and body again is unchanged, and names the earlier visit."""
+    """The same URL and body again is `unchanged` and names the earlier visit."""
     log = Log()
     log.add(prepared("u", text=1))
     verdict = log.add(prepared("u", text=1))
     assert (verdict.kind, verdict.duplicate_of, verdict.score) == (VerdictKind.UNCHANGED, "u", 1.0)
 
 
-def test_an_updated_page_takes_the_place_of_its_entry() -> None:
-    """After an update copies of the new text are duplicates, copies of the old are not."""
+def test_an_updated_page_replaces_its_entry() -> None:
+    """After an update, copies of the new text are duplicates, copies of the old one are not."""
     log = Log()
     log.add(prepared("u", words=0, body=0, text=1))
     new = (1 << 64) - 1
@@ -148,14 +148,14 @@ def test_an_updated_page_takes_the_place_of_its_entry() -> None:
 
 
 def test_a_page_never_matches_itself() -> None:
-    """An update that stays near its earlier visit is an update, not a duplicate of itself."""
+    """A visit that is near the earlier one is `updated`, not a duplicate of itself."""
     log = Log()
     log.add(prepared("u", body=0, text=1))
     assert log.add(prepared("u", body=1, text=2)).kind is VerdictKind.UPDATED
 
 
 def test_a_duplicate_fetched_again_is_a_duplicate_again() -> None:
-    """A URL that was never kept stays unknown: its next visit cannot slip past as unchanged."""
+    """A URL that was never kept stays unknown: its next visit is not `unchanged`."""
     log = Log()
     log.add(prepared("original"))
     assert log.add(prepared("copy", text=5)).kind is VerdictKind.DUPLICATE
@@ -163,14 +163,14 @@ def test_a_duplicate_fetched_again_is_a_duplicate_again() -> None:
 
 
 def test_a_duplicate_is_never_compared_with() -> None:
-    """Only kept pages count, so a chain of small edits does not drift: the third page is kept."""
+    """Only kept pages are compared, so a chain of small edits does not drift: the third page is kept."""
     log = Log(MatchRule((DistanceBound(body=4),)))
     verdicts = [log.add(prepared(f"u{n}", body=flip(0, n))).kind.value for n in (0, 4, 8)]
     assert verdicts == ["unique", "duplicate", "unique"]
 
 
-def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nobody() -> None:
-    """A short page is kept with its reason and never becomes anyone's original."""
+def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nothing() -> None:
+    """A short page is kept with its reason and never becomes an original."""
     log = Log()
     verdict = log.add(prepared("short", reason="too little text"))
     assert (verdict.kind, verdict.reason) == (VerdictKind.UNDECIDED, "too little text")
@@ -178,7 +178,7 @@ def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nobody() -> None:
 
 
 def test_a_failed_visit_does_not_replace_a_known_page() -> None:
-    """A visit without text is undecided, and the URL's entry stays as it was."""
+    """A visit without text is `undecided`, and the entry of the URL stays."""
     log = Log()
     log.add(prepared("u", text=1))
     empty = PreparedPage(Page(url="u", canonical_url="u", id="u"), Fingerprint(), None, reason="no text")
@@ -187,7 +187,7 @@ def test_a_failed_visit_does_not_replace_a_known_page() -> None:
 
 
 def test_after_a_retraction_a_copy_is_unique_again() -> None:
-    """A retracted page leaves the index; retracting it twice is an error."""
+    """A retracted page is removed from the index; a second retraction is an error."""
     log = Log()
     sequence = log.add(prepared("u")).sequence
     log.decider.retract(sequence)
@@ -197,14 +197,14 @@ def test_after_a_retraction_a_copy_is_unique_again() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 9)), max_size=30), st.integers(1, 3))
-def test_a_restored_decider_goes_on_as_if_nothing_happened(pages: list[tuple[int, int]], shards: int) -> None:
-    """Entries taken out and given to a new decider lead to the same verdicts from there on."""
+def test_a_restored_decider_gives_the_same_verdicts(pages: list[tuple[int, int]], shards: int) -> None:
+    """A new decider with the exported entries continues with the same verdicts."""
     log = Log()
     for url, bits in pages[: len(pages) // 2]:
         log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
     entries = [decision.entry for decision in log.decisions if decision.entry is not None]
     live = [entry for entry in entries if log.decider.holds(entry.sequence)]
-    restored = Log(shards=shards, restored=EntryRows.of(live))
+    restored = Log(shards=shards, restored=EntryRows.from_entries(live))
     restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
     for url, bits in pages[len(pages) // 2 :]:
         page = prepared(f"u{url}", body=flip(0, bits), text=bits)
@@ -212,22 +212,22 @@ def test_a_restored_decider_goes_on_as_if_nothing_happened(pages: list[tuple[int
 
 
 def test_combined_similarity_lets_shared_keywords_reach_further() -> None:
-    """At word distance 5 equal keywords make a match, other or no keywords do not."""
+    """At word distance 5 equal keywords make a match; other keywords, or none, do not."""
     for meta, kind in ((("a", "b"), "duplicate"), (("c",), "unique"), ((), "unique")):
         log = Log(MatchRule(combined=Combined()))
         log.add(prepared("original", words=0, meta=("a", "b")))
         assert log.add(prepared("copy", words=flip(0, 5), meta=meta)).kind.value == kind
 
 
-def test_a_missing_channel_never_satisfies_its_bound() -> None:
-    """A page without word features is matched by its body alone."""
+def test_an_absent_channel_never_satisfies_its_bound() -> None:
+    """Pages without word features never match by words."""
     log = Log(MatchRule((DistanceBound(words=3),)))
     log.add(prepared("a", words=None))
     assert log.add(prepared("b", words=None)).kind is VerdictKind.UNIQUE
 
 
 def test_the_score_is_the_estimated_cosine() -> None:
-    """Equal fingerprints score 1, unrelated ones 0, none at all nothing."""
+    """Equal fingerprints score 1, unrelated ones 0; without fingerprints there is no score."""
     assert score_of(Distance(0, 0)) == 1.0
     assert score_of(Distance(32, 40)) == 0.0
     assert score_of(Distance()) is None

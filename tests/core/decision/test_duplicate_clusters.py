@@ -1,10 +1,10 @@
-"""DuplicateClusters of copies, against sets that are counted anew."""
+"""Clusters of duplicates, compared with sets."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.service.guard_oracle import about
-from dedup_service.core.decision.duplicate_clusters import Copy, DuplicateClusters, Sizes
+from benchmarks.service.guard_oracle import estimated_distinct
+from dedup_service.core.decision.duplicate_clusters import ClusterSizes, Copy, DuplicateClusters
 from dedup_service.core.url import url_hash
 
 names = st.integers(0, 40).map("site-{}".format)
@@ -12,59 +12,59 @@ growths = st.lists(st.tuples(st.integers(1, 5), names, names, st.none() | names)
 
 
 def copy_of(original: int, url: str, host: str, title: str | None) -> Copy:
-    """A copy of the kept page `of`."""
+    """A copy of the kept page `original`."""
     return Copy(original, url_hash(url), url_hash(host), None if title is None else url_hash(title))
 
 
 @given(growths)
 def test_sizes_are_those_of_the_sets(copies: list[tuple[int, str, str, str | None]]) -> None:
-    """After each copy: about as many pages, hosts and other titles as the sets of them have."""
-    groups, seen = DuplicateClusters(), []
+    """After each copy the estimates are those of the sets of pages, hosts and other titles."""
+    clusters, seen = DuplicateClusters(), []
     for copy in copies:
-        size = groups.grow(copy_of(*copy))
+        size = clusters.add(copy_of(*copy))
         seen.append(copy)
-        mine = [one for one in seen if one[0] == copy[0]]
-        sets = [{str(one[place]).encode() for one in mine if one[place] is not None} for place in (1, 2, 3)]
-        assert size == Sizes(*map(about, sets))
+        cluster = [one for one in seen if one[0] == copy[0]]
+        sets = [{str(one[place]).encode() for one in cluster if one[place] is not None} for place in (1, 2, 3)]
+        assert size == ClusterSizes(*map(estimated_distinct, sets))
 
 
 @given(growths, st.integers(0, 120), st.integers(2, 4))
-def test_packed_groups_go_on_as_they_would_have(
-    copies: list[tuple[int, str, str, str | None]], cut: int, maximum: int
+def test_packed_clusters_continue_as_before(
+    copies: list[tuple[int, str, str, str | None]], cut: int, max_clusters: int
 ) -> None:
-    """Also in which of them are forgotten first."""
-    whole, before = DuplicateClusters(maximum=maximum), DuplicateClusters(maximum=maximum)
+    """Also in the order in which they are forgotten."""
+    whole, before = DuplicateClusters(max_clusters=max_clusters), DuplicateClusters(max_clusters=max_clusters)
     for copy in copies:
-        whole.grow(copy_of(*copy))
+        whole.add(copy_of(*copy))
     for copy in copies[:cut]:
-        before.grow(copy_of(*copy))
-    after = DuplicateClusters(before.pack(), maximum=maximum)
+        before.add(copy_of(*copy))
+    after = DuplicateClusters(before.pack(), max_clusters=max_clusters)
     for copy in copies[cut:]:
-        after.grow(copy_of(*copy))
+        after.add(copy_of(*copy))
     assert after.pack() == whole.pack()
 
 
 def test_the_least_recently_grown_are_forgotten() -> None:
-    """A quarter at once; a group that grows stays, however old it is."""
-    groups = DuplicateClusters(maximum=8)
+    """A quarter at once; a cluster that grows stays, however old it is."""
+    clusters = DuplicateClusters(max_clusters=8)
     for original in (*range(8), 0, 8):
-        size = groups.grow(copy_of(original, f"page {original} {len(groups)}", "host", None))
-    assert (len(groups), size.pages) == (7, 1)
-    assert groups.grow(copy_of(0, "another", "host", None)).pages == 3
-    assert groups.grow(copy_of(1, "another", "host", None)).pages == 1
+        size = clusters.add(copy_of(original, f"page {original} {len(clusters)}", "host", None))
+    assert (len(clusters), size.pages) == (7, 1)
+    assert clusters.add(copy_of(0, "another", "host", None)).pages == 3
+    assert clusters.add(copy_of(1, "another", "host", None)).pages == 1
 
 
-def test_a_group_leaves_with_its_page() -> None:
-    """What comes later under the same sequence begins anew; one that has no group may leave, too."""
-    groups = DuplicateClusters()
-    groups.grow(copy_of(1, "one", "host", None))
-    groups.drop(1)
-    groups.drop(2)
-    assert len(groups) == 0
+def test_a_cluster_is_dropped_with_its_page() -> None:
+    """A page without a cluster may be dropped, too."""
+    clusters = DuplicateClusters()
+    clusters.add(copy_of(1, "one", "host", None))
+    clusters.drop(1)
+    clusters.drop(2)
+    assert len(clusters) == 0
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.none() | st.integers(0, 9))
 def test_a_copy_survives_the_journal(original: int, url: int, host: int, title: int | None) -> None:
-    """What was packed is unpacked."""
+    """`unpack` returns what `pack` packed."""
     copy = Copy(original, url, host, title)
     assert Copy.unpack(copy.pack()) == copy

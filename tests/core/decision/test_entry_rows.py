@@ -1,4 +1,4 @@
-"""Live entries as an array: the fold of a log, wherever it is cut."""
+"""Live entries as an array: a fold of the log that can be cut anywhere."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ entries = st.builds(
 
 
 def rows_of(entries: list[Entry]) -> EntryRows:
-    """The entries as a journal's columns would give them."""
+    """The entries from the columns of a journal."""
     columns = [
         (
             entry.sequence,
@@ -26,7 +26,7 @@ def rows_of(entries: list[Entry]) -> EntryRows:
         )
         for entry in entries
     ]
-    return EntryRows.of_log([columns], [[(entry.evidence,) for entry in entries]])
+    return EntryRows.from_log([columns], [[(entry.evidence,) for entry in entries]])
 
 
 def values(rows: EntryRows) -> list[Entry]:
@@ -44,14 +44,14 @@ def numbered(entries: list[Entry]) -> list[Entry]:
 
 @given(st.lists(entries))
 def test_entries_survive_the_array(some: list[Entry]) -> None:
-    """Every field comes back as it was, absent values and the highest bit included."""
+    """Every field is the same afterwards, absent values and the highest bit included."""
     some = numbered(some)
-    assert values(rows_of(some)) == values(EntryRows.of(some)) == some
+    assert values(rows_of(some)) == values(EntryRows.from_entries(some)) == some
 
 
 @given(st.lists(entries, max_size=12), st.integers(0, 12), st.sets(st.integers(1, 14)))
 def test_a_fold_does_not_depend_on_where_it_is_cut(some: list[Entry], cut: int, removed: set[int]) -> None:
-    """Folding all at once, or a first part and then the rest, gives the entries that nobody removed."""
+    """Folding all at once, or a first part and then the rest, gives the entries that were not removed."""
     some = numbered(some)
     early = {sequence for sequence in removed if sequence <= cut}
     first = EntryRows.none().followed_by(rows_of(some[:cut]), early)
@@ -60,10 +60,10 @@ def test_a_fold_does_not_depend_on_where_it_is_cut(some: list[Entry], cut: int, 
 
 
 @given(st.lists(entries), st.sampled_from(["words", "body"]))
-def test_the_indexes_hold_what_can_be_compared(some: list[Entry], channel: str) -> None:
-    """Only entries that are indexed and have a fingerprint in the channel are handed to its index."""
+def test_a_block_index_gets_the_entries_that_can_be_compared(some: list[Entry], channel: str) -> None:
+    """Those that are indexed and have a fingerprint in the channel."""
     some = numbered(some)
-    sequences, fingerprints = EntryRows.of(some).indexed(channel)
+    sequences, fingerprints = EntryRows.from_entries(some).indexed(channel)
     held = [(e.sequence, e.channel(channel)) for e in some if e.indexed and e.channel(channel) is not None]
     assert list(zip(sequences.tolist(), fingerprints.tolist(), strict=True)) == held
 
@@ -77,9 +77,9 @@ PACKED = st.one_of(
 
 @given(st.lists(st.builds(Entry, st.just(0), MAYBE, MAYBE, MAYBE, UNSIGNED, evidence=PACKED), max_size=8))
 def test_the_keys_of_all_rows_are_those_of_each(some: list[Entry]) -> None:
-    """Read at once from the packed evidence, whatever stands between; a page without keys has no row."""
+    """All keys are read at once from the packed evidence; a page without keys has no row."""
     some = numbered(some)
-    sequences, keys = EntryRows.of(some).keyed()
+    sequences, keys = EntryRows.from_entries(some).keyed()
     each = {e.sequence: tuple(filter(None, Evidence(e.evidence).keys.tolist())) for e in some}
     found = dict(zip(sequences.tolist(), (tuple(filter(None, row)) for row in keys.tolist()), strict=True))
     assert found == {sequence: values for sequence, values in each.items() if values}

@@ -1,4 +1,4 @@
-"""The table of live entries, against a plain dictionary."""
+"""The table of live entries, compared with a dictionary."""
 
 import pytest
 from hypothesis import given
@@ -11,9 +11,9 @@ from dedup_service.core.decision.entry_rows import EntryRows
 
 @given(st.integers(0, 6), st.lists(st.integers(0, 12), max_size=20))
 def test_it_behaves_like_a_dictionary(restored: int, touched: list[int]) -> None:
-    """Restored and added entries can be looked up and removed alike, once."""
+    """Restored and added entries can be looked up, and removed once."""
     entries = {sequence: Entry(sequence, sequence, None, 7, sequence) for sequence in range(1, 11)}
-    table = EntryTable(EntryRows.of([entries[sequence] for sequence in range(1, restored + 1)]))
+    table = EntryTable(EntryRows.from_entries([entries[sequence] for sequence in range(1, restored + 1)]))
     for sequence in range(restored + 1, 11):
         table.add(entries[sequence])
     for sequence in touched:
@@ -28,8 +28,8 @@ def test_it_behaves_like_a_dictionary(restored: int, touched: list[int]) -> None
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.booleans()), max_size=60), st.sets(st.integers(1, 60), max_size=4))
-def test_an_export_is_what_it_holds_and_stays_so(steps: list[tuple[int, bool]], exports: set[int]) -> None:
-    """Exported between additions and removals, the rows are the live entries of that moment and stay so."""
+def test_an_export_does_not_change(steps: list[tuple[int, bool]], exports: set[int]) -> None:
+    """Rows exported between additions and removals are the live entries of that moment."""
     held: dict[int, Entry] = {}
     table = EntryTable(EntryRows.none())
     taken: list[tuple[EntryRows, list[Entry]]] = []
@@ -47,7 +47,7 @@ def test_an_export_is_what_it_holds_and_stays_so(steps: list[tuple[int, bool]], 
 
 
 def test_many_entries_are_kept_as_arrays() -> None:
-    """Beyond a batch there is no object an entry left, and each is still found; one that left is not."""
+    """Only the latest entries are objects; all others are found, too, and a removed one is not."""
     table = EntryTable(EntryRows.none())
     entries = [Entry(3 * number, number, number, None, number) for number in range(10_000)]
     for entry in entries:

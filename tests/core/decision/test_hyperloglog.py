@@ -1,4 +1,4 @@
-"""Sketches of how many values are different."""
+"""Estimated numbers of different values."""
 
 import statistics
 
@@ -7,17 +7,17 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.hyperloglog import NOTHING, SKETCH_BYTES, estimate, with_value
+from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimate, with_value
 
 
 def hashes(count: int, seed: int = 0) -> list[int]:
-    """So many different values, hashed."""
+    """Hashes of `count` different values."""
     return [xxhash.xxh3_64_intdigest(f"{seed} {number}".encode()) for number in range(count)]
 
 
 def sketch_of(values: list[int]) -> bytes:
-    """What is left of them."""
-    sketch = NOTHING
+    """The sketch of values."""
+    sketch = EMPTY
     for value in values:
         sketch = with_value(sketch, value)
     return sketch
@@ -25,7 +25,7 @@ def sketch_of(values: list[int]) -> bytes:
 
 @given(st.lists(st.integers(0, 2**64 - 1)), st.randoms())
 def test_neither_order_nor_repetition_counts(values: list[int], rng: object) -> None:
-    """A sketch is one of the set of values."""
+    """A sketch depends on the set of values alone."""
     shuffled = [*values, *values[: len(values) // 2]]
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
     assert sketch_of(shuffled) == sketch_of(values)
@@ -33,22 +33,22 @@ def test_neither_order_nor_repetition_counts(values: list[int], rng: object) -> 
 
 
 def test_none_and_one_are_exact() -> None:
-    """Whatever the value: also one that is all zeros."""
-    assert estimate(NOTHING) == 0
+    """For any value, 0 included."""
+    assert estimate(EMPTY) == 0
     assert {estimate(sketch_of([value])) for value in (0, 1, 31, 32, 2**64 - 1, *hashes(100))} == {1}
 
 
 @pytest.mark.parametrize("count", [3, 10, 30, 80, 100, 300, 1000])
 def test_the_error_is_a_fifth(count: int) -> None:
-    """Over two hundred sets the mean is right within a twelfth, and the standard error about a fifth."""
+    """Over 200 sets the mean is within a twelfth of the count, and the standard error about a fifth."""
     estimates = [estimate(sketch_of(hashes(count, seed))) for seed in range(200)]
     assert abs(statistics.mean(estimates) - count) <= 0.08 * count
     assert statistics.pstdev(estimates) <= 0.21 * count
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), min_size=1))
-def test_more_values_are_never_fewer_registers(values: list[int]) -> None:
-    """A sketch only grows, half a byte at a time."""
+def test_registers_never_decrease(values: list[int]) -> None:
+    """A further value can only increase a register."""
     before, after = sketch_of(values[:-1]), sketch_of(values)
     for old, new in zip(before, after, strict=True):
         assert new & 15 >= old & 15

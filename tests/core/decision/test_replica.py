@@ -1,4 +1,4 @@
-"""The replica: one log, one state, wherever a reader began and however often a record came."""
+"""The replica: the log alone decides its state, from any starting point and with repeated records."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from dedup_service.core.log_records import (
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action, VerdictKind
-from tests.page_names import PageNamesInMemory
+from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
 FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="a-log")
@@ -35,44 +35,44 @@ UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
 def page(
     offset: int, url: str, story: int, version: int = 0, *, space: str = SPACE_ID, partition: int = 0
 ) -> PageRecord:
-    """A page at an offset of `pages`, telling a story."""
+    """A page with a story, at an offset of `pages`."""
     return PageRecord(Source("pages", partition, offset), prepared(url, story, version=version), space)
 
 
 def read(replica: Replica, records: Sequence[LogRecord], start: int = 0) -> list[Outcome | None]:
-    """Apply records at every second offset, as a log with commit markers has them."""
+    """Apply records at every second offset, as in a log with commit markers."""
     return [replica.apply(2 * (start + at), record) for at, record in enumerate(records)]
 
 
 def kinds(records: Sequence[LogRecord]) -> list[VerdictKind | None]:
-    """The verdicts of a fresh replica, None where a record has no outcome or was rejected."""
-    outcomes = read(Replica(PageNamesInMemory()), [FIRST, *records])[1:]
+    """The verdicts of a new replica, None for a record without an outcome or a rejected one."""
+    outcomes = read(Replica(NamesInMemory()), [FIRST, *records])[1:]
     return [None if outcome is None or outcome.verdict is None else outcome.verdict.kind for outcome in outcomes]
 
 
 def copies(number: int, start: int = 0) -> list[LogRecord]:
-    """Copies of one story, without a title that could vouch for them."""
+    """Copies of one story without titles, so that all are suspicious."""
     return [page(at, f"http://site/{at}", 1) for at in range(start, start + number)]
 
 
-def test_guards_that_change_keep_what_was_seen() -> None:
-    """Raised, the next copies are believed; lowered again, none is; without guards all is forgotten."""
+def test_changed_guards_keep_the_guard_state() -> None:
+    """Raised bounds accept the next copies, lowered ones none; a rule without guards drops the state."""
     guarded, lenient, unguarded = (
         PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID)) for rule in (GUARDED, LENIENT, UNGUARDED)
     )
     log: list[LogRecord] = [guarded, *copies(4), lenient, *copies(1, 4), guarded, *copies(1, 5), unguarded]
     log += copies(2, 6)
-    replica = Replica(PageNamesInMemory())
+    replica = Replica(NamesInMemory())
     read(replica, [FIRST, *log])
-    assert replica.memory().watch is None
-    said = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
-    assert [kind for kind in kinds(log) if kind] == said
+    assert replica.state().watch is None
+    expected = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
+    assert [kind for kind in kinds(log) if kind] == expected
     assert kinds([*log, guarded, *copies(3, 20)])[-3:] == ["duplicate", "duplicate", "undecided"]
 
 
 def test_guards_are_counted() -> None:
-    """By name, beside the verdicts."""
-    replica = Replica(PageNamesInMemory())
+    """By name, in addition to the verdicts."""
+    replica = Replica(NamesInMemory())
     log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID)), *copies(5)]
     read(replica, log)
     assert (replica.counts["undecided"], replica.counts["guard_titles"], replica.counts["guard_pages"]) == (2, 0, 2)
@@ -116,61 +116,61 @@ records = st.lists(
 
 
 @given(records, st.data())
-def test_a_replica_from_a_snapshot_goes_on_as_if_it_had_read_everything(
+def test_a_replica_from_a_snapshot_continues_as_one_that_read_everything(
     log: list[LogRecord], data: st.DataObject
 ) -> None:
-    """Cut anywhere, rows and memory carry all that later outcomes depend on."""
+    """Rows and state at any record contain all that later outcomes depend on."""
     log = [FIRST, *log]
     cut = data.draw(st.integers(0, len(log)))
-    names = PageNamesInMemory()
+    names = NamesInMemory()
     whole = Replica(names)
     expected = read(whole, log)
     first = Replica(names)
     begun = read(first, log[:cut])
-    second = Replica(names, rows=first.rows(), memory=first.memory())
+    second = Replica(names, rows=first.rows(), state=first.state())
     assert begun + read(second, log[cut:], start=cut) == expected
-    assert second.memory() == whole.memory()
+    assert second.state() == whole.state()
     assert second.rows().rows.tolist() == whole.rows().rows.tolist()
 
 
 @given(records)
-def test_records_taken_in_together_have_the_outcomes_of_one_by_one(log: list[LogRecord]) -> None:
-    """A batch is a way to save time, whatever is in it."""
+def test_apply_many_gives_the_outcomes_of_apply(log: list[LogRecord]) -> None:
+    """A batch saves time and changes nothing, with any records."""
     numbered = list(enumerate([FIRST, *log]))
-    one_by_one, batch = Replica(PageNamesInMemory()), Replica(PageNamesInMemory())
+    one_by_one, batch = Replica(NamesInMemory()), Replica(NamesInMemory())
     assert batch.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
-    assert batch.memory() == one_by_one.memory()
+    assert batch.state() == one_by_one.state()
     assert batch.rows().rows.tolist() == one_by_one.rows().rows.tolist()
 
 
 @given(records)
 def test_every_input_record_has_one_outcome(log: list[LogRecord]) -> None:
-    """However often a topic, partition and offset is in the log, it is answered where it came first."""
-    outcomes = [outcome for outcome in read(Replica(PageNamesInMemory()), [FIRST, *log]) if outcome is not None]
+    """An input record that is repeated in the log has its outcome where it came first."""
+    outcomes = [outcome for outcome in read(Replica(NamesInMemory()), [FIRST, *log]) if outcome is not None]
     inputs = {record.source for record in log if isinstance(record, PageRecord | RejectedRecord)}
     assert sorted(outcome.source for outcome in outcomes) == sorted(inputs)
 
 
 @given(records)
 def test_counts_add_up(log: list[LogRecord]) -> None:
-    """Verdicts, rejections and repetitions together are the input records of the log."""
-    replica = Replica(PageNamesInMemory())
+    """Verdicts, rejections and repetitions add up to the input records of the log."""
+    replica = Replica(NamesInMemory())
     read(replica, [FIRST, *log])
     inputs = sum(isinstance(record, PageRecord | RejectedRecord) for record in log)
     assert sum(replica.counts[name] for name in (*VerdictKind, "rejected", "repeated")) == inputs
 
 
 def test_a_copy_is_a_duplicate_of_the_first() -> None:
-    """The earlier one in the log is kept, and named with its id and URL."""
-    outcomes = read(Replica(PageNamesInMemory()), [FIRST, page(5, "http://one/", 1), page(3, "http://two/", 1)])
+    """The earlier page in the log is kept and named with its id and URL."""
+    outcomes = read(Replica(NamesInMemory()), [FIRST, page(5, "http://one/", 1), page(3, "http://two/", 1)])
     assert outcomes[2] is not None
     assert outcomes[2].verdict is not None
     assert (outcomes[2].verdict.kind, outcomes[2].verdict.duplicate_of_url) == ("duplicate", "http://one/")
 
 
 def test_the_same_delivery_twice_is_counted_once() -> None:
-    """A record appended a second time changes nothing, and is no `unchanged` visit."""
-    replica = Replica(PageNamesInMemory())
+    """A record appended a second time changes nothing and is not an `unchanged` visit."""
+    replica = Replica(NamesInMemory())
     outcomes = read(replica, [FIRST, page(5, "http://one/", 1), page(5, "http://one/", 1)])
     assert outcomes[2] is None
     assert replica.counts["repeated"] == 1
@@ -189,18 +189,23 @@ def test_a_page_of_another_space_is_kept_undecided() -> None:
 
 
 def test_a_retraction_makes_room_for_a_copy() -> None:
-    """After it the text is new again; a second one on the same page is nothing."""
-    gone = RetractionRecord("http://one/", "taken down")
-    assert kinds([page(1, "http://one/", 1), gone, gone, page(2, "http://two/", 1)]) == ["unique", None, None, "unique"]
+    """Afterwards the text is new; a second retraction of the page has no effect."""
+    retraction = RetractionRecord("http://one/", "taken down")
+    assert kinds([page(1, "http://one/", 1), retraction, retraction, page(2, "http://two/", 1)]) == [
+        "unique",
+        None,
+        None,
+        "unique",
+    ]
 
 
-def test_a_retraction_of_an_unknown_page_is_nothing() -> None:
+def test_a_retraction_of_an_unknown_page_has_no_effect() -> None:
     """It may come before the page, or name one that was never kept."""
     assert kinds([RetractionRecord("http://one/", "?"), page(1, "http://one/", 1)]) == [None, "unique"]
 
 
-def test_people_can_say_that_two_pages_are_not_the_same() -> None:
-    """From then on the copy is kept, and a third copy still finds the first."""
+def test_a_correction_separates_two_pages() -> None:
+    """From then on the copy is kept, and a third copy still matches the first."""
     apart = CorrectionRecord("http://two/", "http://one/", duplicate=False, reason="two editions")
     log = [
         page(1, "http://one/", 1),
@@ -212,23 +217,23 @@ def test_people_can_say_that_two_pages_are_not_the_same() -> None:
     assert kinds(log) == ["unique", "duplicate", None, "unique", "duplicate"]
 
 
-def test_people_can_say_that_two_pages_are_the_same() -> None:
-    """The page leaves the index and is a duplicate on its next visit, whatever its text."""
+def test_a_correction_joins_two_pages() -> None:
+    """The page is removed from the index and is a duplicate on its next visit, with any text."""
     same = CorrectionRecord("http://two/", "http://one/", duplicate=True, reason="a translation")
     log = [page(1, "http://one/", 1), page(2, "http://two/", 2), same, page(3, "http://two/", 3)]
     assert kinds(log) == ["unique", "unique", None, "duplicate"]
 
 
-def test_the_last_word_on_a_pair_holds() -> None:
-    """A judgement taken back leaves the decision to the fingerprints."""
+def test_the_latest_correction_of_a_pair_is_in_force() -> None:
+    """A correction that was reversed leaves the decision to the rule."""
     same = CorrectionRecord("http://two/", "http://one/", duplicate=True, reason="")
     apart = CorrectionRecord("http://two/", "http://one/", duplicate=False, reason="")
     log = [page(1, "http://one/", 1), same, apart, page(2, "http://two/", 2), page(3, "http://one/", 1)]
     assert kinds(log) == ["unique", None, None, "unique", "unchanged"]
 
 
-def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
-    """Called a copy of one page, then of another, then of neither: the fingerprints decide, wherever one began."""
+def test_a_replaced_correction_does_not_return_with_a_snapshot() -> None:
+    """Called a copy of one page, then of another, then of neither: the rule decides."""
     url, one, two = "http://copy/", "http://one/", "http://two/"
     log = [
         FIRST,
@@ -238,18 +243,18 @@ def test_a_word_that_was_replaced_does_not_come_back_with_a_snapshot() -> None:
         CorrectionRecord(url, two, duplicate=True, reason=""),
         CorrectionRecord(url, two, duplicate=False, reason=""),
     ]
-    names = PageNamesInMemory()
+    names = NamesInMemory()
     whole = Replica(names)
     read(whole, log)
-    again = Replica(names, rows=whole.rows(), memory=whole.memory())
+    again = Replica(names, rows=whole.rows(), state=whole.state())
     outcomes = [read(replica, [page(3, url, 3)], start=len(log))[0] for replica in (whole, again)]
     assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == ["unique", "unique"]
 
 
-def test_a_policy_holds_from_its_place_in_the_log() -> None:
-    """Pages before it were decided by the one before; the entries stay."""
+def test_a_policy_applies_from_its_place_in_the_log() -> None:
+    """Earlier pages were decided by the earlier policy; the entries stay."""
     strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID))
-    replica = Replica(PageNamesInMemory())
+    replica = Replica(NamesInMemory())
     outcomes = read(
         replica,
         [FIRST, page(1, "http://one/", 1), page(2, "http://two/", 1, 1), strict, page(3, "http://three/", 1, 1)],
@@ -263,21 +268,21 @@ def test_a_policy_holds_from_its_place_in_the_log() -> None:
 
 
 def test_the_first_of_several_initial_policies_wins() -> None:
-    """Services that started together on an empty log leave one policy in force, and one identity."""
+    """Services that start together on an empty log get one policy and one identity."""
     second = PolicyRecord(Policy(rule_for("words"), Action.DROP, SPACE_ID), initial=True, log="another")
-    replica = Replica(PageNamesInMemory())
+    replica = Replica(NamesInMemory())
     read(replica, [FIRST, second])
     assert (replica.policy, replica.log) == (FIRST.policy, "a-log")
 
 
 def test_a_log_has_one_space() -> None:
-    """A policy of another space is void, and counted: it must not stop whoever reads the log."""
-    replica = Replica(PageNamesInMemory())
+    """A policy of another space is void and counted: it must not stop the readers of the log."""
+    replica = Replica(NamesInMemory())
     read(replica, [FIRST, PolicyRecord(Policy(rule_for(), Action.DROP, "other-space"))])
     assert (replica.policy, replica.counts["policy_void"]) == (FIRST.policy, 1)
 
 
 def test_a_page_before_any_policy_is_refused() -> None:
-    """Such a topic is no log of ours."""
+    """Such a topic was not begun by twinsieve."""
     with pytest.raises(StateError, match="before any policy"):
-        Replica(PageNamesInMemory()).apply(0, page(1, "http://one/", 1))
+        Replica(NamesInMemory()).apply(0, page(1, "http://one/", 1))

@@ -1,4 +1,4 @@
-"""Thresholds from labelled pairs, against counting again for each of them."""
+"""Thresholds from labelled pairs, compared with separate counts for each threshold."""
 
 import math
 
@@ -20,25 +20,25 @@ Pairs = list[tuple[float | None, bool | None]]
 
 
 def flagged(channel: Channel, threshold: float, value: float | None) -> bool:
-    """What a threshold means."""
+    """Whether a threshold flags a value."""
     if value is None:
         return False
     return value >= threshold if channel.at_least else value <= threshold
 
 
 @given(PAIRS, st.sampled_from([BITS, SHARES]))
-def test_a_curve_is_every_threshold_counted_by_itself(pairs: Pairs, channel: Channel) -> None:
-    """Right, wrong, missed and grey at each threshold are those of a loop over all pairs."""
+def test_a_curve_counts_every_threshold(pairs: Pairs, channel: Channel) -> None:
+    """Right, wrong, missed and grey at each threshold equal those of a loop over all pairs."""
     values, labels = zip(*pairs, strict=True)
     for point in curve_of(channel, values, labels).points:
-        said = [(label, flagged(channel, point.threshold, value)) for value, label in pairs]
-        assert (point.right, point.wrong) == (said.count((True, True)), said.count((False, True)))
-        assert (point.missed, point.grey) == (said.count((True, False)), said.count((None, True)))
+        flags = [(label, flagged(channel, point.threshold, value)) for value, label in pairs]
+        assert (point.right, point.wrong) == (flags.count((True, True)), flags.count((False, True)))
+        assert (point.missed, point.grey) == (flags.count((True, False)), flags.count((None, True)))
 
 
 @given(PAIRS, st.sampled_from([BITS, SHARES]))
-def test_a_histogram_holds_every_pair_once(pairs: Pairs, channel: Channel) -> None:
-    """What no threshold flags stands in the last place."""
+def test_a_histogram_has_every_pair_once(pairs: Pairs, channel: Channel) -> None:
+    """Pairs that no threshold flags are in the last place."""
     values, labels = zip(*pairs, strict=True)
     curve = curve_of(channel, values, labels)
     assert (sum(curve.duplicates), sum(curve.others), sum(curve.grey)) == tuple(map(labels.count, (True, False, None)))
@@ -50,7 +50,7 @@ def test_a_histogram_holds_every_pair_once(pairs: Pairs, channel: Channel) -> No
 def test_the_choice_reaches_the_precision_and_no_other_finds_more(
     pairs: Pairs, channel: Channel, precision: float
 ) -> None:
-    """Counted again from the pairs; None only where no threshold reaches it."""
+    """Counted from the pairs; None only if no threshold reaches it."""
     chosen = choose(curve_of(channel, *zip(*pairs, strict=True)), precision)
 
     def scores(threshold: float) -> tuple[float, int]:
@@ -66,48 +66,50 @@ def test_the_choice_reaches_the_precision_and_no_other_finds_more(
         assert chosen.precision.value >= precision
 
 
-def made(*points: Point, home: float | None = None) -> Curve:
+def curve_with(*points: Point, home: float | None = None) -> Curve:
     """A curve of these points."""
-    return Curve(Channel("made", tuple(point.threshold for point in points), home=home), points, (), (), ())
+    return Curve(Channel("points", tuple(point.threshold for point in points), home=home), points, (), (), ())
 
 
-def test_surely_asks_the_interval() -> None:
-    """Nine of nine flags are a precision of 1, and show no more than .70."""
+def test_a_confident_choice_uses_the_interval() -> None:
+    """Nine right flags of nine are a precision of 1, but show only .70."""
     few, many = Point(1.0, right=9, wrong=0, missed=91, grey=0), Point(2.0, right=96, wrong=4, missed=4, grey=0)
-    assert choose(made(few, many), 0.9) == many
-    assert choose(made(few, many), 0.99) == few
+    assert choose(curve_with(few, many), 0.9) == many
+    assert choose(curve_with(few, many), 0.99) == few
     assert few.precision.interval[0] < many.precision.interval[0] == pytest.approx(0.9016, abs=1e-4)
-    assert choose(made(few, many), 0.91, confident=True) is None
-    assert choose(made(few, many), 0.9, confident=True) == many
+    assert choose(curve_with(few, many), 0.91, confident=True) is None
+    assert choose(curve_with(few, many), 0.9, confident=True) == many
 
 
 @pytest.mark.parametrize(("home", "chosen"), [(None, 3.0), (0.0, 2.0), (3.9, 4.0), (9.0, 4.0)])
 def test_of_equals_the_middle_one_or_the_nearest_to_home_is_chosen(home: float | None, chosen: float) -> None:
-    """And a looser threshold that finds nothing more only costs precision."""
+    """A looser threshold that finds nothing more only costs precision."""
     points = [Point(1.0, 7, 0, 3, 0), *(Point(at, 8, 1, 2, 0) for at in (2.0, 3.0, 4.0)), Point(5.0, 8, 2, 2, 0)]
-    found = choose(made(*points, home=home), 0.5)
+    found = choose(curve_with(*points, home=home), 0.5)
     assert found is not None
     assert found.threshold == chosen
 
 
 @given(st.floats(0.5, 0.999))
-def test_so_many_right_flags_show_a_precision_and_one_less_does_not(precision: float) -> None:
-    """By the interval that is printed beside it."""
+def test_flags_needed_show_a_precision_and_one_less_does_not(precision: float) -> None:
+    """By the interval of the share."""
     needed = flags_needed(precision)
     assert Share(needed, needed).interval[0] >= precision - 1e-9
     assert needed == 1 or Share(needed - 1, needed - 1).interval[0] < precision
 
 
-@pytest.mark.parametrize(("labels", "lacking"), [([True, None], "pairs that are none"), ([False, None], "duplicates")])
-def test_one_kind_of_pair_is_nothing_to_choose_by(labels: list[bool | None], lacking: str) -> None:
-    """And the message says which kind is lacking."""
+@pytest.mark.parametrize(
+    ("labels", "lacking"), [([True, None], "pairs that are not duplicates"), ([False, None], "duplicates")]
+)
+def test_one_kind_of_pair_is_refused(labels: list[bool | None], lacking: str) -> None:
+    """The message says which kind is missing."""
     with pytest.raises(ConfigurationError, match=lacking):
         curve_of(BITS, [1.0, 2.0], labels)
 
 
 @pytest.mark.parametrize("thresholds", [(), (2.0, 1.0), (1.0, 1.0)])
 def test_thresholds_go_from_tight_to_loose(thresholds: tuple[float, ...]) -> None:
-    """Otherwise a curve would count twice, or backwards."""
+    """Otherwise a curve would count pairs twice."""
     with pytest.raises(ConfigurationError, match="from the tightest"):
         Channel("odd", thresholds)
 
@@ -119,7 +121,7 @@ def test_a_pair_that_cannot_be_compared_is_never_flagged() -> None:
 
 
 def test_a_calibration_names_its_channels() -> None:
-    """Each has its own choice, and all have the same pairs."""
+    """Each channel has a choice, and all have the same pairs."""
     bits = curve_of(BITS, [1.0, 3.0, None], [True, False, None])
     shares = curve_of(SHARES, [0.2, 0.8, None], [True, False, None])
     found = Calibration(0.9, (bits, shares))

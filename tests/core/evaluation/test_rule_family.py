@@ -1,4 +1,4 @@
-"""A rule tightened and loosened by one number."""
+"""The family of rules that one number tightens and loosens."""
 
 import pytest
 from hypothesis import given
@@ -8,7 +8,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evaluation.calibration import OFFSETS, tightened, tightest_offset
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.evidence.similarity import Similarity
-from dedup_service.core.rules.profiles import PROFILES, profile_in, written
+from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text
 from dedup_service.core.text.normalise import letters
 from tests.interfaces.cli.edited import SENTENCES, edited, story
 
@@ -16,14 +16,14 @@ TABLES = [name for name, rule in PROFILES.items() if rule.verified]
 
 
 def evidence(sentences: list[str]) -> Evidence:
-    """Of a text."""
+    """The evidence of a text."""
     folded = " ".join(sentences).lower()
     return Evidence(pack_evidence("", folded, letters(folded), b""))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_only_the_jaccard_bounds_move(name: str) -> None:
-    """Names, other bounds and candidates stay, and so does the row that asks for the same text."""
+    """Names, other bounds and candidates stay, and so does the row that requires the same text."""
     rule = PROFILES[name]
     for offset in (-0.13, 0.07):
         moved = tightened(rule, offset)
@@ -35,31 +35,31 @@ def test_only_the_jaccard_bounds_move(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_no_offset_is_the_rule_itself(name: str) -> None:
-    """So a calibration that chooses 0 changes nothing."""
+def test_offset_0_is_the_rule_itself(name: str) -> None:
+    """A calibration that chooses 0 changes nothing."""
     assert tightened(PROFILES[name], 0.0) == PROFILES[name]
 
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("offset", [OFFSETS[0], 0.01, -0.01, OFFSETS[-1]])
-def test_every_member_of_the_family_can_be_written(name: str, offset: float) -> None:
-    """As a profile file, bit for bit."""
+def test_every_rule_of_the_family_survives_a_profile_file(name: str, offset: float) -> None:
+    """Without a loss of precision."""
     rule = tightened(PROFILES[name], offset)
-    assert profile_in(written(rule)) == rule
+    assert parse_profile(profile_text(rule)) == rule
 
 
 def test_distance_alone_has_no_family() -> None:
-    """There is no table to tighten; the message says what to name instead."""
+    """Without a table nothing can be tightened; the message says what to name instead."""
     with pytest.raises(ConfigurationError, match="name a profile with rows"):
         tightened(PROFILES["simhash"], 0.1)
 
 
 @given(st.integers(0, 20), st.integers(0, SENTENCES), st.sampled_from(TABLES))
 def test_a_looser_rule_keeps_every_match(seed: int, changed: int, name: str) -> None:
-    """Which is what makes the tightest offset of a pair the only thing to know of it."""
-    likeness = Similarity(evidence(story(seed)), evidence(edited(seed, changed)))
+    """The tightest offset of a pair therefore determines all others."""
+    similarity = Similarity(evidence(story(seed)), evidence(edited(seed, changed)))
     offsets = OFFSETS[::5]
-    said = [any(row.holds(likeness) for row in tightened(PROFILES[name], offset).verified) for offset in offsets]
-    assert said == sorted(said)
-    found = tightest_offset(lambda offset: said[offsets.index(offset)], offsets)
-    assert found == next((offset for offset, yes in zip(offsets, said, strict=True) if yes), None)
+    matches = [any(row.holds(similarity) for row in tightened(PROFILES[name], offset).verified) for offset in offsets]
+    assert matches == sorted(matches)
+    found = tightest_offset(lambda offset: matches[offsets.index(offset)], offsets)
+    assert found == next((offset for offset, yes in zip(offsets, matches, strict=True) if yes), None)

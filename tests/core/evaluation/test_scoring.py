@@ -1,4 +1,4 @@
-"""Scores of verdicts against what is known."""
+"""Scores of verdicts against the truth."""
 
 import math
 
@@ -18,7 +18,7 @@ TRUTH = [
 
 
 def test_a_flag_is_right_inside_its_group() -> None:
-    """One that names another group is wrong, and the copy is missed; one on a page of its own is a false drop."""
+    """A flag that names another group is wrong and misses the copy; one on an original is a false drop."""
     found = score_stream(TRUTH, {"a2": "a", "a3": "b", "b": "a", "c3": "c"})
     assert (found.right, found.wrong, found.missed) == (1, 2, 2)
     assert (found.precision, found.recall, found.f1) == (1 / 3, 1 / 3, 1 / 3)
@@ -28,13 +28,13 @@ def test_a_flag_is_right_inside_its_group() -> None:
 
 
 def test_a_copy_of_a_copy_is_right() -> None:
-    """Any page of the group may be named, but not the page itself."""
+    """A flag may name any page of the group except the page itself."""
     assert score_stream(TRUTH, {"a3": "a2"}).right == 1
     assert score_stream(TRUTH, {"a3": "a3"}).wrong == 1
 
 
 def test_the_halves_make_the_whole() -> None:
-    """Each group is in one of them."""
+    """Each group is in one of the halves."""
     named = {"a2": "a", "a3": "a", "b": "a"}
     whole, halves = score_stream(TRUTH, named), [score_stream(TRUTH, named, half=half) for half in (0, 1)]
     assert whole.right == sum(half.right for half in halves)
@@ -43,7 +43,7 @@ def test_the_halves_make_the_whole() -> None:
 
 
 def test_pairs_are_scored_by_their_label() -> None:
-    """What is between the two is shown and not scored; a pair without a verdict was not flagged."""
+    """Grey pairs are shown and not scored; a pair without a verdict counts as not flagged."""
     pairs = [
         LabelledPair("a", "b", duplicate=True, component="a", strata=("kind x",)),
         LabelledPair("a", "c", duplicate=False, component="a", strata=("kind x",)),
@@ -55,10 +55,10 @@ def test_pairs_are_scored_by_their_label() -> None:
     assert found.others_by == {"kind y": Share(1, 1)}
 
 
-def test_intervals_hold_the_value_and_narrow_with_more_data() -> None:
-    """By bootstrap over groups; the same seed gives the same."""
+def test_intervals_contain_the_value_and_narrow_with_more_data() -> None:
+    """By bootstrap over groups; the same seed gives the same intervals."""
 
-    def of(groups: int) -> tuple[float, float, float]:
+    def interval(groups: int) -> tuple[float, float, float]:
         rows = [TruthRow(f"{n}", f"g{n}", n % 2 == 0) for n in range(groups)]
         named = {f"{n}": f"{n}x" for n in range(0, groups, 10)}
         truth = [*rows, *(TruthRow(f"{n}x", f"g{n}", positive=False) for n in range(groups))]
@@ -68,12 +68,12 @@ def test_intervals_hold_the_value_and_narrow_with_more_data() -> None:
         assert found.intervals() == found.intervals()
         return low, found.recall, high
 
-    few, many = of(100), of(2000)
+    few, many = interval(100), interval(2000)
     assert many[2] - many[0] < few[2] - few[0]
 
 
-def test_nothing_known_gives_no_number() -> None:
-    """Rather than a 0 that looks like one."""
+def test_scores_of_nothing_are_nan() -> None:
+    """A 0 would look like a score."""
     nothing = score_stream([], {})
     assert all(math.isnan(value) for value in (nothing.precision, nothing.recall, nothing.f1))
     assert all(math.isnan(low) for low, _ in nothing.intervals())
@@ -81,5 +81,5 @@ def test_nothing_known_gives_no_number() -> None:
 
 @pytest.mark.parametrize(("share", "low", "high"), [(Share(0, 10), 0.0, 0.2775), (Share(5, 10), 0.2366, 0.7634)])
 def test_the_interval_of_a_share_is_wilsons(share: Share, low: float, high: float) -> None:
-    """Values from Wilson's formula, worked out by hand."""
+    """Values of Wilson's formula, calculated by hand."""
     assert share.interval == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))

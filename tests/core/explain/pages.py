@@ -1,4 +1,4 @@
-"""Pages that are alike in many degrees."""
+"""Pages with many degrees of similarity."""
 
 import random
 from functools import cache
@@ -10,29 +10,29 @@ from dedup_service.runtime.resources import build_fingerprinter
 
 
 def edited(seed: int, change: float) -> str:
-    """A text of sentences, a share of them replaced; some with numbers, a short one among them."""
+    """A text of sentences with numbers, a share of them replaced; every fifth text is short."""
     rng = random.Random(seed * 1000 + int(change * 100))
     parts = [f"{sentence(seed * 100 + at)} in {1900 + at}" for at in range(2 if seed % 5 == 0 else 20)]
     return ". ".join(sentence(rng.randrange(10**6)) if rng.random() < change else part for part in parts)
 
 
 def sentence(seed: int) -> str:
-    """Words of its own for every seed."""
+    """A sentence whose words no other seed has."""
     rng = random.Random(seed)
     return " ".join("".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=rng.randint(3, 8))) for _ in range(12))
 
 
 @cache
 def prepared(seed: int, change: float) -> PreparedPage:
-    """The page of a seed, changed so much."""
+    """The page of a seed with a share of its sentences replaced."""
     url = f"https://a.example/{seed}/{change}"
     page = Page(url=url, canonical_url=url, id=url, title=f"Story {seed}", text=edited(seed, change), keywords=("k",))
     return build_fingerprinter().prepare(page)
 
 
 def entry(sequence: int, page: PreparedPage) -> Entry:
-    """What is kept of it."""
-    return Entry.of(sequence, page, url_hash(page.page.canonical_url))
+    """The entry of a page."""
+    return Entry.from_page(sequence, page, url_hash(page.page.canonical_url))
 
 
 CHANGES = (0.0, 0.02, 0.1, 0.25, 0.4, 0.6, 1.0)

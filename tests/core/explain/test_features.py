@@ -7,12 +7,12 @@ from tests.core.explain.pages import prepared
 
 
 def feature(word: str, weight: float) -> Feature:
-    """A word that weighs so much."""
+    """A word with this weight."""
     return Feature(word=word, weight=weight, count=1, idf=1.0, factors={})
 
 
 def test_shared_and_alone_heaviest_first() -> None:
-    """Shared by the smaller weight of the two; equals in order of the alphabet; no more than wanted."""
+    """Shared words by the smaller weight, equals in alphabetical order, and no more than the limit."""
     ones = [feature("a", 9), feature("b", 5), feature("c", 5), feature("d", 1)]
     others = [feature("a", 1), feature("b", 4), feature("x", 2), feature("y", 3)]
     found = compare_features(ones, others, 2)
@@ -23,7 +23,7 @@ def test_shared_and_alone_heaviest_first() -> None:
 
 
 def test_no_word_is_in_two_lists() -> None:
-    """Of real pages: what both have is in neither of the others."""
+    """Of real pages: words of both are in neither of the other lists."""
     ones, others = (build_fingerprinter().explain(prepared(1, change).page, maximum=10**6) for change in (0.0, 0.4))
     found = compare_features(ones, others, 10**6)
     shared, one, other = ({at.word for at in side} for side in ([b.one for b in found.shared], found.one, found.other))

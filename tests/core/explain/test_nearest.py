@@ -1,4 +1,4 @@
-"""The nearest kept pages, against a comparison with all of them."""
+"""The nearest kept pages, compared with a comparison of all."""
 
 import numpy as np
 
@@ -17,17 +17,17 @@ ENTRIES = [
 
 
 def held(entries: list[Entry]) -> HeldEntries:
-    """Entries as the filter holds them."""
-    return EntryArrays(EntryRows.of(entries)).held()
+    """A view of entries, as a filter has them."""
+    return EntryArrays(EntryRows.from_entries(entries)).held()
 
 
 def jaccard(one: Entry, other: Entry) -> float:
-    """As evidence tells it."""
+    """The Jaccard similarity by evidence."""
     return Similarity(Evidence(one.evidence), Evidence(other.evidence)).jaccard
 
 
 def test_pages_with_much_in_common_are_found_in_order() -> None:
-    """The best of all others, by estimated similarity; itself is not among them."""
+    """The best of all others by estimated similarity, without the page itself."""
     everything = held(ENTRIES)
     for page in ENTRIES[::9]:
         others = sorted((at for at in ENTRIES if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
@@ -37,9 +37,9 @@ def test_pages_with_much_in_common_are_found_in_order() -> None:
         assert page.sequence not in {at.sequence for at in found}
 
 
-def test_pages_that_left_are_not_found() -> None:
-    """Though their rows are there still; nothing is found among nothing."""
-    arrays = EntryArrays(EntryRows.of(ENTRIES[:20]))
+def test_removed_pages_are_not_found() -> None:
+    """Their rows are still there; an empty view has no nearest page."""
+    arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:20]))
     page = ENTRIES[0]
     before = nearest(arrays.held(), page, 3)
     for entry_ in before:
@@ -50,15 +50,15 @@ def test_pages_that_left_are_not_found() -> None:
     assert nearest(HeldEntries(), page, 3) == []
 
 
-def test_who_is_held() -> None:
-    """By sequence; one that left is not."""
-    arrays = EntryArrays(EntryRows.of(ENTRIES[:5]))
+def test_a_view_knows_its_live_entries() -> None:
+    """By sequence; a removed one is not live."""
+    arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:5]))
     arrays.remove(ENTRIES[2].sequence)
     assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
 
 
 def test_shared_keys_are_those_of_both_sets() -> None:
-    """Of every piece, and none of a page without evidence."""
+    """Counted for every page; a page without evidence has none."""
     packed = [entry_.evidence for entry_ in ENTRIES] + [b"", b"junk"]
     sizes = np.array([len(piece) for piece in packed])
     starts = np.cumsum(sizes) - sizes

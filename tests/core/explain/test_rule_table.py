@@ -1,4 +1,4 @@
-"""The table with its values, against the rule's own answer."""
+"""The table with its values, compared with the rule's own answer."""
 
 import pytest
 from hypothesis import given
@@ -32,33 +32,33 @@ ROWS = st.builds(
 )
 
 
-def likeness(one: PreparedPage, other: PreparedPage) -> Similarity:
-    """How two pages are alike, as the matcher has it."""
+def similarity(one: PreparedPage, other: PreparedPage) -> Similarity:
+    """The similarity of two pages, as the matcher computes it."""
     distance = entry(1, other).distance_to(Fingerprint(one.fingerprint.words, one.fingerprint.body))
     return Similarity(Evidence(other.evidence), Evidence(one.evidence), distance)
 
 
 @given(st.lists(ROWS, min_size=1, max_size=5), st.sampled_from(PAIRS))
 def test_a_row_holds_iff_the_rule_says_so(rows: list[MatchRow], pair: tuple[PreparedPage, PreparedPage]) -> None:
-    """Whatever it asks, also of pages without fingerprints; and a bound is shown iff it is asked."""
-    alike = likeness(*pair)
+    """For any bounds, also for pages without fingerprints; only the bounds of the row are listed."""
+    alike = similarity(*pair)
     views = rows_of(MatchRule(keys=True, verified=tuple(rows)), alike)
     assert [view.holds for view in views] == [row.holds(alike) for row in rows]
     for row, view in zip(rows, views, strict=True):
-        asked = [
+        bounds = [
             name for name in QUANTITIES if getattr(row, name) is not None and (name != "min_letters" or row.min_letters)
         ]
-        assert [bound.quantity for bound in view.bounds] == asked
+        assert [bound.quantity for bound in view.bounds] == bounds
         assert bool(view.failed) != view.holds
 
 
 @pytest.mark.parametrize("name", ["balanced", "precise", "broad"])
 def test_every_row_of_every_profile(name: str) -> None:
-    """As `MatchRow.holds` answers, for pages from equal to strange; some hold and some do not."""
+    """The same as `MatchRow.holds`, from equal to unrelated pages; some rows hold and some do not."""
     rule = PROFILES[name]
     seen = set()
     for pair in PAIRS:
-        alike = likeness(*pair)
+        alike = similarity(*pair)
         holds = [view.holds for view in rows_of(rule, alike)]
         assert holds == [row.holds(alike) for row in rule.verified]
         seen.update(holds)
@@ -67,8 +67,8 @@ def test_every_row_of_every_profile(name: str) -> None:
 
 @given(st.sampled_from(PAIRS))
 def test_the_nearest_row(pair: tuple[PreparedPage, PreparedPage]) -> None:
-    """The first that holds; where none does, none fails fewer bounds."""
-    rows = rows_of(PROFILES["balanced"], likeness(*pair))
+    """The first row that holds; without one, no other row fails fewer bounds."""
+    rows = rows_of(PROFILES["balanced"], similarity(*pair))
     nearest = nearest_row(rows)
     assert nearest is not None
     holding = [row for row in rows if row.holds]
@@ -80,7 +80,7 @@ def test_the_nearest_row(pair: tuple[PreparedPage, PreparedPage]) -> None:
 
 def test_a_rule_without_a_table_has_its_conditions() -> None:
     """Distance in one channel or both, or the combined similarity."""
-    alike = likeness(*PAIRS[0])
+    alike = similarity(*PAIRS[0])
     both = rows_of(rule_for("both"), alike)
     assert [row.name for row in both] == ["body ≤ 7", "body ≤ 16 and words ≤ 6"]
     assert all(row.holds for row in both)

@@ -1,4 +1,4 @@
-"""Fingerprints as a crawl makes them: clusters a few bits apart, and blocks that many share."""
+"""Fingerprints like those of a crawl: clusters a few bits apart, and blocks that many have in common."""
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def uniform(count: int, seed: int) -> npt.NDArray[np.uint64]:
 
 
 def hot(count: int, seed: int, block: int = 1) -> npt.NDArray[np.uint64]:
-    """Return fingerprints that agree in one block of 16 bits and are independent elsewhere: uint64[count]."""
+    """Return fingerprints with one equal block of 16 bits, independent elsewhere: uint64[count]."""
     mask = np.uint64(0xFFFF << (16 * block))
     return (uniform(count, seed) & ~mask) | (np.uint64(0x5AA5 << (16 * block)) & mask)
 

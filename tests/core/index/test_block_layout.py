@@ -11,7 +11,7 @@ from tests.core.index.streams import fingerprints
 
 @pytest.mark.parametrize("radius", range(8))
 def test_tolerances_leave_no_gap(radius: int) -> None:
-    """The tolerances plus one sum to the radius plus one, so blocks cannot all differ in more."""
+    """The tolerances plus one add up to the radius plus one, so blocks cannot all differ in more bits."""
     tolerances = [block_layout.tolerance(radius, table) for table in range(block_layout.tables_for(radius))]
     assert sum(tolerance + 1 for tolerance in tolerances) == radius + 1
     assert set(tolerances) <= {0, 1}
@@ -20,7 +20,7 @@ def test_tolerances_leave_no_gap(radius: int) -> None:
 @settings(deadline=None)  # the first example compiles
 @given(fingerprint=fingerprints(), table=st.integers(0, 3))
 def test_block_and_remaining_bits_make_the_fingerprint(fingerprint: int, table: int) -> None:
-    """A key and the 48 bits beside it hold every bit of the fingerprint once."""
+    """A key and the other 48 bits contain every bit of the fingerprint once."""
     key = block_layout.home_bucket(np.uint64(fingerprint), table) - (table << 16)
     rest = int(block_layout.remaining_bits(np.uint64(fingerprint), table))
     below = (1 << (16 * table)) - 1

@@ -1,4 +1,4 @@
-"""Bulk insert, which restores an index from its journal."""
+"""Bulk insertion, which restores an index from a journal."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.core.index.streams import hot, pairs_of, uniform
 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_bulk_equals_one_by_one(shards: int) -> None:
-    """The same entries, at once in any order or one by one, answer alike, hot and identical ones included."""
+    """Entries inserted at once in any order, or one by one, give the same answers."""
     stored = np.concatenate([uniform(6000, 1), hot(5000, 2), np.repeat(uniform(5, 3), 300)])
     order = np.random.default_rng(4).permutation(len(stored))
     at_once, one_by_one = BlockIndex(5, shards=shards), BlockIndex(5, shards=shards)
@@ -24,8 +24,8 @@ def test_bulk_equals_one_by_one(shards: int) -> None:
 
 
 @pytest.mark.parametrize("shards", [1, 4])
-def test_bulk_with_an_entry_twice_changes_nothing(shards: int) -> None:
-    """Where one entry of many is there already, StateError comes and none of the others stays."""
+def test_bulk_insertion_of_a_present_entry_changes_nothing(shards: int) -> None:
+    """If one of many entries is there already, StateError is raised and none of the others is added."""
     index = BlockIndex(3, shards=shards)
     index.insert(77, 77)
     with pytest.raises(StateError, match="sequence 77 with fingerprint 77 is in the index already"):
@@ -35,7 +35,7 @@ def test_bulk_with_an_entry_twice_changes_nothing(shards: int) -> None:
 
 
 def test_bulk_leaves_its_arguments_alone() -> None:
-    """Read-only and strided arrays are taken as they are and not written to."""
+    """Read-only and strided arrays are accepted and not written to."""
     sequences, stored = np.arange(20)[::-2], uniform(20, 1)[::2]
     sequences.flags.writeable = stored.flags.writeable = False
     index = BlockIndex(3)
@@ -43,8 +43,8 @@ def test_bulk_leaves_its_arguments_alone() -> None:
     assert pairs_of(index.probe(int(stored[0]))) == [(0, 19)]
 
 
-def test_nothing_in_bulk_is_nothing() -> None:
-    """Empty arrays insert and probe without a candidate."""
+def test_empty_arrays_are_accepted() -> None:
+    """They insert nothing, and their probes find nothing."""
     index = BlockIndex(7, shards=2)
     index.insert_many(np.empty(0, np.int64), np.empty(0, np.uint64))
     assert len(index) == len(index.probe_many(np.empty(0, np.uint64))) == len(index.probe(5)) == 0

@@ -1,4 +1,4 @@
-"""What the index refuses, and what it says then."""
+"""Arguments that the index refuses, and its messages."""
 
 import numpy as np
 import pytest
@@ -10,13 +10,13 @@ from tests.core.index.streams import pairs_of
 
 @pytest.mark.parametrize("radius", [-1, 8, 64])
 def test_radius_outside_is_refused(radius: int) -> None:
-    """A radius that four 16-bit blocks cannot find exactly is a configuration error that names the range."""
+    """A radius that four 16-bit blocks cannot search exactly is an error that names the range."""
     with pytest.raises(ConfigurationError, match=rf"radius {radius} is outside 0\.\.7"):
         BlockIndex(radius)
 
 
 def test_no_shards_are_refused() -> None:
-    """An index needs a shard."""
+    """An index needs at least one shard."""
     with pytest.raises(ConfigurationError, match="0 shards"):
         BlockIndex(3, shards=0)
 
@@ -36,7 +36,7 @@ def test_fingerprints_outside_64_bits_are_refused(fingerprint: int) -> None:
 
 @pytest.mark.parametrize("sequence", [-1, 1 << 63])
 def test_sequences_outside_63_bits_are_refused(sequence: int) -> None:
-    """A sequence is a place in the total order: not negative, and an int64."""
+    """A sequence is an int64 that is not negative."""
     with pytest.raises(ConfigurationError, match=f"sequence {sequence} does not fit"):
         BlockIndex(3).insert(sequence, 1)
 
@@ -50,13 +50,13 @@ def test_sequences_outside_63_bits_are_refused(sequence: int) -> None:
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(sequences: np.ndarray, stored: np.ndarray, message: str) -> None:
-    """Bulk insert refuses lists of two lengths, of other types, and negative sequences."""
+    """Bulk insertion refuses arrays of different lengths or other types, and negative sequences."""
     with pytest.raises(ConfigurationError, match=message):
         BlockIndex(3).insert_many(sequences, stored)
 
 
 def test_the_same_entry_twice_is_refused() -> None:
-    """A pair of sequence and fingerprint is there once; the second insert changes nothing."""
+    """A pair of sequence and fingerprint is stored once; a second insertion changes nothing."""
     index = BlockIndex(3)
     index.insert(1, 5)
     with pytest.raises(StateError, match="sequence 1 with fingerprint 5 is in the index already"):
@@ -75,7 +75,7 @@ def test_removing_what_is_not_there_is_refused(sequence: int, fingerprint: int) 
 
 
 def test_errors_have_one_root_and_are_not_retried() -> None:
-    """Whatever the index raises can be caught as TwinsieveError and says that trying again will not help."""
+    """Errors of the index can be caught as TwinsieveError and are not retryable."""
     for error in (ConfigurationError, StateError):
         assert issubclass(error, TwinsieveError)
         assert not error.retryable

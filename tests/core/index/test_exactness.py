@@ -1,4 +1,4 @@
-"""The one law of the index: it finds what brute force finds, whatever happened before."""
+"""The index finds exactly what brute force finds, after any history."""
 
 import numpy as np
 import pytest
@@ -18,15 +18,15 @@ entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size
 @given(
     radius=st.integers(0, 7),
     shards=st.integers(1, 5),
-    smallest_split=st.sampled_from([None, 0, 2, 8]),
+    min_split=st.sampled_from([None, 0, 2, 8]),
     entries=entries_lists,
     probes=st.lists(fingerprints(), min_size=1, max_size=8),
 )
 def test_probes_equal_brute_force(
-    radius: int, shards: int, smallest_split: int | None, entries: list[tuple[int, int]], probes: list[int]
+    radius: int, shards: int, min_split: int | None, entries: list[tuple[int, int]], probes: list[int]
 ) -> None:
-    """Any radius, number of shards and splitting of buckets gives the candidates of brute force, in order."""
-    index, oracle = BlockIndex(radius, shards=shards, smallest_split=smallest_split), BruteForceIndex(radius)
+    """Any radius, number of shards and bucket splitting gives the candidates of brute force, in order."""
+    index, oracle = BlockIndex(radius, shards=shards, min_split=min_split), BruteForceIndex(radius)
     for sequence, fingerprint in entries:
         index.insert(sequence, fingerprint)
         oracle.insert(sequence, fingerprint)
@@ -34,19 +34,19 @@ def test_probes_equal_brute_force(
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Inserts, bulk inserts and removes in any order, beside the same on brute force."""
+    """Insertions, bulk insertions and removals in any order, compared with brute force."""
 
     inserted = Bundle("inserted")
 
     @initialize(radius=st.integers(0, 7), shards=st.integers(1, 3))
     def open(self, radius: int, shards: int) -> None:
         """Start empty, with a second level for every bucket of more than two."""
-        self.index = BlockIndex(radius, shards=shards, smallest_split=2)
+        self.index = BlockIndex(radius, shards=shards, min_split=2)
         self.oracle = BruteForceIndex(radius)
 
     @rule(target=inserted, sequence=st.integers(0, 9), fingerprint=fingerprints())
     def insert(self, sequence: int, fingerprint: int) -> tuple[int, int]:
-        """Insert; the pair is refused where it is there."""
+        """Insert; a pair that is there already is refused."""
         if (sequence, fingerprint) in self.oracle.entries:
             with pytest.raises(StateError):
                 self.index.insert(sequence, fingerprint)
@@ -57,7 +57,7 @@ class AnyHistory(RuleBasedStateMachine):
 
     @rule(entries=entries_lists)
     def insert_many(self, entries: list[tuple[int, int]]) -> None:
-        """Insert many, all or, where one is there already, none."""
+        """Insert many: all, or none if one is there already."""
         sequences = np.array([sequence for sequence, _ in entries], np.int64)
         stored = np.array([fingerprint for _, fingerprint in entries], np.uint64)
         if self.oracle.entries.isdisjoint(entries):
@@ -95,7 +95,7 @@ TestAnyHistory = AnyHistory.TestCase
 
 @pytest.mark.parametrize("radius", range(8))
 def test_every_neighbour_within_the_radius_is_found(radius: int) -> None:
-    """Of fingerprints that differ in random bits, exactly those within the radius are found, at every radius."""
+    """Of fingerprints that differ in random bits, exactly those within the radius are found."""
     index, oracle = BlockIndex(radius), BruteForceIndex(radius)
     generator = np.random.default_rng(radius)
     for sequence in range(3000):
@@ -108,7 +108,7 @@ def test_every_neighbour_within_the_radius_is_found(radius: int) -> None:
 
 @pytest.mark.parametrize("radius", [0, 1, 2, 3, 4, 5, 6, 7])
 def test_split_buckets_stay_exact(radius: int) -> None:
-    """Near copies of entries in buckets of the default second level are found as by brute force."""
+    """Near copies of entries in buckets with a second level are found as by brute force."""
     stored = np.concatenate([hot(6000, 1), hot(6000, 2, block=radius % 4), uniform(500, 3)])
     index, oracle = BlockIndex(radius), BruteForceIndex(radius)
     index.insert_many(np.arange(len(stored)), stored)

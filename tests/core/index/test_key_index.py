@@ -1,4 +1,4 @@
-"""The key index finds what a dictionary of sets finds, whatever happened before."""
+"""The key index finds exactly what sets find, after any history."""
 
 import numpy as np
 import numpy.typing as npt
@@ -13,38 +13,38 @@ from dedup_service.core.index import KeyIndex, key_table
 Entry = tuple[int, tuple[int, ...]]
 
 few_keys = st.lists(st.integers(0, 5), max_size=8).map(tuple)
-"""So few that buckets are crowded, and often 0 or the same twice."""
+"""So few different keys that buckets are crowded; often 0 or repeated."""
 
 entries_lists = st.lists(st.tuples(st.integers(0, 30), few_keys), max_size=40, unique_by=lambda entry: entry[0])
 
 
 class BruteForceKeys:
-    """Entries in a set; a probe looks at every one."""
+    """Entries in a set; a probe looks at all of them."""
 
-    def __init__(self, maximum: int) -> None:
-        """Make an empty index that looks at the `maximum` earliest entries of a key."""
-        self.maximum = maximum
+    def __init__(self, max_per_key: int) -> None:
+        """Make an empty index that looks at the `max_per_key` earliest entries of a key."""
+        self.max_per_key = max_per_key
         self.entries: set[tuple[int, frozenset[int]]] = set()
 
     def holds(self, sequence: int, keys: frozenset[int]) -> bool:
-        """Return whether the sequence is there with one of the keys."""
-        return any(stored == sequence and theirs & keys for stored, theirs in self.entries)
+        """Return whether the sequence is stored with one of the keys."""
+        return any(number == sequence and stored & keys for number, stored in self.entries)
 
     def probe(self, keys: tuple[int, ...]) -> list[int]:
         """Return the sequences of the earliest entries of each key, ascending."""
         found: set[int] = set()
         for key in keys:
-            found.update(sorted(sequence for sequence, theirs in self.entries if key in theirs)[: self.maximum])
+            found.update(sorted(sequence for sequence, stored in self.entries if key in stored)[: self.max_per_key])
         return sorted(found)
 
 
 def proper(keys: tuple[int, ...]) -> frozenset[int]:
-    """Return the keys that are keys."""
+    """Return the keys without 0, which is no key."""
     return frozenset(keys) - {0}
 
 
 def rows(*keys: tuple[int, ...]) -> npt.NDArray[np.uint32]:
-    """Return keys as bulk calls take them: uint32[n, 8]."""
+    """Return keys in the form of bulk calls: uint32[n, 8]."""
     return np.array([[*row, *[0] * (8 - len(row))] for row in keys], np.uint32).reshape(-1, 8)
 
 
@@ -59,29 +59,29 @@ def agree(index: KeyIndex, oracle: BruteForceKeys, probes: list[tuple[int, ...]]
 
 
 class AnyHistory(RuleBasedStateMachine):
-    """Inserts, bulk inserts and removes in any order, beside the same on brute force."""
+    """Insertions, bulk insertions and removals in any order, compared with brute force."""
 
     inserted = Bundle("inserted")
 
-    @initialize(maximum=st.sampled_from([1, 2, 3, 64]))
-    def open(self, maximum: int) -> None:
+    @initialize(max_per_key=st.sampled_from([1, 2, 3, 64]))
+    def open(self, max_per_key: int) -> None:
         """Start empty."""
-        self.index, self.oracle = KeyIndex(maximum=maximum), BruteForceKeys(maximum)
+        self.index, self.oracle = KeyIndex(max_per_key=max_per_key), BruteForceKeys(max_per_key)
 
     @rule(target=inserted, sequence=st.integers(0, 9), keys=few_keys)
     def insert(self, sequence: int, keys: tuple[int, ...]) -> Entry:
-        """Insert; a sequence is refused where it is there with one of the keys."""
+        """Insert; a sequence that is stored with one of the keys is refused."""
         if self.oracle.holds(sequence, proper(keys)):
             with pytest.raises(StateError):
                 self.index.insert(sequence, keys)
         else:
             self.index.insert(sequence, keys)
-            self._note(sequence, keys)
+            self._record(sequence, keys)
         return sequence, keys
 
     @rule(entries=entries_lists)
     def insert_many(self, entries: list[Entry]) -> None:
-        """Insert many, all or, where one is there already, none."""
+        """Insert many: all, or none if one is there already."""
         arguments = np.array([sequence for sequence, _ in entries], np.int64), rows(*(keys for _, keys in entries))
         if any(self.oracle.holds(sequence, proper(keys)) for sequence, keys in entries):
             with pytest.raises(StateError):
@@ -89,16 +89,16 @@ class AnyHistory(RuleBasedStateMachine):
         else:
             self.index.insert_many(*arguments)
             for entry in entries:
-                self._note(*entry)
+                self._record(*entry)
 
     @rule(entry=inserted)
     def remove(self, entry: Entry) -> None:
-        """Remove; a second time, or where it was never inserted, there is nothing to remove."""
+        """Remove; an entry that is not there is refused."""
         self._remove(*entry)
 
     @rule(sequence=st.integers(0, 9), keys=few_keys)
-    def remove_whatever(self, sequence: int, keys: tuple[int, ...]) -> None:
-        """Remove by other keys than were inserted, mostly."""
+    def remove_other_keys(self, sequence: int, keys: tuple[int, ...]) -> None:
+        """Remove by keys that are mostly not those inserted."""
         self._remove(sequence, keys)
 
     @rule(probes=st.lists(few_keys, max_size=3))
@@ -112,7 +112,7 @@ class AnyHistory(RuleBasedStateMachine):
         if hasattr(self, "index"):
             assert len(self.index) == len(self.oracle.entries)
 
-    def _note(self, sequence: int, keys: tuple[int, ...]) -> None:
+    def _record(self, sequence: int, keys: tuple[int, ...]) -> None:
         if proper(keys):
             self.oracle.entries.add((sequence, proper(keys)))
 
@@ -130,10 +130,10 @@ TestAnyHistory = AnyHistory.TestCase
 
 
 @settings(deadline=None)  # the first example may compile
-@given(entries=entries_lists, probes=st.lists(few_keys, min_size=1, max_size=4), maximum=st.integers(1, 4))
-def test_bulk_equals_one_by_one(entries: list[Entry], probes: list[tuple[int, ...]], maximum: int) -> None:
-    """The same entries, at once or one by one in any order, answer alike."""
-    at_once, one_by_one = KeyIndex(maximum=maximum), KeyIndex(maximum=maximum)
+@given(entries=entries_lists, probes=st.lists(few_keys, min_size=1, max_size=4), max_per_key=st.integers(1, 4))
+def test_bulk_equals_one_by_one(entries: list[Entry], probes: list[tuple[int, ...]], max_per_key: int) -> None:
+    """Entries inserted at once, or one by one in any order, give the same answers."""
+    at_once, one_by_one = KeyIndex(max_per_key=max_per_key), KeyIndex(max_per_key=max_per_key)
     at_once.insert_many(np.array([sequence for sequence, _ in entries], np.int64), rows(*(keys for _, keys in entries)))
     for sequence, keys in reversed(entries):
         one_by_one.insert(sequence, keys)
@@ -143,9 +143,9 @@ def test_bulk_equals_one_by_one(entries: list[Entry], probes: list[tuple[int, ..
     assert len(at_once) == len(one_by_one)
 
 
-def test_an_entry_that_left_counts_for_nothing() -> None:
-    """What is looked at depends on the entries that are there: the next in order takes the place of one that left."""
-    removed, never_there = KeyIndex(maximum=2), KeyIndex(maximum=2)
+def test_a_removed_entry_does_not_count_towards_the_bound() -> None:
+    """The next entry in order takes the place of a removed one."""
+    removed, never_there = KeyIndex(max_per_key=2), KeyIndex(max_per_key=2)
     for sequence in range(4):
         removed.insert(sequence, [7, 100 + sequence])
         if sequence != 1:
@@ -156,8 +156,8 @@ def test_an_entry_that_left_counts_for_nothing() -> None:
 
 
 @pytest.mark.parametrize("keys", [(5,), (5, 6, 7), (5, 6, 8), (9,)])
-def test_an_entry_leaves_by_all_its_keys_and_no_others(keys: tuple[int, ...]) -> None:
-    """Some of its keys, or more than its keys, even those of an entry with the same sequence, remove nothing."""
+def test_an_entry_is_removed_by_all_its_keys_and_no_others(keys: tuple[int, ...]) -> None:
+    """Some of its keys, or further keys, even of an entry with the same sequence, remove nothing."""
     index = KeyIndex()
     for sequence, stored in [(1, [5, 6]), (1, [7]), (2, [9])]:
         index.insert(sequence, stored)
@@ -168,18 +168,18 @@ def test_an_entry_leaves_by_all_its_keys_and_no_others(keys: tuple[int, ...]) ->
 
 
 def test_a_common_key_does_not_hide_a_rare_one() -> None:
-    """An entry far behind in a crowded bucket is found by its other key."""
-    index = KeyIndex(maximum=3)
+    """An entry far back in a crowded bucket is found by its other key."""
+    index = KeyIndex(max_per_key=3)
     index.insert_many(np.arange(1000), rows(*((9, 1000 + at) for at in range(1000))))
     assert index.probe([9, 1900]).tolist() == [0, 1, 2, 900]
 
 
-def test_entries_come_and_go_by_the_thousand() -> None:
-    """Through growth, wear and reuse, each of many entries is found by each of its keys, and memory stays bounded."""
+def test_thousands_of_entries_are_replaced() -> None:
+    """Each entry is found by each of its keys, and memory stays bounded."""
     numbers = np.arange(1, 8 * 40_000 + 1, dtype=np.uint32)
     keys = (numbers * np.uint32(0x85EBCA6B)).reshape(-1, 8)  # an odd factor: all of them differ
     keys[:, 0] = 1 + numbers[: len(keys)] % 49
-    index, batch = KeyIndex(maximum=1), 10_000
+    index, batch = KeyIndex(max_per_key=1), 10_000
     index.insert_many(np.arange(batch), keys[:batch])
     size = index.size_bytes
     for start in range(batch, len(keys), batch):
@@ -197,24 +197,24 @@ def test_entries_come_and_go_by_the_thousand() -> None:
     assert [index.probe([key])[0] for key in keys[kept : kept + 49, 0]] == list(range(kept, kept + 49))
 
 
-def test_keys_that_crowd_the_last_slots_leave_in_any_order() -> None:
-    """Keys whose homes are the end of the table, and which stand at its beginning, are found until they leave."""
+def test_keys_of_the_last_slots_can_be_removed_in_any_order() -> None:
+    """Keys that wrapped from the end of the table to its beginning are found until they are removed."""
     last = key_table.FIRST_SLOTS - 3
     keys = [key for key in range(1, 30_000) if key_table.home(np.uint32(key), key_table.FIRST_SLOTS) >= last]
     index = KeyIndex()
     for sequence, key in enumerate(keys):
         index.insert(sequence, [key])
-    left = list(range(len(keys)))
+    remaining = list(range(len(keys)))
     for sequence in np.random.default_rng(2).permutation(len(keys)).tolist():
         index.remove(sequence, [keys[sequence]])
-        left.remove(sequence)
-        assert [at for at, key in enumerate(keys) if len(index.probe([key]))] == left
+        remaining.remove(sequence)
+        assert [at for at, key in enumerate(keys) if len(index.probe([key]))] == remaining
     assert len(keys) > 50
 
 
-def test_the_earliest_of_a_huge_bucket_leave_without_a_walk() -> None:
-    """A hundred thousand entries with one key leave in order, and both ends of what is left are right."""
-    index, count = KeyIndex(maximum=2), 100_000
+def test_the_earliest_of_a_huge_bucket_are_removed_without_a_walk() -> None:
+    """A hundred thousand entries with one key are removed in order; both ends of the rest are right."""
+    index, count = KeyIndex(max_per_key=2), 100_000
     keys = np.zeros((count, 8), np.uint32)
     keys[:, 3] = 7
     index.insert_many(np.arange(count), keys)
@@ -227,8 +227,8 @@ def test_the_earliest_of_a_huge_bucket_leave_without_a_walk() -> None:
     assert index.probe([7]).tolist() == [count - 2, count]
 
 
-def test_bulk_with_an_entry_twice_changes_nothing() -> None:
-    """Where one entry of many is there already, StateError comes and none of the others stays."""
+def test_bulk_insertion_of_a_present_entry_changes_nothing() -> None:
+    """If one of many entries is there already, StateError is raised and none of the others is added."""
     index = KeyIndex()
     index.insert(77, [5])
     with pytest.raises(StateError, match="sequence 77 with one of the keys"):
@@ -238,7 +238,7 @@ def test_bulk_with_an_entry_twice_changes_nothing() -> None:
 
 
 def test_bulk_leaves_its_arguments_alone() -> None:
-    """Read-only and strided arrays are taken as they are and not written to."""
+    """Read-only and strided arrays are accepted and not written to."""
     sequences, keys = np.arange(20)[::-2], np.arange(320, dtype=np.uint32).reshape(40, 8)[::4, ::-1]
     sequences.flags.writeable = keys.flags.writeable = False
     index = KeyIndex()
@@ -258,7 +258,7 @@ def test_bulk_leaves_its_arguments_alone() -> None:
 def test_arrays_that_do_not_fit_are_refused(
     sequences: npt.NDArray[np.int64], keys: npt.NDArray[np.uint32], message: str
 ) -> None:
-    """Bulk insert refuses arrays of other shapes and types, and negative sequences."""
+    """Bulk insertion refuses arrays of other shapes and types, and negative sequences."""
     with pytest.raises(ConfigurationError, match=message):
         KeyIndex().insert_many(sequences, keys)
 
@@ -268,28 +268,28 @@ def test_keys_that_do_not_fit_are_refused(keys: list[int]) -> None:
     """A ninth key, a negative one and one of 33 bits are refused by every call."""
     index = KeyIndex()
     for call in (lambda: index.insert(1, keys), lambda: index.remove(1, keys), lambda: index.probe(keys)):
-        with pytest.raises(ConfigurationError, match="not up to 8 of unsigned 32 bits"):
+        with pytest.raises(ConfigurationError, match="up to 8 unsigned 32-bit integers"):
             call()
 
 
 def test_other_values_that_do_not_fit_are_refused() -> None:
-    """A probe must look at one entry at least, and a sequence is an int64 that is not negative."""
-    with pytest.raises(ConfigurationError, match="looks at 0 entries"):
-        KeyIndex(maximum=0)
+    """A probe must look at one entry at least; a sequence is an int64 that is not negative."""
+    with pytest.raises(ConfigurationError, match="probe of 0 entries a key"):
+        KeyIndex(max_per_key=0)
     with pytest.raises(ConfigurationError, match="sequence -1 does not fit"):
         KeyIndex().insert(-1, [1])
 
 
 @given(st.lists(st.lists(st.integers(1, 12), min_size=8, max_size=8), max_size=40), st.integers(1, 5))
-def test_the_best_share_most_keys(rows: list[list[int]], best: int) -> None:
-    """Of all that a probe finds: the earliest of equals, still ascending; many at once as well."""
-    index, full = KeyIndex(best=best), KeyIndex()
+def test_the_entries_that_share_most_keys_are_returned(rows: list[list[int]], max_found: int) -> None:
+    """The earliest of equals, in ascending order, from single and bulk probes."""
+    index, full = KeyIndex(max_found=max_found), KeyIndex()
     for sequence, keys in enumerate(rows):
         index.insert(sequence, keys)
         full.insert(sequence, keys)
-    asked = [1, 2, 3, 4, 5, 6, 7, 8]
-    shares = {sequence: len(set(rows[sequence]) & set(asked)) for sequence in full.probe(asked).tolist()}
-    expected = sorted(sorted(shares, key=lambda sequence: (-shares[sequence], sequence))[:best])
-    assert index.probe(asked).tolist() == expected
-    batch = index.probe_many(np.array([asked, [0] * 8, asked], np.uint32))
+    keys_probed = [1, 2, 3, 4, 5, 6, 7, 8]
+    shares = {sequence: len(set(rows[sequence]) & set(keys_probed)) for sequence in full.probe(keys_probed).tolist()}
+    expected = sorted(sorted(shares, key=lambda sequence: (-shares[sequence], sequence))[:max_found])
+    assert index.probe(keys_probed).tolist() == expected
+    batch = index.probe_many(np.array([keys_probed, [0] * 8, keys_probed], np.uint32))
     assert batch.sequences.tolist() == expected * 2

@@ -1,4 +1,4 @@
-"""Shards: who owns a sequence, and that nobody can tell how many there are."""
+"""Shards: the owner of a sequence, and answers that do not depend on the number of shards."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tests.core.index.streams import hot, pairs_of
 
 
 def test_mix64_is_the_published_mixer() -> None:
-    """The first outputs of SplitMix64 seeded with 0 are those of its authors' program."""
+    """The first outputs of SplitMix64 with seed 0 are those of its authors' program."""
     step = 0x9E3779B97F4A7C15
     assert [mix64(step * number) for number in range(3)] == [
         0xE220A8397B1DCDAF,
@@ -20,7 +20,7 @@ def test_mix64_is_the_published_mixer() -> None:
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 7, 64])
 def test_load_is_even_for_sequences_with_gaps(shards: int) -> None:
-    """Even sequences only, as commit markers leave them, load every shard within a third of its share."""
+    """Even sequences only, as commit markers leave them, load each shard to within a third of its share."""
     sequences = np.arange(0, 200_000, 2)
     counts = np.bincount(owners(sequences, shards), minlength=shards)
     assert counts.min() > len(sequences) / shards * 2 / 3

@@ -1,4 +1,4 @@
-"""The work of a probe is bounded, counted in buckets and comparisons rather than in seconds."""
+"""The work of a probe is bounded, in buckets and comparisons rather than in seconds."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.core.index.streams import hot, uniform
 
 
 def work_of(index: BlockIndex, probes: np.ndarray) -> WorkCounters:
-    """Return what probing costs."""
+    """Return the cost of these probes."""
     before = index.work()
     index.probe_many(probes)
     after = index.work()
@@ -21,7 +21,7 @@ def work_of(index: BlockIndex, probes: np.ndarray) -> WorkCounters:
 
 @pytest.mark.parametrize(("radius", "buckets"), [(0, 1), (1, 2), (2, 3), (3, 4), (4, 20), (5, 36), (6, 52), (7, 68)])
 def test_buckets_probed(radius: int, buckets: int) -> None:
-    """Each radius reads the buckets that its tolerances ask for, no more."""
+    """Each radius reads the buckets that its tolerances require, and no others."""
     index = BlockIndex(radius)
     index.insert_many(np.arange(1000), uniform(1000, 1))
     assert work_of(index, uniform(50, 2)) == WorkCounters(
@@ -39,9 +39,9 @@ def test_entries_scanned_on_even_load() -> None:
 
 @pytest.mark.parametrize(("radius", "bound"), [(3, 100), (7, 1200)])
 def test_second_level_bounds_a_hot_block(radius: int, bound: int) -> None:
-    """A block that 20,000 pages share costs hundreds of comparisons, not 20,000; without splitting it does."""
+    """A block that 20,000 pages share costs hundreds of comparisons; without a second level, 20,000."""
     stored, probes = hot(20_000, 1), hot(200, 2)
-    split, whole = BlockIndex(radius), BlockIndex(radius, smallest_split=None)
+    split, whole = BlockIndex(radius), BlockIndex(radius, min_split=None)
     for index in (split, whole):
         index.insert_many(np.arange(len(stored)), stored)
     work = work_of(split, probes)
@@ -53,14 +53,14 @@ def test_second_level_bounds_a_hot_block(radius: int, bound: int) -> None:
 
 
 def test_small_buckets_are_not_split() -> None:
-    """A small index keeps its buckets whole, however far above the average they are."""
+    """A small index splits no bucket, however far above the average it is."""
     index = BlockIndex(3)
     index.insert_many(np.arange(2000), hot(2000, 1))
     assert index.statistics().split_buckets == 0
 
 
 def test_memory_follows_the_entries() -> None:
-    """A hundred thousand entries take no more than 250 bytes each, and replacing them all takes no more."""
+    """A hundred thousand entries take at most 250 bytes each, also after all were replaced."""
     index = BlockIndex(3)
     stored = uniform(100_000, 1)
     for sequence, fingerprint in enumerate(stored.tolist()):

@@ -1,4 +1,4 @@
-"""A crawl that collapses into one page is not believed; copies as a crawl has them are."""
+"""Guards stop a crawl from collapsing into one page, and accept the copies that a crawl normally has."""
 
 import random
 import string
@@ -26,7 +26,7 @@ DEFAULT = Guards()
 
 
 def sentences(seed: str, number: int) -> list[str]:
-    """So many sentences that no other seed has."""
+    """Sentences that no other seed has."""
     rng = random.Random(seed)
     return ["".join(rng.choices(string.ascii_lowercase + " ", k=60)) + ". " for _ in range(number)]
 
@@ -36,8 +36,8 @@ def headline(seed: str) -> str:
     return " ".join("".join(random.Random(f"{seed} {word}").choices(string.ascii_lowercase, k=6)) for word in range(6))
 
 
-def told(url: str, title: str, story: str) -> PreparedPage:
-    """A page of twelve sentences; those of one story are equal."""
+def page(url: str, title: str, story: str) -> PreparedPage:
+    """A page of twelve sentences; pages of one story have equal texts."""
     text = "".join(sentences(story, 12))
     fingerprint = random.Random(story).getrandbits(64)
     evidence = pack_evidence(title, text, letters(text), b"")
@@ -45,7 +45,7 @@ def told(url: str, title: str, story: str) -> PreparedPage:
 
 
 class Crawl:
-    """A decider and what it decided."""
+    """A decider and its decisions."""
 
     def __init__(self, guards: Guards = DEFAULT, overrides: Overrides | None = None) -> None:
         self.decider = Decider(replace(RULE, guards=guards), "space", self, overrides=overrides)
@@ -58,31 +58,31 @@ class Crawl:
         return self._names[sequence]
 
     def decide(self, pages: Iterable[PreparedPage]) -> list[Verdict]:
-        """The verdicts on pages in their order."""
+        """Return the verdicts on pages in their order."""
         first = len(self.decisions)
-        for page in pages:
+        for prepared in pages:
             sequence = next(self._sequence)
-            self._names[sequence] = page.page.id, page.page.url
-            self.decisions.append(self.decider.decide(sequence, page))
+            self._names[sequence] = prepared.page.id, prepared.page.url
+            self.decisions.append(self.decider.decide(sequence, prepared))
         return [decision.verdict for decision in self.decisions[first:]]
 
 
 def ordinary(number: int, name: str = "ordinary") -> Iterator[PreparedPage]:
-    """Pages of their own; every sixth is copied to another host under its title."""
+    """Different pages; every sixth is copied to another host under its title."""
     for at in range(number):
-        yield told(f"http://news.example/{name}/{at}", headline(f"{name} {at}"), f"{name} {at}")
+        yield page(f"http://news.example/{name}/{at}", headline(f"{name} {at}"), f"{name} {at}")
         if at % 6 == 0:
-            yield told(f"http://copy.example/{name}/{at}", headline(f"{name} {at}") + " copy", f"{name} {at}")
+            yield page(f"http://copy.example/{name}/{at}", headline(f"{name} {at}") + " copy", f"{name} {at}")
 
 
 def guards_of(verdicts: Iterable[Verdict]) -> Counter[str]:
-    """How often each guard spoke."""
+    """How many verdicts each guard decided."""
     return Counter(verdict.guard.value for verdict in verdicts if verdict.guard is not None)
 
 
-def test_one_body_under_many_titles_is_not_believed() -> None:
-    """An extraction that returns the same frame for each article of a site: some hundred are lost, not thousands."""
-    pages = (told(f"http://site.example/{at}", headline(f"article {at}"), "frame") for at in range(2000))
+def test_one_body_under_many_titles_is_not_accepted() -> None:
+    """If extraction returns one frame for all articles of a site, a hundred are lost, not thousands."""
+    pages = (page(f"http://site.example/{at}", headline(f"article {at}"), "frame") for at in range(2000))
     crawl = Crawl()
     verdicts = crawl.decide(pages)
     kinds = Counter(verdict.kind for verdict in verdicts)
@@ -95,27 +95,27 @@ def test_one_body_under_many_titles_is_not_believed() -> None:
     assert all(decision.kept and decision.entry is None for decision in crawl.decisions if decision.verdict.guard)
 
 
-def test_one_page_on_many_hosts_is_not_believed() -> None:
-    """A consent wall with a title of its own."""
-    pages = (told(f"http://site{at}.example/a", "before you go on", "wall") for at in range(3000))
+def test_one_page_on_many_hosts_is_not_accepted() -> None:
+    """A consent wall that has the same title everywhere."""
+    pages = (page(f"http://site{at}.example/a", "before you go on", "wall") for at in range(3000))
     verdicts = Crawl().decide(pages)
     assert guards_of(verdicts)["hosts"] >= 2200
     assert sum(verdict.kind is VerdictKind.DUPLICATE for verdict in verdicts) >= 300
 
 
-def test_one_page_at_too_many_addresses_is_not_believed() -> None:
-    """An error page, on one host under one title: only the number of addresses tells."""
-    pages = (told(f"http://site.example/{at}", "an error", "error") for at in range(3000))
+def test_one_page_at_too_many_urls_is_not_accepted() -> None:
+    """An error page, on one host under one title, stands out only by the number of its URLs."""
+    pages = (page(f"http://site.example/{at}", "an error", "error") for at in range(3000))
     verdicts = Crawl(Guards(max_pages=1000, surge_percent=0)).decide(pages)
     assert guards_of(verdicts).keys() == {"pages"}
     assert guards_of(verdicts)["pages"] >= 1500
 
 
-def test_a_jump_is_not_believed_until_the_share_returns() -> None:
-    """A frame for each site, none of them large: what tells is that suddenly all pages are suspicious copies."""
+def test_a_surge_is_not_accepted_until_the_share_returns() -> None:
+    """A frame for each of many small sites: suddenly all pages are suspicious copies."""
     crawl = Crawl()
     assert not guards_of(crawl.decide(ordinary(2400)))
-    broken = [told(f"http://s{at % 40}.example/{at}", headline(f"b {at}"), f"frame {at % 40}") for at in range(1500)]
+    broken = [page(f"http://s{at % 40}.example/{at}", headline(f"b {at}"), f"frame {at % 40}") for at in range(1500)]
     verdicts = crawl.decide(broken)
     assert guards_of(verdicts).keys() == {"surge"}
     assert 1000 <= guards_of(verdicts)["surge"] <= 1100
@@ -123,101 +123,101 @@ def test_a_jump_is_not_believed_until_the_share_returns() -> None:
         "guard surge: 100% of the last 1000 pages are suspicious copies, usually 5%; this one of http://s19.example/19"
     )
     again = crawl.decide(ordinary(1000, "later"))
-    assert not guards_of(again), "copies under their titles are believed all the time"
-    assert not guards_of(crawl.decide([told("http://s1.example/x", headline("x"), "frame 1")]))
+    assert not guards_of(again), "copies under their titles are accepted all the time"
+    assert not guards_of(crawl.decide([page("http://s1.example/x", headline("x"), "frame 1")]))
 
 
-def test_an_operator_ends_a_jump() -> None:
-    """Bounds that are raised hold from the next page on; what was counted stays counted."""
+def test_an_operator_ends_a_surge() -> None:
+    """Raised bounds apply from the next page on; what was counted stays counted."""
     crawl = Crawl(Guards(max_titles=0))
     crawl.decide(ordinary(2000))
-    broken = [told(f"http://s{at}.example/", headline(f"b {at}"), f"frame {at % 20}") for at in range(900)]
+    broken = [page(f"http://s{at}.example/", headline(f"b {at}"), f"frame {at % 20}") for at in range(900)]
     assert guards_of(crawl.decide(broken[:600])).keys() == {"surge"}
-    crawl.decider.guard_by(Guards(max_titles=0, surge_percent=100))
+    crawl.decider.set_guards(Guards(max_titles=0, surge_percent=100))
     assert not guards_of(crawl.decide(broken[600:800]))
-    crawl.decider.guard_by(Guards(max_titles=15))
+    crawl.decider.set_guards(Guards(max_titles=15))
     assert guards_of(crawl.decide(broken[800:])) == {"titles": 100}
-    crawl.decider.guard_by(NO_GUARDS)
-    assert crawl.decider.watch is None
+    crawl.decider.set_guards(NO_GUARDS)
+    assert crawl.decider.guard_tracker is None
 
 
-def test_a_wire_story_is_believed() -> None:
-    """Three hundred hosts, each with its name behind the title, some with a headline of their own."""
+def test_a_wire_story_is_accepted() -> None:
+    """Three hundred hosts, each with its name after the title, some with another headline."""
 
     def pages() -> Iterator[PreparedPage]:
         for at in range(300):
             title = headline("wire") + f" {headline(f'host {at}')[:6]}"
-            yield told(f"http://paper{at}.example/wire", headline(f"own {at}") if at % 6 == 1 else title, "wire")
+            yield page(f"http://paper{at}.example/wire", headline(f"own {at}") if at % 6 == 1 else title, "wire")
 
     assert not guards_of(Crawl().decide(pages()))
 
 
-def test_a_mirror_and_a_second_crawl_are_believed() -> None:
-    """All pages are copies, each of another one and under its title; or visited again, copies included."""
+def test_a_mirror_and_a_second_crawl_are_accepted() -> None:
+    """All pages are copies, each of a different page and under its title; or all are visited again."""
     crawl = Crawl()
     crawl.decide(ordinary(2500))
-    mirror = [told(f"http://mirror.example/{at}", headline(f"ordinary {at}"), f"ordinary {at}") for at in range(2500)]
+    mirror = [page(f"http://mirror.example/{at}", headline(f"ordinary {at}"), f"ordinary {at}") for at in range(2500)]
     assert {verdict.kind for verdict in crawl.decide(mirror)} == {VerdictKind.DUPLICATE}
     assert not guards_of(crawl.decide(ordinary(2500)))
 
 
 def test_visits_to_the_same_copies_do_not_add_up() -> None:
-    """A group is as large as its addresses are many, however often they are visited."""
+    """The size of a cluster is the number of its URLs, however often they are visited."""
     crawl = Crawl(Guards(max_pages=30, max_hosts=30, max_titles=0))
     for _ in range(100):
-        assert not guards_of(crawl.decide(told(f"http://h{at}.example/", "same title", "story") for at in range(10)))
+        assert not guards_of(crawl.decide(page(f"http://h{at}.example/", "same title", "story") for at in range(10)))
 
 
-def test_a_group_ends_with_its_page() -> None:
-    """After a retraction, or an update of the kept page, the next one begins a group of its own."""
+def test_a_cluster_ends_with_its_page() -> None:
+    """After a retraction or an update of the kept page, the next one begins a new cluster."""
     guards = Guards(max_titles=2, max_hosts=0, max_pages=0)
     crawl = Crawl(guards)
-    pages = [told(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(12)]
+    pages = [page(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(12)]
     assert guards_of(crawl.decide(pages[:6])) == {"titles": 3}
     crawl.decider.retract(1)
     assert [verdict.kind for verdict in crawl.decide(pages[6:9])] == ["unique", "duplicate", "duplicate"]
-    update = replace(told("http://site.example/6", headline("t 6"), "frame"), body_hash=2)
+    update = replace(page("http://site.example/6", headline("t 6"), "frame"), body_hash=2)
     assert [verdict.kind for verdict in crawl.decide([update, *pages[9:11]])] == ["updated", "duplicate", "duplicate"]
 
 
-def test_a_person_stands_above_guards() -> None:
-    """What was called a duplicate is one, also of a page whose group is too large; it does not count."""
+def test_a_correction_overrides_guards() -> None:
+    """A corrected page is a duplicate even of a page whose cluster is too large, and is not counted."""
     overrides = Overrides([CorrectionRecord("http://a.example/", "http://site.example/0", True, "looked at")])
     crawl = Crawl(Guards(max_titles=1), overrides)
-    crawl.decide(told(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(5))
-    judged = crawl.decide([told("http://a.example/", headline("a"), "frame")])[0]
-    assert (judged.kind, judged.reason) == (VerdictKind.DUPLICATE, "a person called it a duplicate")
+    crawl.decide(page(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(5))
+    corrected = crawl.decide([page("http://a.example/", headline("a"), "frame")])[0]
+    assert (corrected.kind, corrected.reason) == (VerdictKind.DUPLICATE, "a person called it a duplicate")
     assert crawl.decisions[-1].copy is None
 
 
-def test_without_guards_nothing_is_asked() -> None:
-    """As in a log from before them."""
+def test_without_guards_every_match_is_accepted() -> None:
+    """As in a log that is older than guards."""
     crawl = Crawl(NO_GUARDS)
-    verdicts = crawl.decide(told(f"http://s{at}.example/", headline(f"t {at}"), "frame") for at in range(1000))
+    verdicts = crawl.decide(page(f"http://s{at}.example/", headline(f"t {at}"), "frame") for at in range(1000))
     assert Counter(verdict.kind for verdict in verdicts) == {"unique": 1, "duplicate": 999}
 
 
 @pytest.mark.parametrize("cut", [0, 1, 700, 2600])
-def test_a_watch_goes_on_from_its_memory(cut: int) -> None:
-    """The copies that were written down lead from any memory to the same answers."""
+def test_a_tracker_continues_from_its_state(cut: int) -> None:
+    """The stored copies lead from any state to the same answers."""
     crawl = Crawl()
     crawl.decide(ordinary(2000))
-    crawl.decide(told(f"http://s{at}.example/", headline(f"t {at}"), f"frame {at % 9}") for at in range(700))
+    crawl.decide(page(f"http://s{at}.example/", headline(f"t {at}"), f"frame {at % 9}") for at in range(700))
     whole, first = GuardTracker(), GuardTracker()
     for at, decision in enumerate(crawl.decisions):
         whole.follow(decision.copy)
         if at < cut:
             first.follow(decision.copy)
-    second = GuardTracker(first.memory())
+    second = GuardTracker(first.state())
     for decision in crawl.decisions[cut:]:
         second.follow(decision.copy)
-    assert crawl.decider.watch is not None
-    assert second.memory() == whole.memory() == crawl.decider.watch.memory()
+    assert crawl.decider.guard_tracker is not None
+    assert second.state() == whole.state() == crawl.decider.guard_tracker.state()
     assert second.objection(Guards(), lambda: "x") == whole.objection(Guards(), lambda: "x") != None  # noqa: E711
 
 
-def test_titles_are_alike_but_for_a_few_words_more() -> None:
-    """The name of a host at the end takes nothing away; a title without words vouches for nothing."""
+def test_titles_with_a_few_added_words_are_the_same() -> None:
+    """A host name at the end makes no difference; a title without terms is never the same."""
     assert same_title((1, 2, 3, 4), (1, 2, 3, 4, 5, 6, 7))
     assert same_title((1, 2, 3), (1, 2, 3))
     assert not same_title((1, 2, 3), (1, 2, 9))
@@ -226,7 +226,7 @@ def test_titles_are_alike_but_for_a_few_words_more() -> None:
 
 
 def test_only_undecided_pages_name_a_guard() -> None:
-    """And only one that there is: other reasons may begin as they like."""
+    """Only existing guards count: other reasons may begin with the word."""
     verdict = Verdict(sequence=1, id="", url="", kind=VerdictKind.UNDECIDED, space="", reason="guard hosts: many")
     assert verdict.guard is Guard.HOSTS
     assert replace(verdict, kind=VerdictKind.UNIQUE).guard is None
@@ -236,13 +236,13 @@ def test_only_undecided_pages_name_a_guard() -> None:
 
 
 @pytest.mark.parametrize("values", [{"max_pages": -1}, {"max_hosts": 1.5}, {"max_titles": True}, {"most": 1}])
-def test_bounds_that_are_none_are_refused(values: dict[str, object]) -> None:
-    """With their name."""
+def test_invalid_bounds_are_refused(values: dict[str, object]) -> None:
+    """The message names the bound."""
     with pytest.raises(ConfigurationError, match=next(iter(values))):
         Guards.from_dict(values)
 
 
-def test_guards_say_what_they_ask() -> None:
-    """As a policy that is shown does."""
+def test_guards_as_text() -> None:
+    """As `policy show` prints them."""
     assert str(Guards()) == "10000 pages, 500 hosts, 100 titles, 40 % surge"
     assert (str(NO_GUARDS), bool(NO_GUARDS)) == ("none", False)

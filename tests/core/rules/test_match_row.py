@@ -1,4 +1,4 @@
-"""A row of the rule table."""
+"""Rows of the rule table."""
 
 import pytest
 from hypothesis import given
@@ -12,7 +12,7 @@ from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.verdict import Distance
 
 SHARE = st.floats(0.01, 1.0)
-ALIKE = st.builds(
+ROWS = st.builds(
     MatchRow,
     name=st.text(min_size=1).filter(str.strip),
     jaccard=SHARE,
@@ -29,13 +29,13 @@ ALIKE = st.builds(
 STORY = "The harbour authority opened the new grain terminal on Monday after 4 years of work. "
 
 
-def likeness(one: str, other: str) -> Similarity:
-    """Of two texts."""
+def similarity(one: str, other: str) -> Similarity:
+    """The similarity of two texts."""
     return Similarity(evidence(one), evidence(other))
 
 
 def evidence(text: str, *metadata: str) -> Evidence:
-    """Of a text with keywords."""
+    """The evidence of a text with keywords."""
     return Evidence(pack_evidence("", fold(text), letters(fold(text)), pack(metadata)))
 
 
@@ -44,15 +44,15 @@ def evidence(text: str, *metadata: str) -> Evidence:
     *[st.lists(st.sampled_from(["harbour", "grain", "trade", "ports"]), unique=True)] * 2,
 )
 def test_wang_and_wangs_rule_is_a_row(words: int | None, ours: list[str], theirs: list[str]) -> None:
-    """The bound of .25 holds exactly where the rule of its own does, within the radius that it can reach."""
+    """The bound of .25 holds exactly if the separate rule does, within the radius that it can reach."""
     alike = Similarity(evidence(STORY, *ours), evidence(STORY, *theirs), Distance(words=words))
     row = MatchRow(name="a", jaccard=0.01, combined=0.25, words_distance=7)
-    similarity = 0 if words is None else Combined().similarity(words, jaccard(pack(ours), pack(theirs)))
-    assert row.holds(alike) == (words is not None and words <= 7 and similarity >= Combined().threshold)
+    combined = 0 if words is None else Combined().similarity(words, jaccard(pack(ours), pack(theirs)))
+    assert row.holds(alike) == (words is not None and words <= 7 and combined >= Combined().threshold)
 
 
-def test_metadata_and_distances_are_bounds_like_others() -> None:
-    """Keywords in common at least, differing bits at most; what is not stated does not hold."""
+def test_metadata_and_distances_are_bounds() -> None:
+    """Keywords in common at least, differing bits at most; absent metadata or fingerprints do not hold."""
     near, far, unknown = Distance(words=3, body=9), Distance(words=4, body=10), Distance()
     row = MatchRow(name="a", jaccard=0.9, metadata=0.5, words_distance=3, body_distance=9)
     one, half, none = evidence(STORY, "grain"), evidence(STORY, "grain", "trade"), evidence(STORY)
@@ -62,14 +62,14 @@ def test_metadata_and_distances_are_bounds_like_others() -> None:
     assert not row.holds(Similarity(one, half, unknown))
 
 
-@given(ALIKE)
+@given(ROWS)
 def test_a_row_survives_the_log(row: MatchRow) -> None:
     """What `to_dict` writes, `from_dict` reads back."""
     assert MatchRow.from_dict(row.to_dict()) == row
 
 
 @pytest.mark.parametrize(
-    ("values", "says"),
+    ("values", "message"),
     [
         ({"name": "a"}, "needs a jaccard"),
         ({"jaccard": 0.5}, "needs a name"),
@@ -77,20 +77,20 @@ def test_a_row_survives_the_log(row: MatchRow) -> None:
         ({"name": "a", "jaccard": 0.0}, "above 0"),
         ({"name": "a", "jaccard": 1.5}, "from 0 to 1"),
         ({"name": "a", "jaccard": 0.5, "tilte": 0.5}, "'tilte'"),
-        ({"name": "a", "jaccard": 0.5, "title": "high"}, "is a number"),
+        ({"name": "a", "jaccard": 0.5, "title": "high"}, "must be a number"),
         ({"name": "a", "jaccard": 0.5, "missing_numbers": -1}, "below 0"),
     ],
 )
-def test_a_row_that_says_nothing_is_refused(values: dict[str, object], says: str) -> None:
-    """With the bound at fault and what it may be."""
-    with pytest.raises(ConfigurationError, match=says):
+def test_an_invalid_row_is_refused(values: dict[str, object], message: str) -> None:
+    """The message names the bound and its range."""
+    with pytest.raises(ConfigurationError, match=message):
         MatchRow.from_dict(values)
 
 
-def test_every_bound_has_to_hold() -> None:
-    """One that does not is enough to turn a pair down."""
+def test_every_bound_must_hold() -> None:
+    """One bound that does not hold rejects a pair."""
     text = "The harbour authority opened the new grain terminal on Monday after 4 years of work. "
-    alike = likeness(text * 2 + "It cost 31 million. ", text)
+    alike = similarity(text * 2 + "It cost 31 million. ", text)
     assert MatchRow(name="a", jaccard=0.5).holds(alike)
     for bound in (
         {"jaccard": 0.99},

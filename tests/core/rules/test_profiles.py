@@ -1,27 +1,27 @@
-"""Profiles: the named ones and a user's own."""
+"""Profiles: the named ones, and those that users write."""
 
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
-from dedup_service.core.rules.profiles import PROFILES, profile_in, rule_for, written
+from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text, rule_for
 from dedup_service.core.rules.rule import MatchRule
 
 
 @pytest.mark.parametrize("name", ["balanced", "precise", "broad"])
 def test_a_profile_written_to_a_file_is_the_same(name: str) -> None:
-    """So a user may start from one of ours."""
-    assert profile_in(written(PROFILES[name])) == PROFILES[name]
+    """So a user can start from a profile that ships."""
+    assert parse_profile(profile_text(PROFILES[name])) == PROFILES[name]
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_survives_the_log(name: str) -> None:
-    """A policy record holds the whole table."""
+    """A policy record contains the whole table."""
     assert MatchRule.from_dict(PROFILES[name].to_dict()) == PROFILES[name]
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("k = 3", "candidates, match, guards, got 'k'"),
         ("[candidates]\nbody = 9", "from 0 to 7"),
@@ -32,48 +32,48 @@ def test_every_profile_survives_the_log(name: str) -> None:
         ("[candidates]\nbody = 3\n[[match]]\njaccard = 0.5", "needs a name"),
         ("match = 3", r"rows \[\[match\]\]"),
         ("[candidates]\nbody = 3\n[guards]\nmost = 1", "max_titles, surge_percent, got 'most'"),
-        ("[candidates]\nbody = 3\n[guards]\nmax_hosts = -1", "max_hosts of the guards is a whole number"),
+        ("[candidates]\nbody = 3\n[guards]\nmax_hosts = -1", "max_hosts of the guards must be a whole number"),
         ("[candidates]\nbody = 3\n[guards]\nsurge_percent = 101", "at most 100"),
         ("guards = 3", r"tables \[candidates\] and \[guards\]"),
         ("[candidates", "TOML"),
     ],
 )
-def test_a_file_that_is_no_profile_is_refused(text: str, says: str) -> None:
-    """With what is wrong and what may stand there."""
-    with pytest.raises(ConfigurationError, match=says):
-        profile_in(text)
+def test_an_invalid_profile_is_refused(text: str, message: str) -> None:
+    """The message says what is wrong and what is valid."""
+    with pytest.raises(ConfigurationError, match=message):
+        parse_profile(text)
 
 
-def test_what_no_file_can_say_is_refused() -> None:
-    """Bounds on both channels at once, and μ."""
+def test_a_rule_that_no_profile_can_express_is_refused() -> None:
+    """One condition on both channels, and μ."""
     for rule in (rule_for("both"), rule_for(mu=0.9)):
         with pytest.raises(ConfigurationError):
-            written(rule)
+            profile_text(rule)
 
 
-def test_nothing_named_is_the_default_profile() -> None:
-    """And `k` alone replaces the radii at which it looks for candidates."""
+def test_the_default_is_the_default_profile() -> None:
+    """`k` alone replaces its radii."""
     assert rule_for() == PROFILES["balanced"]
     narrow = rule_for(k=1)
     assert (narrow.verified, narrow.keys) == (PROFILES["balanced"].verified, True)
     assert {near.body for near in narrow.conditions} | {near.words for near in narrow.conditions} == {1, None}
 
 
-def test_two_rules_of_their_own_are_refused() -> None:
-    """Rather than one of them being ignored."""
-    for named in (
+def test_two_complete_rules_are_refused() -> None:
+    """Neither of them is silently ignored."""
+    for arguments in (
         {"channels": "both", "mu": 0.9},
         {"mu": 0.9, "k": 3},
         {"channels": "body", "profile": PROFILES["broad"]},
     ):
         with pytest.raises(ConfigurationError):
-            rule_for(**named)  # type: ignore[arg-type]
+            rule_for(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_file_says_what_it_asks_of_guards() -> None:
-    """What is left out has its default, 0 asks nothing; a file without the table has all of them."""
+def test_a_profile_file_sets_guards() -> None:
+    """An omitted bound has its default, 0 switches it off; a file without the table has all defaults."""
     text = "[candidates]\nbody = 3\n"
-    assert profile_in(text).guards == Guards()
-    assert profile_in(text + "[guards]\nmax_hosts = 0\n").guards == Guards(max_hosts=0)
-    unguarded = MatchRule(profile_in(text).conditions)
-    assert profile_in(written(unguarded)).guards == NO_GUARDS
+    assert parse_profile(text).guards == Guards()
+    assert parse_profile(text + "[guards]\nmax_hosts = 0\n").guards == Guards(max_hosts=0)
+    unguarded = MatchRule(parse_profile(text).conditions)
+    assert parse_profile(profile_text(unguarded)).guards == NO_GUARDS

@@ -1,4 +1,4 @@
-"""The rule that makes a candidate a match."""
+"""Rules: conditions, radii, records."""
 
 from fractions import Fraction
 
@@ -12,10 +12,10 @@ from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 
-NEAR = st.builds(DistanceBound, words=st.integers(0, 7), body=st.integers(0, 64))
+BOUNDS = st.builds(DistanceBound, words=st.integers(0, 7), body=st.integers(0, 64))
 
 
-@given(st.lists(NEAR, min_size=1, max_size=3), st.none() | st.builds(Combined, st.integers(1, 1000)))
+@given(st.lists(BOUNDS, min_size=1, max_size=3), st.none() | st.builds(Combined, st.integers(1, 1000)))
 def test_a_rule_survives_the_log(conditions: list[DistanceBound], combined: Combined | None) -> None:
     """What `to_dict` writes, `from_dict` reads back."""
     rule = MatchRule(tuple(conditions), combined)
@@ -26,7 +26,7 @@ def test_a_rule_survives_the_log(conditions: list[DistanceBound], combined: Comb
     ("jaccard", "reach"),
     [(Fraction(0), 2), (Fraction(1, 4), 3), (Fraction(7, 10), 4), (Fraction(1), 5)],
 )
-def test_wang2019_reaches_as_far_as_its_formula_says(jaccard: Fraction, reach: int) -> None:
+def test_wang2019_reaches_the_distance_of_its_formula(jaccard: Fraction, reach: int) -> None:
     """With μ = .9: H ≤ 2 always, 3 from J ≥ .25, 4 from J ≥ .7, 5 at J = 1, compared exactly."""
     combined = Combined()
     similar = [h for h in range(8) if combined.similarity(h, jaccard) >= combined.threshold]
@@ -40,33 +40,33 @@ def test_without_metadata_the_similarity_is_k_3() -> None:
     assert [combined.similarity(h, None) >= combined.threshold for h in range(5)] == [True] * 4 + [False]
 
 
-def test_a_smaller_mu_is_cut_at_the_index_radius() -> None:
-    """μ = .8 would reach H = 15; candidates end at 7."""
+def test_the_radius_of_a_smaller_mu_is_limited_by_the_index() -> None:
+    """μ = .8 would reach H = 15; the index searches up to 7."""
     assert Combined(800).radius == 7
 
 
 def test_k_replaces_every_radius() -> None:
-    """`--k 3` leaves no other number in the rule."""
+    """`--k 3` leaves no other radius in the rule."""
     rule = rule_for("both", k=3)
     assert {near.body for near in rule.conditions} == {3}
     assert {near.words for near in rule.conditions} <= {None, 3}
 
 
-def test_the_tighter_bound_probes() -> None:
-    """A condition over both channels is found through the channel with the smaller bound."""
+def test_the_smaller_bound_is_the_radius() -> None:
+    """A condition on both channels uses the index of the channel with the smaller bound."""
     rule = MatchRule((DistanceBound(words=6, body=16), DistanceBound(body=4)))
     assert (rule.radius("words"), rule.radius("body")) == (6, 4)
     assert rule_for("words").radius("body") is None
 
 
 @pytest.mark.parametrize("bounds", [{}, {"words": 8}, {"body": -1}, {"words": 3, "body": 65}])
-def test_bounds_that_no_index_serves_are_refused(bounds: dict[str, int]) -> None:
-    """The error says what the index reaches."""
+def test_bounds_that_no_index_can_search_are_refused(bounds: dict[str, int]) -> None:
+    """The message says how far the index searches."""
     with pytest.raises(ConfigurationError, match="up to 7 bits"):
         DistanceBound(**bounds)
 
 
-def test_nonsense_is_refused() -> None:
+def test_invalid_rules_are_refused() -> None:
     """An empty rule, an unknown channel and a μ outside (0, 1] are configuration errors."""
     with pytest.raises(ConfigurationError, match="matches nothing"):
         MatchRule()
@@ -77,7 +77,7 @@ def test_nonsense_is_refused() -> None:
 
 
 def test_a_rule_from_before_guards_has_none() -> None:
-    """A log that is read again gives the verdicts it gave, whatever guards have come since."""
+    """A log that is read again gives the same verdicts, whatever guards were added since."""
     old = rule_for().to_dict()
     del old["guards"]
     assert MatchRule.from_dict(old).guards == NO_GUARDS

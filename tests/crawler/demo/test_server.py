@@ -1,4 +1,4 @@
-"""The demo server answers as a site does."""
+"""The demo server answers as a news site does."""
 
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -16,8 +16,8 @@ def get(url: str) -> tuple[str, bytes]:
         return response.headers["Content-Type"], response.read()
 
 
-def test_a_page_comes_in_its_own_encoding() -> None:
-    """The portal is as old-fashioned as it looks."""
+def test_a_page_is_sent_in_the_encoding_of_its_site() -> None:
+    """The portal uses GB 18030."""
     with serve(PAGES) as server:
         content_type, body = get(f"{server.url}portal/a/10231.html")
     assert content_type == "text/html; charset=gb18030"
@@ -25,14 +25,14 @@ def test_a_page_comes_in_its_own_encoding() -> None:
 
 
 def test_the_live_page_grows_between_visits() -> None:
-    """From the second visit on it is the longer one."""
+    """It is longer from the second visit on."""
     with serve(PAGES) as server:
         sizes = [len(get(f"{server.url}daily/live/storm.html?visit={n}")[1]) for n in range(3)]
     assert sizes[0] < sizes[1] == sizes[2]
 
 
 def test_the_sitemap_lists_stories_that_exist() -> None:
-    """robots.txt says where it is."""
+    """robots.txt names the sitemap."""
     with serve(PAGES) as server:
         robots = get(f"{server.url}robots.txt")[1].decode()
         sitemap = get(f"{server.url}sitemap.xml")[1].decode()
@@ -44,6 +44,6 @@ def test_the_sitemap_lists_stories_that_exist() -> None:
 
 
 def test_an_unknown_page_is_not_found() -> None:
-    """404, as anywhere."""
+    """The status is 404."""
     with serve(PAGES) as server, pytest.raises(HTTPError, match="404"):
         get(f"{server.url}nowhere")

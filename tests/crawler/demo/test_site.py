@@ -1,4 +1,4 @@
-"""The demo site is as large and as closed as it says, and its truth is consistent."""
+"""The demo site is complete and closed, and its truth is consistent."""
 
 import re
 from collections import Counter
@@ -11,22 +11,22 @@ PAGES = build_site()
 
 
 def links(path: str) -> set[str]:
-    return {found.decode() for found in re.findall(rb'href="(/[^"]*)"', PAGES[path].bodies[0])}
+    return {link.decode() for link in re.findall(rb'href="(/[^"]*)"', PAGES[path].bodies[0])}
 
 
-def test_it_has_more_than_sixty_pages_and_the_same_every_time() -> None:
-    """Two builds are equal byte for byte."""
+def test_every_build_has_the_same_pages() -> None:
+    """Two builds are equal byte for byte, and have more than sixty pages."""
     assert len(PAGES) > 60
     assert build_site() == PAGES
 
 
 def test_every_link_leads_to_a_page() -> None:
-    """Only the login page is not part of the site: robots.txt forbids it."""
+    """Only the login page is not part of the site; robots.txt forbids it."""
     assert {link for path in PAGES for link in links(path)} - set(PAGES) == {"/private/login"}
 
 
 def test_every_page_can_be_reached_from_the_home_page() -> None:
-    """A crawl by links and canonical links sees the whole site."""
+    """A crawl by links and canonical links visits the whole site."""
     seen, waiting = {"/"}, ["/"]
     while waiting:
         new = (links(waiting.pop()) & set(PAGES)) - seen
@@ -46,8 +46,8 @@ def test_every_copy_has_an_original() -> None:
             assert families[page.truth.family] == 1
 
 
-def test_the_stories_have_some_substance() -> None:
-    """400 to 1,500 characters in Chinese, 150 to 500 words in English."""
+def test_the_stories_have_the_length_of_news() -> None:
+    """Stories have 400 to 1,500 characters in Chinese, and 150 to 500 words in English."""
     for name, story in load_articles().items():
         text = "".join(story.paragraphs)
         size, minimum, maximum = (len(text), 400, 1500) if name.startswith("zh") else (len(text.split()), 150, 500)

@@ -1,4 +1,4 @@
-"""What a verdict is worth, by what is true."""
+"""Verdicts compared with the truth about a page."""
 
 import pytest
 
@@ -29,8 +29,8 @@ OTHER = Truth("other", Relation.OWN, "")
         (HALF, "duplicate", OTHER, True, Agreement.FALSE_DROP),
     ],
 )
-def test_a_verdict_is_worth_what_the_truth_makes_it(
+def test_a_verdict_is_compared_with_the_truth(
     truth: Truth, verdict: str, target: Truth | None, family_kept: bool, outcome: Agreement
 ) -> None:
-    """One page of a family is kept, whichever came first; half a story counts for neither side."""
+    """The first page of a family is kept; for half of a story either verdict is acceptable."""
     assert judge(truth, verdict, target, family_kept) is outcome

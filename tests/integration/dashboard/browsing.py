@@ -1,4 +1,4 @@
-"""A browser that tells what went wrong in it, and the demo with its dashboard, as tests use them."""
+"""A browser page that records errors and requests, and the demo with its dashboard, for tests."""
 
 import os
 import re
@@ -27,44 +27,44 @@ expect.set_options(timeout=PATIENCE_S * 1000)
 
 
 class Demo:
-    """A `twinsieve demo --dashboard` process. port: 0 for any. delay_s: between two pages."""
+    """A `twinsieve demo --dashboard` process. port: 0 for a free one. delay_s: between two pages."""
 
     def __init__(self, folder: Path, port: int = 0, delay_s: float = 0) -> None:
         self._log = folder / "demo.log"
         command = [sys.executable, "-m", "dedup_service.interfaces.cli", "demo", "--processes", "1"]
         command += ["--dashboard", str(port), "--delay", str(delay_s)]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=quiet())
+            self._process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=clean_environment())
 
     @property
-    def said(self) -> str:
-        """What it told so far."""
+    def output(self) -> str:
+        """The output so far."""
         return self._log.read_text()
 
     @property
     def url(self) -> str:
-        """Where the dashboard is, once it is."""
-        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self.said))[1]
+        """URL of the dashboard; waits until it is served."""
+        return self.wait_for(lambda: re.search(r"Dashboard: (http://[\d.:]+)/", self.output))[1]
 
     def get(self, path: str) -> str:
-        """Ask it; "" before it answers."""
+        """Return the body at a path of the dashboard, "" while it does not answer."""
         try:
             with urllib.request.urlopen(self.url + path, timeout=30) as response:
                 return response.read().decode()
         except OSError:
             return ""
 
-    def wait_for(self, what: Callable[[], T | None]) -> T:
-        """Return what there is once there is something; not longer than the process lives."""
+    def wait_for(self, condition: Callable[[], T | None]) -> T:
+        """Wait for a true result of `condition` and return it; fail if the process ends."""
         deadline = time.monotonic() + PATIENCE_S
-        while not (found := what()):
-            assert self._process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
+        while not (result := condition()):
+            assert self._process.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
             time.sleep(0.05)
-        return found
+        return result
 
     def end(self) -> int:
-        """Press Ctrl-C, and return the exit code."""
+        """Send Ctrl-C and return the exit code."""
         self._process.send_signal(signal.SIGINT)
         try:
             return self._process.wait(PATIENCE_S)
@@ -75,7 +75,7 @@ class Demo:
     @classmethod
     @contextmanager
     def running(cls, folder: Path, port: int = 0, delay_s: float = 0) -> Iterator["Demo"]:
-        """One that is gone afterwards."""
+        """Run the demo during the block."""
         demo = cls(folder, port, delay_s)
         try:
             yield demo
@@ -83,8 +83,8 @@ class Demo:
             demo.end()
 
 
-class Watched:
-    """A page of the browser, and all that went wrong or went elsewhere in it."""
+class BrowserPage:
+    """A page of the browser. faults: its errors and dialogs. asked: all URLs that it requested."""
 
     def __init__(self, browser: Browser, url: str, size: tuple[int, int] = DESK, **context: Any) -> None:
         self._context = browser.new_context(viewport={"width": size[0], "height": size[1]}, base_url=url, **context)
@@ -98,32 +98,32 @@ class Watched:
         self.page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
 
     def axe(self) -> list[str]:
-        """Serious accessibility faults, as axe-core finds them."""
-        found = Axe().run(self.page).response["violations"]
+        """Return the serious accessibility faults that axe-core finds."""
+        violations = Axe().run(self.page).response["violations"]
         return [
             f"{fault['id']}: {[node['html'][:200] for node in fault['nodes']][:3]}"
-            for fault in found
+            for fault in violations
             if fault["impact"] in SERIOUS
         ]
 
     def figure(self, name: str) -> int:
-        """The number in a tile."""
+        """Return the number in a tile."""
         digits = re.sub(r"\D", "", self.page.locator(f"[data-figure={name}]").inner_text())
         return int(digits or 0)
 
     def until(self, expression: str, argument: object = None) -> None:
-        """Wait until a JavaScript expression holds; Playwright's own waiting needs `eval`, which the page forbids."""
+        """Wait until a JavaScript expression holds; Playwright's own wait needs `eval`, which the page forbids."""
         deadline = time.monotonic() + PATIENCE_S
         while not self.page.evaluate(expression, argument):
             assert time.monotonic() < deadline, expression
             self.page.wait_for_timeout(50)
 
     def overflow(self) -> int:
-        """Pixels by which the page is wider than the window."""
+        """Return the number of pixels by which the page is wider than the window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
 
     def close(self) -> None:
-        """End it."""
+        """Close the page."""
         self._context.close()
 
     def _console(self, message: ConsoleMessage) -> None:
@@ -133,7 +133,7 @@ class Watched:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The distribution's browser; MissingProgramError with one line where it is not to be had."""
+    """Start the distribution's Chromium; MissingProgramError says what to do if it is not installed."""
     (program,) = provide(CHROMIUM)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program)
@@ -143,6 +143,6 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-def quiet() -> dict[str, str]:
-    """The environment without settings of whoever runs the tests."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("TWINSIEVE_", "TWINSIEVE_"))}
+def clean_environment() -> dict[str, str]:
+    """Return the environment without settings for twinsieve."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("TWINSIEVE_")}

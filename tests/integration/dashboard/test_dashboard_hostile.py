@@ -1,6 +1,6 @@
-"""What strangers wrote is shown as what it is: it runs nothing, leads nowhere and turns nothing round.
+"""Text of crawled pages is shown as plain text: no scripts, no links but http, no control characters.
 
-The filter is in this process, so that pages come when the test wants them to.
+The filter runs in this process, so that a test decides when pages arrive.
 """
 
 import json
@@ -19,7 +19,7 @@ from dedup_service.interfaces.http.access_guard import Token
 from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
 from dedup_service.interfaces.http.server import Address
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-from tests.integration.dashboard.browsing import PHONE, Watched
+from tests.integration.dashboard.browsing import PHONE, BrowserPage
 from tests.interfaces.cli.running import article
 
 pytestmark = pytest.mark.slow
@@ -37,35 +37,35 @@ URLS = {
 }
 
 
-class Filter:
-    """A filter with a dashboard, and pages for it."""
+class WatchedFilter:
+    """A filter with a dashboard."""
 
     def __init__(self, folder: Path, token: Token | None = None, rule: MatchRule | None = None) -> None:
-        watching = EmbeddedDashboard(Address("127.0.0.1", 0), token, "filter")
-        self.dedup = NearDuplicateFilter.open(folder, rule=rule, observers=watching.observers)
-        self._serving = watching.serving(self.dedup, lambda: None)
+        dashboard = EmbeddedDashboard(Address("127.0.0.1", 0), token, "filter")
+        self.dedup = NearDuplicateFilter.open(folder, rule=rule, observers=dashboard.observers)
+        self._serving = dashboard.serving(self.dedup, lambda: None)
         self.url = f"http://{self._serving.__enter__().address}"
 
     def give(self, url: str, title: str, text: str) -> str:
-        """A page, and its verdict."""
+        """Decide a page and return its verdict."""
         return self.dedup.check(Page(url=url, canonical_url=url, id=url, title=title, text=text)).kind.value
 
     def close(self) -> None:
-        """End it."""
+        """Close dashboard and filter."""
         self._serving.__exit__(None, None, None)
         self.dedup.close()
 
 
 @pytest.fixture
-def dedup(tmp_path: Path) -> Iterator[Filter]:
-    """An empty one."""
-    made = Filter(tmp_path / "state")
-    yield made
-    made.close()
+def dedup(tmp_path: Path) -> Iterator[WatchedFilter]:
+    """An empty filter."""
+    opened = WatchedFilter(tmp_path / "state")
+    yield opened
+    opened.close()
 
 
-def test_hostile_titles_and_addresses_are_inert(dedup: Filter, watch: Callable[..., Watched]) -> None:
-    """On the page, where they come live, and on the page that tells why; nothing runs, and nothing asks elsewhere."""
+def test_hostile_titles_and_addresses_are_inert(dedup: WatchedFilter, watch: Callable[..., BrowserPage]) -> None:
+    """On the main page and on `/why`, nothing runs, and nothing is requested from other servers."""
     watched = watch(dedup.url, PHONE)
     page = watched.page
     page.goto("/")
@@ -80,16 +80,16 @@ def test_hostile_titles_and_addresses_are_inert(dedup: Filter, watch: Callable[.
     expect(page.locator("#groups tbody tr")).to_have_count(len(URLS))
     expect(page.locator("#rows")).to_contain_text("<script>document.title = 'owned'</script>")
     expect(page.locator("#rows")).to_contain_text("javascript:document.title")
-    inert(watched)
+    assert_inert(watched)
 
     for address in page.locator("#rows [data-title=Why] a").evaluate_all("links => links.map(link => link.href)"):
         page.goto(address)
         expect(page.locator("html")).to_have_attribute("data-ready", "")
-        inert(watched)
+        assert_inert(watched)
 
 
-def inert(watched: Watched) -> None:
-    """Nothing of what strangers wrote has become more than text."""
+def assert_inert(watched: BrowserPage) -> None:
+    """Assert that the text of crawled pages has stayed plain text."""
     page = watched.page
     assert page.title() != "owned"
     assert page.locator("#owned, h1 h1, [onerror]").count() == 0
@@ -103,25 +103,25 @@ def inert(watched: Watched) -> None:
     assert watched.overflow() == 0
 
 
-def test_what_guards_hold_is_told(tmp_path: Path, watch: Callable[..., Watched]) -> None:
-    """A site that answers every address with one page: how many pages matched and were not believed, and by which."""
-    walled = Filter(tmp_path / "state", rule=replace(PROFILES["balanced"], guards=Guards(max_hosts=3)))
+def test_pages_undecided_because_of_guards_are_counted(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:
+    """The page shows the number by guard if a site returns one page for all addresses."""
+    walled = WatchedFilter(tmp_path / "state", rule=replace(PROFILES["balanced"], guards=Guards(max_hosts=3)))
     try:
         watched = watch(walled.url)
         watched.page.goto("/")
         expect(watched.page.locator("#line")).to_have_text("connected")
         expect(watched.page.locator("[data-figure=guarded]")).to_have_count(0)
-        given = [walled.give(f"https://host{host}.example/", "Please agree", article(1)) for host in range(9)]
-        held = given.count("undecided")
-        assert held >= 3
-        expect(watched.page.locator("[data-figure=guarded]")).to_contain_text(f"hosts {held}.")
+        verdicts = [walled.give(f"https://host{host}.example/", "Please agree", article(1)) for host in range(9)]
+        undecided = verdicts.count("undecided")
+        assert undecided >= 3
+        expect(watched.page.locator("[data-figure=guarded]")).to_contain_text(f"hosts {undecided}.")
         watched.close()
     finally:
         walled.close()
 
 
-def test_a_correction_changes_what_comes_next(dedup: Filter, watch: Callable[..., Watched]) -> None:
-    """A person says "not a duplicate" on the page; the same page delivered again is kept."""
+def test_a_correction_changes_the_next_verdict(dedup: WatchedFilter, watch: Callable[..., BrowserPage]) -> None:
+    """After "Not a duplicate", the same page is kept when it is delivered again."""
     text = article(1)
     dedup.give("https://a.example/1", "One story", text)
     assert dedup.give("https://b.example/1", "One story", text) == "duplicate"
@@ -140,18 +140,18 @@ def test_a_correction_changes_what_comes_next(dedup: Filter, watch: Callable[...
     assert dedup.give("https://b.example/1", "One story", text) != "unique"
 
 
-def test_what_cannot_be_answered_is_said(dedup: Filter, watch: Callable[..., Watched]) -> None:
-    """An address that the filter has not seen, in the server's own words."""
+def test_an_error_of_the_server_is_shown(dedup: WatchedFilter, watch: Callable[..., BrowserPage]) -> None:
+    """For a URL that the filter has not seen, the page shows the server's message."""
     watched = watch(dedup.url)
     watched.page.goto("/why?url=https://nobody.example/")
     expect(watched.page.locator("#trouble")).to_be_visible()
     assert [fault for fault in watched.faults if "404" not in fault] == []
-    watched.faults.clear()  # the browser tells of an answer that is an error
+    watched.faults.clear()  # the browser logs an answer that is an error
 
 
-def test_a_line_that_is_lost_comes_back(tmp_path: Path, watch: Callable[..., Watched]) -> None:
-    """The page says so, and has what came in the meantime from another run of the program."""
-    first = Filter(tmp_path / "first")
+def test_a_lost_connection_is_restored(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:
+    """The page shows the loss, and then the figures of another run of the program."""
+    first = WatchedFilter(tmp_path / "first")
     first.give("https://a.example/1", "One story", article(1))
     watched = watch(first.url)
     page = watched.page
@@ -160,10 +160,10 @@ def test_a_line_that_is_lost_comes_back(tmp_path: Path, watch: Callable[..., Wat
     port = int(first.url.rpartition(":")[2])
     first.close()
     expect(page.locator("#line")).to_have_attribute("data-state", "reconnecting")
-    watching = EmbeddedDashboard(Address("127.0.0.1", port), None, "filter")
+    dashboard = EmbeddedDashboard(Address("127.0.0.1", port), None, "filter")
     with (
-        NearDuplicateFilter.open(tmp_path / "second", observers=watching.observers) as second,
-        watching.serving(second, lambda: None),
+        NearDuplicateFilter.open(tmp_path / "second", observers=dashboard.observers) as second,
+        dashboard.serving(second, lambda: None),
     ):
         for number in range(3):
             url = f"https://b.example/{number}"
@@ -174,10 +174,10 @@ def test_a_line_that_is_lost_comes_back(tmp_path: Path, watch: Callable[..., Wat
     watched.faults.clear()  # connections that were refused
 
 
-def test_without_the_token_a_form_asks_for_it(tmp_path: Path, watch: Callable[..., Watched]) -> None:
-    """And with it the page opens, its address without the token, in this browser from then on."""
+def test_without_the_token_a_form_asks_for_it(tmp_path: Path, watch: Callable[..., BrowserPage]) -> None:
+    """With the token the page opens, its URL has no token, and the browser is not asked again."""
     secret = "correct-horse-battery"
-    guarded = Filter(tmp_path / "state", Token(secret))
+    guarded = WatchedFilter(tmp_path / "state", Token(secret))
     try:
         watched = watch(guarded.url)
         page = watched.page
@@ -190,7 +190,7 @@ def test_without_the_token_a_form_asks_for_it(tmp_path: Path, watch: Callable[..
         assert page.url == f"{guarded.url}/"
         assert json.loads(page.request.get("/api/stats").text())["summary"]["mode"] == "filter"
         assert [fault for fault in watched.faults if "401" not in fault] == []
-        watched.faults.clear()  # the browser tells of the first answer
+        watched.faults.clear()  # the browser logs the first answer
         watched.close()
     finally:
         guarded.close()

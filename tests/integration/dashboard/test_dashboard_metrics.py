@@ -1,4 +1,4 @@
-"""Prometheus, from the distribution, over a crawl: rules that it takes, and answers to all that Grafana asks."""
+"""Prometheus during a crawl: it accepts our rules, and answers all queries of the Grafana dashboard."""
 
 import json
 import re
@@ -24,7 +24,7 @@ CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
 RULES = CONFIG.with_name("rules.yml")
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}
-OF_A_LOG = (
+NOT_IN_A_CRAWL = (
     "twinsieve_lag_",
     "twinsieve_live",
     "twinsieve_ready",
@@ -32,21 +32,21 @@ OF_A_LOG = (
     "twinsieve_problems",
     "twinsieve_rejected",
 )
-"""What a crawl without a log and without a fault has no series of."""
+"""Prefixes of metrics without series in a crawl that has no log and no problems."""
 
 
 @pytest.fixture(scope="module")
 def tools() -> dict[str, Path]:
-    """Both programs."""
+    """The paths of Prometheus and promtool."""
     server, tool = provide(PROMETHEUS, PROMTOOL)
     return {"prometheus": server, "promtool": tool}
 
 
-@pytest.mark.parametrize("question", [["check", "rules", "rules.yml"], ["test", "rules", "rules_test.yml"],
+@pytest.mark.parametrize("arguments", [["check", "rules", "rules.yml"], ["test", "rules", "rules_test.yml"],
                                       ["check", "config", "prometheus.yml"]], ids=" ".join)  # fmt: skip
-def test_promtool_finds_nothing_wrong(tools: dict[str, Path], question: list[str]) -> None:
-    """With syntax and types, and with when each alert comes."""
-    command = [tools["promtool"], *question]
+def test_promtool_accepts_rules_and_configuration(tools: dict[str, Path], arguments: list[str]) -> None:
+    """Syntax and types are right, and each alert fires when its test expects it."""
+    command = [tools["promtool"], *arguments]
     done = subprocess.run(command, cwd=RULES.parent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SUCCESS" in done.stdout
@@ -72,7 +72,7 @@ class Prometheus:
             )
 
     def ask(self, path: str, **parameters: str) -> Any:
-        """The data of an answer; fails on an error that Prometheus names."""
+        """Return the data of an answer; fail if Prometheus reports an error."""
         query = urllib.parse.urlencode(parameters)
         with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as response:
             answer = json.load(response)
@@ -80,32 +80,32 @@ class Prometheus:
         return answer["data"]
 
     def value(self, expression: str) -> float:
-        """A figure, 0 where there is none, or nobody answers yet."""
+        """Return the value of an expression, 0 if there is none or no answer yet."""
         try:
-            found = self.ask("query", query=expression)["result"]
+            samples = self.ask("query", query=expression)["result"]
         except OSError:
             return 0.0
-        return float(found[0]["value"][1]) if found else 0.0
+        return float(samples[0]["value"][1]) if samples else 0.0
 
-    def wait_for(self, what: Callable[[], object]) -> None:
-        """Until it is so."""
+    def wait_for(self, condition: Callable[[], object]) -> None:
+        """Wait until `condition` holds; fail if Prometheus ends."""
         deadline = time.monotonic() + PATIENCE_S
-        while not what():
+        while not condition():
             assert self._process.poll() is None, self._log.read_text()
             assert time.monotonic() < deadline, self._log.read_text()
             time.sleep(0.1)
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the server."""
         self._process.terminate()
         self._process.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
 def prometheus(tools: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    """One that has seen a crawl begin and end, and a duplicate compared again.
+    """A server that has scraped a crawl from its start, including a duplicate that was compared again.
 
-    It is there before the crawl, which takes several of its looks: of one that is over nothing rises any more.
+    It starts before the crawl, which lasts for several scrapes: after its end, no counter increases any more.
     """
     (port,) = free_ports(1)
     server = Prometheus(tools["prometheus"], tmp_path_factory.mktemp("prometheus"), f"127.0.0.1:{port}")
@@ -120,22 +120,22 @@ def prometheus(tools: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
         server.end()
 
 
-def test_every_panel_of_grafana_has_its_answer(prometheus: Prometheus) -> None:
-    """No query is an error, and those about what a crawl has are not empty."""
+def test_every_panel_of_grafana_has_data(prometheus: Prometheus) -> None:
+    """No query is an error, and those on metrics of a crawl are not empty."""
     queries = [target["expr"] for panel in json.loads(DASHBOARD.read_text())["panels"] for target in panel["targets"]]
     assert len(queries) > 30
     empty = []
     for query in queries:
-        asked = query
+        expression = query
         for name, value in VARIABLES.items():
-            asked = asked.replace(name, value)
-        if not prometheus.ask("query", query=asked)["result"]:
+            expression = expression.replace(name, value)
+        if not prometheus.ask("query", query=expression)["result"]:
             empty.append(query)
-    assert [query for query in empty if not any(name in query for name in OF_A_LOG)] == []
+    assert [query for query in empty if not any(name in query for name in NOT_IN_A_CRAWL)] == []
 
 
 def test_every_rule_is_evaluated(prometheus: Prometheus) -> None:
-    """Prometheus finds each healthy, and what an alert compares is there, whether it is too high or not."""
+    """Prometheus reports each as healthy, and all series that the alerts use exist."""
     groups = prometheus.ask("rules")["groups"]
     rules = [rule for group in groups for rule in group["rules"]]
     written = [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
@@ -149,11 +149,13 @@ def test_every_rule_is_evaluated(prometheus: Prometheus) -> None:
         series = set(re.findall(r"\b[a-z_]*:?(?:twinsieve|process)_[\w:]+", rule["expr"]))
         if any(not prometheus.ask("query", query=name)["result"] for name in series):
             empty.append((rule.get("alert", rule.get("record")), sorted(series)))
-    assert [(name, series) for name, series in empty if not any(metric in str(series) for metric in OF_A_LOG)] == []
+    assert [
+        (name, series) for name, series in empty if not any(metric in str(series) for metric in NOT_IN_A_CRAWL)
+    ] == []
 
 
-def test_nothing_is_told_of_a_crawl_that_goes_well(prometheus: Prometheus) -> None:
-    """No alert fires, and the one target is up."""
+def test_no_alert_fires_for_a_crawl_without_problems(prometheus: Prometheus) -> None:
+    """The only target is up."""
     (target,) = prometheus.ask("targets", state="active")["activeTargets"]
     assert target["health"] == "up", target
     assert [alert for alert in prometheus.ask("alerts")["alerts"] if alert["state"] == "firing"] == []

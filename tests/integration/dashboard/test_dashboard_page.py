@@ -1,4 +1,4 @@
-"""The dashboard of a crawl that goes on, in a browser: counts move, a duplicate is explained, a person knows better."""
+"""The dashboard of a running crawl, in a browser: live counts, explanations, corrections and filters."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.integration.dashboard.browsing import PHONE, Demo, Watched
+from tests.integration.dashboard.browsing import PHONE, BrowserPage, Demo
 
 pytestmark = pytest.mark.slow
 
@@ -14,19 +14,19 @@ PAGES = "Number(document.querySelector('[data-figure=pages]').textContent)"
 
 
 def drawn(chart: str) -> str:
-    """Whether a chart shows anything but zeros."""
+    """Return an expression that is true if a chart shows anything but zeros."""
     return f"document.querySelector('#chart-{chart} .plot')?.data?.[0].y.some(value => value > 0)"
 
 
 @pytest.fixture(scope="module")
 def demo(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
-    """Started when the browser is, and slow, so that the page is open while pages are judged."""
+    """The demo with a delay between pages, so that the page is open while pages are decided."""
     with Demo.running(tmp_path_factory.mktemp("demo"), delay_s=0.1) as running:
         yield running
 
 
-def test_counts_charts_and_duplicates_change_while_the_crawl_goes_on(demo: Demo, watch: Callable[..., Watched]) -> None:
-    """Without a reload; then the figures are those of the API, and axe-core finds no serious fault."""
+def test_counts_charts_and_duplicates_are_live(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
+    """They change without a reload, equal the API's figures, and axe-core finds no serious fault."""
     watched = watch(demo.url)
     page = watched.page
     page.goto("/")
@@ -45,8 +45,8 @@ def test_counts_charts_and_duplicates_change_while_the_crawl_goes_on(demo: Demo,
     assert watched.axe() == []
 
 
-def test_a_duplicate_is_explained_and_a_person_says_that_it_is_none(demo: Demo, watch: Callable[..., Watched]) -> None:
-    """From the table to the reasons, and from the button to the audit trail."""
+def test_a_duplicate_is_explained_and_corrected(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
+    """A row leads to the explanation, and its button to the audit trail."""
     watched = watch(demo.url)
     page = watched.page
     page.goto("/")
@@ -66,14 +66,14 @@ def test_a_duplicate_is_explained_and_a_person_says_that_it_is_none(demo: Demo, 
     expect(page.locator("#said")).to_contain_text("in force")
     expect(page.locator("#correct")).to_contain_text("is not a duplicate of")
     expect(page.locator("#correct")).to_contain_text("two stories of one name")
-    expect(page.locator("#rule")).to_contain_text("A person said apart")
+    expect(page.locator("#rule")).to_contain_text("A person decided: apart.")
     (row, *_) = json.loads(demo.get("/api/corrections"))["rows"]
     assert (row["url"], row["duplicate"], row["in_force"]) == (address, False, True)
     assert watched.axe() == []
 
 
-def test_a_page_that_was_kept_shows_its_neighbours(demo: Demo, watch: Callable[..., Watched]) -> None:
-    """Why they did not match, and from there to each of them beside it."""
+def test_a_kept_page_shows_its_neighbours(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
+    """It shows why they did not match, with a link to compare each."""
     demo.wait_for(lambda: json.loads(demo.get("/api/duplicates?limit=1"))["rows"])
     kept = json.loads(demo.get("/api/duplicates?limit=1"))["rows"][0]["of_url"]
     watched = watch(demo.url)
@@ -85,8 +85,8 @@ def test_a_page_that_was_kept_shows_its_neighbours(demo: Demo, watch: Callable[.
     assert "of=" in page.url
 
 
-def test_host_and_verdict_filter_the_table(demo: Demo, watch: Callable[..., Watched]) -> None:
-    """A host that nobody has leaves none; the reset brings them back; a paused table stays as it is."""
+def test_host_and_verdict_filter_the_table(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
+    """An unknown host has no rows; the reset brings them back; a paused table does not change."""
     page = watch(demo.url).page
     page.goto("/")
     rows = page.locator("#rows tbody tr")
@@ -97,7 +97,7 @@ def test_host_and_verdict_filter_the_table(demo: Demo, watch: Callable[..., Watc
     page.locator("#host").fill("nobody.example")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(rows).to_have_count(0)
-    expect(page.locator("#rows-state")).to_have_text("None yet.")
+    expect(page.locator("#rows-state")).to_have_text("No rows yet.")
     page.get_by_role("button", name="All").click()
     expect(rows).not_to_have_count(1)
     page.get_by_role("button", name="Pause").click()
@@ -106,8 +106,8 @@ def test_host_and_verdict_filter_the_table(demo: Demo, watch: Callable[..., Watc
     expect(page.locator("#host")).to_have_value("127.0.0.1")
 
 
-def test_the_keyboard_is_enough(demo: Demo, watch: Callable[..., Watched]) -> None:
-    """The first Tab is a way past everything; what has the focus is seen; colours and charts change by keys."""
+def test_the_keyboard_is_enough(demo: Demo, watch: Callable[..., BrowserPage]) -> None:
+    """The first Tab skips to the rows, the focus is visible, and keys change colours and charts."""
     page = watch(demo.url).page
     page.goto("/")
     page.keyboard.press("Tab")
@@ -127,8 +127,8 @@ def test_the_keyboard_is_enough(demo: Demo, watch: Callable[..., Watched]) -> No
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_a_telephone_shows_all_of_it(demo: Demo, watch: Callable[..., Watched], colours: str) -> None:
-    """Nothing is wider than 360 pixels, on either page, and nothing is too faint in either colours."""
+def test_the_page_fits_on_a_phone(demo: Demo, watch: Callable[..., BrowserPage], colours: str) -> None:
+    """Both pages fit into 360 pixels, with enough contrast in light and dark colours."""
     watched = watch(demo.url, PHONE, color_scheme=colours)
     page = watched.page
     page.goto("/")

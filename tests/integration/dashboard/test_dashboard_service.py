@@ -1,4 +1,4 @@
-"""The dashboard of the service behind a broker: the same page, about the whole log, with texts from `pages`."""
+"""The dashboard of the service: the same page, for the whole log, with texts from the topic `pages`."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.messages.headers import page_key
 from dedup_service.runtime.kafka.topics import Topics
 from tests.integration.conftest import Broker
-from tests.integration.dashboard.browsing import Watched
+from tests.integration.dashboard.browsing import BrowserPage
 from tests.integration.serving import Serving
 from tests.interfaces.cli.running import article, page
 
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.slow
 
 
 def publish(broker: Broker, topics: Topics, numbers: range) -> None:
-    """Pages that repeat each other twenty by twenty, keyed as producers key them."""
+    """Publish pages, each a copy of the one twenty before, keyed as producers key them."""
     pages = [page(number, article(number % 20)) for number in numbers]
-    messages = [Message(topics.pages, json.dumps(at).encode(), page_key(str(at["url"]))) for at in pages]
+    messages = [Message(topics.pages, json.dumps(values).encode(), page_key(str(values["url"]))) for values in pages]
     append(broker.connection, topics.pages, messages)
 
 
 def test_a_log_is_watched_explained_and_corrected(
-    broker: Broker, topics: Topics, serve: Callable[..., Serving], watch: Callable[..., Watched]
+    broker: Broker, topics: Topics, serve: Callable[..., Serving], watch: Callable[..., BrowserPage]
 ) -> None:
-    """Rows come as pages are published; a duplicate is explained by the texts in `pages`, and a person knows better."""
+    """Rows appear as pages are published; a duplicate is explained with texts of `pages`, and corrected."""
     serving = serve()
     watched = watch(serving.url)
     seen = watched.page

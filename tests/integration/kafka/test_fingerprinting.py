@@ -194,7 +194,7 @@ def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers
 def test_a_stop_commits_what_is_begun_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """Stopped in the middle and started again, nothing is missing and nothing is there twice."""
     publish(broker.connection, topics, list(map(page, range(1500))))
-    few = FingerprintSettings(batch_records=100, in_hand=InFlightLimits(records=400))
+    few = FingerprintSettings(batch_records=100, in_flight=InFlightLimits(records=400))
     first = Running(broker.connection, topics, workers, settings=few, one_batch=True)
     eventually(first.stop.is_set, first)
     first.end()
@@ -244,8 +244,8 @@ def test_a_lost_transaction_is_done_again(broker: Broker, topics: Topics, inline
 
 def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inline: Preparer) -> None:
     """Before the batch is committed that would go over the ceiling, with the place of a bad record to look at."""
-    limit = RejectionLimit(share=0.2, window=100, minimum=20)
-    one_by_one = FingerprintSettings(batch_records=5, in_hand=InFlightLimits(chunk_records=5))
+    limit = RejectionLimit(share=0.2, window=100, min_rejected=20)
+    one_by_one = FingerprintSettings(batch_records=5, in_flight=InFlightLimits(chunk_records=5))
     publish(broker.connection, topics, [Message("pages", b"hello", b"one partition")] * 200)
     running = Running(broker.connection, topics, inline, rejection_limit=limit, settings=one_by_one)
     eventually(lambda: running.error is not None)
@@ -258,7 +258,7 @@ def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inli
 
 def test_back_pressure_bounds_what_is_in_hand(broker: Broker, topics: Topics, workers: Preparer) -> None:
     """With room for few bytes, large pages come one after the other, and all of them come."""
-    tight = FingerprintSettings(in_hand=InFlightLimits(records=20, bytes=200_000, chunk_bytes=50_000))
+    tight = FingerprintSettings(in_flight=InFlightLimits(records=20, bytes=200_000, chunk_bytes=50_000))
     large = [Message("pages", b'{"url": "u:%d", "text": "%s"}' % (n, b"word " * 30_000), b"%d" % n) for n in range(40)]
     publish(broker.connection, topics, large)
     running = Running(broker.connection, topics, workers, settings=tight)

@@ -120,7 +120,7 @@ def test_what_was_decided_holds_once_it_is_settled(connection, lost, outcome, ca
     expected = [b"decided", b"later"] if outcome is TransactionOutcome.COMMIT else [b"later"]
     assert committed_values(connection, lost.fingerprints) == expected
     assert run(["topics", "repair-transactions", *where]) == 0
-    assert capsys.readouterr().out == "No transaction is left without an end.\n"
+    assert capsys.readouterr().out == "There are no hanging transactions.\n"
 
 
 def test_a_transaction_that_goes_on_is_left_alone(connection):

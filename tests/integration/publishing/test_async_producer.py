@@ -1,4 +1,4 @@
-"""The item pipeline at a real broker that works, refuses, dies and comes back."""
+"""The item pipeline with a real broker that works, refuses, dies and restarts."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ LIMIT_S = 120.0
 
 
 class Crawl:
-    """A publisher in a crawl's loop. Nothing else of Scrapy is needed but to know whether it is closing."""
+    """A publisher on an event loop, with a stand-in for the engine that says whether the crawl is closing."""
 
     def __init__(self, bootstrap: str, topics: Topics, **settings: Any) -> None:
         names = {"TWINSIEVE_KAFKA_BOOTSTRAP": bootstrap, "TWINSIEVE_KAFKA_PREFIX": topics.prefix}
@@ -42,7 +42,7 @@ class Crawl:
 
     async def until(self, reached: Callable[[], bool]) -> None:
         async with asyncio.timeout(LIMIT_S):
-            while not reached():  # noqa: ASYNC110 - the counters of others set no event
+            while not reached():  # noqa: ASYNC110 - counters set no event
                 await asyncio.sleep(0.02)
 
     async def give(self, items: list[Any]) -> list[Any]:
@@ -53,12 +53,12 @@ class Crawl:
 def crawl(bootstrap: str, topics: Topics, **settings: Any) -> Iterator[tuple[Crawl, asyncio.Runner]]:
     with asyncio.Runner() as runner:
 
-        async def made() -> Crawl:
-            original = Crawl(bootstrap, topics, **settings)
-            await original.publisher.open_spider()
-            return original
+        async def start() -> Crawl:
+            crawl = Crawl(bootstrap, topics, **settings)
+            await crawl.publisher.open_spider()
+            return crawl
 
-        running = runner.run(made())
+        running = runner.run(start())
         try:
             yield running, runner
         finally:
@@ -74,8 +74,8 @@ def published(bootstrap: str, topics: Topics) -> list[str]:
     return [json.loads(record.value)["url"] for record in records]
 
 
-def test_what_is_acknowledged_is_there_with_key_and_headers(broker: Broker, topics: Topics) -> None:
-    """The value is what `filter` reads, the key the canonical URL, and headers say what it is; items come back."""
+def test_an_acknowledged_page_has_value_key_and_headers(broker: Broker, topics: Topics) -> None:
+    """The value is input for `filter`, the key is the canonical URL; items are returned unchanged."""
     with crawl(broker.bootstrap, topics) as (running, runner):
         items = [{"url": "https://a.example/x?utm_source=y", "text": TEXT, "price": 3}, {"title": "no page"}]
         back = runner.run(running.give(items))
@@ -88,19 +88,19 @@ def test_what_is_acknowledged_is_there_with_key_and_headers(broker: Broker, topi
     assert headers["content-type"] == b"application/json"
 
 
-def test_what_is_on_its_way_is_bounded(broker: Broker, topics: Topics) -> None:
-    """Five hundred items at once, at most eight pages and so many bytes with the client; all arrive."""
+def test_pages_in_flight_are_bounded(broker: Broker, topics: Topics) -> None:
+    """Of five hundred items at once, at most eight pages and 20,000 bytes are in flight; all arrive."""
     bounds = {"TWINSIEVE_KAFKA_BUFFER_PAGES": 8, "TWINSIEVE_KAFKA_BUFFER_BYTES": 20_000}
     with crawl(broker.bootstrap, topics, **bounds) as (running, runner):
         runner.run(running.give(stories(500)))
         assert running.stat("published_count") == 500
-    assert 0 < running.stat("publish_most_pages") <= 8
-    assert 0 < running.stat("publish_most_bytes") <= 20_000
+    assert 0 < running.stat("publish_max_pages") <= 8
+    assert 0 < running.stat("publish_max_bytes") <= 20_000
     assert len(set(published(broker.bootstrap, topics))) == 500
 
 
-def test_a_page_too_large_for_the_topic_holds_nobody_up(broker: Broker) -> None:
-    """It is counted and its item goes on; the pages around it are published."""
+def test_a_page_too_large_for_the_topic_delays_no_other(broker: Broker) -> None:
+    """It is counted and its item continues; the pages around it are published."""
     topics = Topics("large.")
     create(broker.connection, topics, Layout(partitions=1, max_page_bytes=20_000))
     noise = random.Random(5).randbytes(200_000).hex()
@@ -111,18 +111,18 @@ def test_a_page_too_large_for_the_topic_holds_nobody_up(broker: Broker) -> None:
     assert "https://a.example/large" not in published(broker.bootstrap, topics)
 
 
-def test_a_topic_that_is_not_there_is_said_at_the_start(broker: Broker) -> None:
-    """Before the first request, with the command that makes it."""
+def test_a_missing_topic_is_an_error_at_the_start(broker: Broker) -> None:
+    """The message names the command that creates it."""
 
-    async def made() -> None:
+    async def start() -> None:
         Crawl(broker.bootstrap, Topics("nowhere."))
 
     with pytest.raises(TwinsieveError, match=r"nowhere\.pages.*twinsieve topics create"):
-        asyncio.run(made())
+        asyncio.run(start())
 
 
-def test_a_broker_that_dies_costs_no_page(own_cluster: Callable[..., Cluster]) -> None:
-    """Killed in the middle and started again: every page is there, the bound held, the count is the broker's."""
+def test_a_broker_that_dies_loses_no_page(own_cluster: Callable[..., Cluster]) -> None:
+    """It is killed and started again: every page is there, within the limit, and the count is right."""
     cluster, topics = own_cluster(), Topics()
     create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
 
@@ -130,7 +130,7 @@ def test_a_broker_that_dies_costs_no_page(own_cluster: Callable[..., Cluster]) -
         giving = asyncio.create_task(running.give(stories(400)))
         await running.until(lambda: running.stat("published_count") >= 100)
         await asyncio.to_thread(cluster.kill, 0)
-        await running.until(lambda: running.publisher.publishing._places.held == 20)
+        await running.until(lambda: running.publisher.publishing._limit.held == 20)
         assert not giving.done()
         assert running.stat("published_count") < 400
         await asyncio.to_thread(cluster.start, 0)
@@ -139,13 +139,13 @@ def test_a_broker_that_dies_costs_no_page(own_cluster: Callable[..., Cluster]) -
     with crawl(cluster.bootstrap, topics, TWINSIEVE_KAFKA_BUFFER_PAGES=20) as (running, runner):
         assert len(runner.run(scenario(running))) == 400
         assert running.stat("published_count") == 400
-        assert running.stat("publish_most_pages") <= 20
-    found = published(cluster.bootstrap, topics)
-    assert set(found) == {story["url"] for story in stories(400)}
+        assert running.stat("publish_max_pages") <= 20
+    urls = published(cluster.bootstrap, topics)
+    assert set(urls) == {story["url"] for story in stories(400)}
 
 
-def test_a_crawl_closed_while_the_broker_is_away_waits_so_long_and_counts(own_cluster: Callable[..., Cluster]) -> None:
-    """After the budget nobody waits; items come back, and each page that was not published is counted."""
+def test_a_crawl_closed_without_a_broker_waits_for_its_timeout(own_cluster: Callable[..., Cluster]) -> None:
+    """Then all items are returned, and each page that was not published is counted."""
     cluster, topics = own_cluster(), Topics()
     create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
 
@@ -153,7 +153,7 @@ def test_a_crawl_closed_while_the_broker_is_away_waits_so_long_and_counts(own_cl
         await running.give(stories(3))
         await asyncio.to_thread(cluster.kill, 0)
         giving = asyncio.create_task(running.give(stories(30)))
-        await running.until(lambda: running.publisher.publishing._places.waiting == 20)
+        await running.until(lambda: running.publisher.publishing._limit.waiting == 20)
         assert not giving.done()
         running.slot.closing = object()
         return await giving

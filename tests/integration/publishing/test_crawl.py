@@ -1,4 +1,4 @@
-"""Whole crawls that publish, as a user would run them, at a broker that works, refuses, dies and comes back."""
+"""Crawls that publish, run as a user would, with a broker that works, refuses, dies and restarts."""
 
 import json
 import signal
@@ -26,7 +26,7 @@ from tests.integration.conftest import Broker
 PAGES = build_site()
 LIMIT_S = 120.0
 NARROW = ("--set", "SCRAPER_SLOT_MAX_ACTIVE_SIZE=40000", "--set", "CONCURRENT_REQUESTS_PER_DOMAIN=4")
-"""A crawl of small pages that stops as soon as a crawl of large ones would."""
+"""Makes a crawl of small pages stop as soon as a crawl of large pages would."""
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def until(reached: Callable[[], bool], process: subprocess.Popen[str] | None = N
 
 
 def at_rest(count: Callable[[], int], for_s: float = 3.0) -> None:
-    """Wait until nothing has been counted for a while."""
+    """Wait until the count has not changed for `for_s` seconds."""
     last, since, deadline = count(), time.monotonic(), time.monotonic() + LIMIT_S
     while time.monotonic() - since < for_s:
         assert time.monotonic() < deadline
@@ -71,8 +71,8 @@ def started(*arguments: object, cwd: Path) -> Any:
             process.kill()
 
 
-def test_what_is_fetched_is_published(tmp_path: Path, broker: Broker, topics: Topics) -> None:
-    """Each visit of each page is one record, with what extraction found; the feed that was asked for has them too."""
+def test_every_fetched_page_is_published(tmp_path: Path, broker: Broker, topics: Topics) -> None:
+    """Each visit of a page is one record with the extracted text; the feed has the same pages."""
     with serve(PAGES) as server:
         at = ("--bootstrap", broker.bootstrap, "--prefix", topics.prefix)
         done = run("crawl", server.url, *FAST, *at, "-o", "pages.jsonl", "--json", cwd=tmp_path)
@@ -86,10 +86,8 @@ def test_what_is_fetched_is_published(tmp_path: Path, broker: Broker, topics: To
     assert list(tmp_path.iterdir()) == [tmp_path / "pages.jsonl"]
 
 
-def test_with_the_broker_away_a_crawl_stops_and_then_goes_on(
-    tmp_path: Path, own_cluster: Callable[..., Cluster]
-) -> None:
-    """Killed in the middle, the broker takes the crawl's pace with it; started again, nothing is missing."""
+def test_without_a_broker_a_crawl_stops_and_then_continues(tmp_path: Path, own_cluster: Callable[..., Cluster]) -> None:
+    """The crawl stops when the broker is killed; after a restart no page is missing."""
     cluster, topics = own_cluster(), Topics()
     create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
     at = ("--bootstrap", cluster.bootstrap, "--set", "TWINSIEVE_KAFKA_BUFFER_PAGES=4", "--json")
@@ -100,19 +98,17 @@ def test_with_the_broker_away_a_crawl_stops_and_then_goes_on(
         assert server.visits.total() < len(PAGES) - 15
         assert crawl.poll() is None
         cluster.start(0)
-        _, said = crawl.communicate(timeout=TIMEOUT_S)
+        _, stderr = crawl.communicate(timeout=TIMEOUT_S)
         visits = fetched(server.visits)
-    assert crawl.returncode == 0, said
-    [summary] = json_lines(said)
+    assert crawl.returncode == 0, stderr
+    [summary] = json_lines(stderr)
     assert set(paths(published(cluster.bootstrap, topics))) == set(visits) == set(PAGES)
     assert summary["pages"] == visits.total()
-    assert summary["most_pages_on_their_way"] <= 4
+    assert summary["max_pages_in_flight"] <= 4
 
 
-def test_ctrl_c_while_the_broker_is_away_says_what_stayed_behind(
-    tmp_path: Path, own_cluster: Callable[..., Cluster]
-) -> None:
-    """It waits as long as it was told, counts the pages that were not published, and ends with 1."""
+def test_ctrl_c_without_a_broker_reports_unpublished_pages(tmp_path: Path, own_cluster: Callable[..., Cluster]) -> None:
+    """It waits for its timeout, counts the pages that were not published, and exits with 1."""
     cluster, topics = own_cluster(), Topics()
     create(Connection(cluster.bootstrap), topics, Layout(partitions=2))
     at = ("--bootstrap", cluster.bootstrap, "--set", "TWINSIEVE_KAFKA_CLOSE_TIMEOUT_S=1", "--json")
@@ -121,18 +117,20 @@ def test_ctrl_c_while_the_broker_is_away_says_what_stayed_behind(
         cluster.kill(0)
         at_rest(server.visits.total)
         crawl.send_signal(signal.SIGINT)
-        _, said = crawl.communicate(timeout=TIMEOUT_S)
+        _, stderr = crawl.communicate(timeout=TIMEOUT_S)
         visits = fetched(server.visits)
-    assert crawl.returncode == 1, said
-    [summary] = json_lines(said)
+    assert crawl.returncode == 1, stderr
+    [summary] = json_lines(stderr)
     left = summary["unpublished"]["broker_away"]
     assert summary["pages"] + left == visits.total()
-    assert f"{left} pages were not published" in said
-    assert said.count("is not published") == left
+    assert f"{left} pages were not published" in stderr
+    assert stderr.count("is not published") == left
 
 
-def test_a_wrong_password_is_said_before_the_first_request(tmp_path: Path, own_cluster: Callable[..., Cluster]) -> None:
-    """The message speaks of the password and does not show it; the right one from a file works."""
+def test_a_wrong_password_is_an_error_before_the_first_request(
+    tmp_path: Path, own_cluster: Callable[..., Cluster]
+) -> None:
+    """The message mentions the password without showing it; the right one from a file works."""
     cluster, topics = own_cluster(sasl=True), Topics()
     create(Connection(cluster.bootstrap, cluster.client_options), topics, Layout(partitions=2))
     right = tmp_path / "client.properties"
@@ -165,8 +163,8 @@ class Plain(scrapy.Spider):
 """
 
 
-def test_a_project_whose_items_are_no_pages_publishes_documents(tmp_path: Path, broker: Broker, topics: Topics) -> None:
-    """One document for each page that gave items, however many; pages that gave none are not published."""
+def test_a_project_whose_items_are_no_pages_publishes_html(tmp_path: Path, broker: Broker, topics: Topics) -> None:
+    """Each page that yielded items is published once as HTML; pages that yielded none are not."""
     command = [sys.executable, "-m", "scrapy", "runspider", "plain.py", "-O", "items.json", "-L", "INFO"]
     command += ["-s", f"TWINSIEVE_KAFKA_BOOTSTRAP={broker.bootstrap}", "-s", f"TWINSIEVE_KAFKA_PREFIX={topics.prefix}"]
     with serve(PAGES) as server:

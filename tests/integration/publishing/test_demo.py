@@ -1,4 +1,4 @@
-"""`twinsieve demo --bootstrap`: crawl, broker and service together give the answers of the truth."""
+"""`twinsieve demo --bootstrap`: the verdicts of crawl, broker and service agree with the truth."""
 
 import json
 from pathlib import Path
@@ -12,8 +12,8 @@ from tests.integration.conftest import Broker
 pytestmark = pytest.mark.slow
 
 
-def test_a_service_behind_a_broker_gives_the_answers_of_the_truth(tmp_path: Path, broker: Broker) -> None:
-    """Every page is answered once, no copy is missed, nothing else is called one; what was said can be kept."""
+def test_the_verdicts_of_a_service_agree_with_the_truth(tmp_path: Path, broker: Broker) -> None:
+    """Every page has one verdict, no copy is missed, no other page is called one; --keep stores the verdicts."""
     kept = tmp_path / "kept"
     done = run("demo", "--bootstrap", broker.bootstrap, "--json", "--processes", 1, "--keep", kept, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The command line in this process."""
+"""A fixture that runs the command line in this process."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.interfaces.cli.running import Cli, Ran
 
 @pytest.fixture
 def cli(capfd: pytest.CaptureFixture[str]) -> Cli:
-    """Run `twinsieve` with the arguments given, and return its code and what it wrote."""
+    """Return a function that runs `twinsieve` with its arguments, and returns the exit code and output."""
 
     def call(*arguments: object) -> Ran:
         capfd.readouterr()

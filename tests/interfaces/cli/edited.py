@@ -1,4 +1,4 @@
-"""A small crawl of stories and edited copies, with what a person would say of each pair."""
+"""A small synthetic crawl of stories and edited copies, with a label for each pair."""
 
 import random
 from pathlib import Path
@@ -10,7 +10,7 @@ FIRST, SECOND = "bcdfghjklmnprstvwz", "aeiou"
 
 
 def story(seed: int) -> list[str]:
-    """Sentences of a text of its own for every seed, whose words no other seed has."""
+    """Return the sentences of a text; texts of different seeds share no words."""
     source = random.Random(seed)
     words = [
         "".join(map("".join, zip(source.choices(FIRST, k=3), source.choices(SECOND, k=3), strict=True)))
@@ -20,20 +20,20 @@ def story(seed: int) -> list[str]:
 
 
 def edited(seed: int, changed: int) -> list[str]:
-    """The same story with so many of its sentences told otherwise."""
+    """Return the same story with `changed` of its sentences replaced."""
     sentences, source = story(seed), random.Random(seed + 1000)
-    for at, other in zip(source.sample(range(SENTENCES), changed), story(seed + 5000), strict=False):
-        sentences[at] = other
+    for index, other in zip(source.sample(range(SENTENCES), changed), story(seed + 5000), strict=False):
+        sentences[index] = other
     return sentences
 
 
 def label_of(changed: int) -> str:
-    """What a person says: a fifth changed is a copy, two fifths are another text, between is between."""
+    """Return the label: a copy up to a fifth changed, another text from two fifths on, otherwise grey."""
     return "dup" if changed <= 4 else "not" if changed >= 8 else "grey"
 
 
 def crawl(folder: Path, stories: int = 40) -> tuple[Path, Path]:
-    """Write a page and an edited copy for each story, the first ones edited least, and their labels."""
+    """Write a page and an edited copy for each story, later ones edited more, and their labels."""
     pages, pairs = [], []
     for number in range(stories):
         changed = number * 16 // stories

@@ -1,4 +1,4 @@
-"""Pages to feed the command line, and what a run of it gives back."""
+"""Test pages for the command line, and the result of a run."""
 
 import json
 import random
@@ -14,7 +14,7 @@ WORDS = (
 
 
 class Ran(NamedTuple):
-    """What one run of the command line gave."""
+    """The result of one run of the command line."""
 
     code: int
     out: str
@@ -30,19 +30,19 @@ Cli = Callable[..., Ran]
 
 
 def article(seed: int, words: int = 120) -> str:
-    """A text of its own for every seed."""
+    """Return a random text; each seed gives another one."""
     source = random.Random(seed)
     return " ".join(source.choice(WORDS) + source.choice(["", "", "s", "ed"]) for _ in range(words))
 
 
 def page(number: int, text: str | None = None, **more: object) -> dict[str, object]:
-    """A page as a line of JSON describes it."""
+    """Return a page as the values of a JSON line."""
     values = {"id": f"p{number}", "url": f"https://news.example/{number}", "title": f"Story {number}"}
     return values | {"text": article(number) if text is None else text} | more
 
 
 def write_lines(path: Path, values: Sequence[object]) -> Path:
-    """Write `values` as JSON lines, bytes as they are."""
+    """Write `values` as JSON lines; bytes are written unchanged."""
     lines = [value if isinstance(value, bytes) else json.dumps(value, ensure_ascii=False).encode() for value in values]
     path.write_bytes(b"".join(line + b"\n" for line in lines))
     return path

@@ -1,4 +1,4 @@
-"""Bad records are told, counted and set aside; the stream goes on."""
+"""Bad records are reported, counted and set aside; the stream continues."""
 
 import base64
 import json
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.interfaces.cli.support.outputs import SHOWN
+from dedup_service.interfaces.cli.support.outputs import MAX_MESSAGES
 from tests.interfaces.cli.running import Cli, page, write_lines
 
 BAD_LINES = {
@@ -26,39 +26,39 @@ BAD_LINES = {
 
 
 @pytest.mark.parametrize("line", BAD_LINES.values(), ids=BAD_LINES)
-def test_a_bad_line_is_reported_with_its_number_and_the_stream_goes_on(cli: Cli, tmp_path: Path, line: bytes) -> None:
-    """Stderr and the errors file name line 2; lines 1 and 3 have verdicts; the code is 3."""
+def test_a_bad_line_is_reported_and_the_stream_continues(cli: Cli, tmp_path: Path, line: bytes) -> None:
+    """Stderr and the errors file name line 2; lines 1 and 3 have verdicts; the exit code is 3."""
     path, errors = write_lines(tmp_path / "pages.jsonl", [page(1), line, page(3)]), tmp_path / "errors.jsonl"
     ran = cli("filter", path, "--errors", errors, "--quiet")
     assert ran.code == 3
     assert [verdict["id"] for verdict in ran.lines] == ["p1", "p3"]
     assert f"{path}: line 2: " in ran.err
-    (told,) = (json.loads(entry) for entry in errors.read_text().splitlines())
-    assert (told["line"], told["source"]) == (2, str(path))
-    assert told["error"] in ran.err
-    raw = told["raw"].encode() if told["raw"] is not None else base64.b64decode(told["raw_base64"])
+    (reported,) = (json.loads(entry) for entry in errors.read_text().splitlines())
+    assert (reported["line"], reported["source"]) == (2, str(path))
+    assert reported["error"] in ran.err
+    raw = reported["raw"].encode() if reported["raw"] is not None else base64.b64decode(reported["raw_base64"])
     assert raw == line[:1000]
-    assert told["raw_cut"] == (len(line) > 1000)
+    assert reported["raw_cut"] == (len(line) > 1000)
 
 
 def test_bad_lines_are_counted_and_not_kept(cli: Cli, tmp_path: Path) -> None:
-    """The summary counts them; --kept has pages only."""
+    """The summary counts them; --kept has only pages."""
     path, kept = write_lines(tmp_path / "pages.jsonl", [b"hello", page(1), b"{}"]), tmp_path / "kept.jsonl"
     ran = cli("filter", path, "--kept", kept, "--json")
     assert json.loads(ran.err.splitlines()[-1])["bad_records"] == 2
     assert kept.read_bytes().count(b"\n") == 1
 
 
-def test_a_flood_of_bad_lines_does_not_flood_the_terminal(cli: Cli, tmp_path: Path) -> None:
-    """After the first hundred only the file and the count go on."""
-    path, errors = write_lines(tmp_path / "pages.jsonl", [b"hello"] * (SHOWN + 50)), tmp_path / "errors.jsonl"
+def test_messages_on_bad_lines_are_limited(cli: Cli, tmp_path: Path) -> None:
+    """After the first hundred, bad lines are only counted and written to the errors file."""
+    path, errors = write_lines(tmp_path / "pages.jsonl", [b"hello"] * (MAX_MESSAGES + 50)), tmp_path / "errors.jsonl"
     ran = cli("filter", path, "--errors", errors, "--quiet")
-    assert len(ran.err.splitlines()) == SHOWN + 1
-    assert len(errors.read_text().splitlines()) == SHOWN + 50
+    assert len(ran.err.splitlines()) == MAX_MESSAGES + 1
+    assert len(errors.read_text().splitlines()) == MAX_MESSAGES + 50
 
 
-def test_blank_lines_and_a_byte_order_mark_are_no_errors(cli: Cli, tmp_path: Path) -> None:
-    """Editors leave such things; line numbers still count every line."""
+def test_blank_lines_and_a_byte_order_mark_are_ignored(cli: Cli, tmp_path: Path) -> None:
+    """Editors write them; line numbers still count every line."""
     path = tmp_path / "pages.jsonl"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(page(1)).encode() + b"\r\n\r\n  \n" + b"hello\n")
     ran = cli("filter", path, "--quiet")
@@ -79,7 +79,7 @@ UNDECIDED = {
 
 @pytest.mark.parametrize("content", UNDECIDED.values(), ids=UNDECIDED)
 def test_a_page_without_text_is_kept_with_a_reason(cli: Cli, tmp_path: Path, content: dict[str, object]) -> None:
-    """Nothing to judge is no error and no duplicate, however often it comes."""
+    """A page without text is neither an error nor a duplicate, also when it occurs twice."""
     values = [{"url": f"https://news.example/{number}", **content} for number in (1, 2)]
     path, kept = write_lines(tmp_path / "pages.jsonl", values), tmp_path / "kept.jsonl"
     ran = cli("filter", path, "--kept", kept)
@@ -92,7 +92,7 @@ def test_a_page_without_text_is_kept_with_a_reason(cli: Cli, tmp_path: Path, con
 @pytest.mark.slow
 @pytest.mark.parametrize("key", ["text", "html"])
 def test_a_page_of_50_mb_is_kept_undecided(cli: Cli, tmp_path: Path, key: str) -> None:
-    """Too large to judge within reason: passed on with the reason, and the next page is judged."""
+    """It is passed on with the reason, and the next page is decided."""
     large = {"url": "https://news.example/large", "id": "large", key: "<p>news " * (50 * 2**20 // 8)}
     ran = cli("filter", write_lines(tmp_path / "pages.jsonl", [large, page(1)]))
     assert ran.code == 0
@@ -100,8 +100,8 @@ def test_a_page_of_50_mb_is_kept_undecided(cli: Cli, tmp_path: Path, key: str) -
     assert "too large" in ran.lines[0]["reason"]
 
 
-def test_an_address_that_is_not_of_the_web_identifies_its_page(cli: Cli, tmp_path: Path) -> None:
-    """Addresses are the caller's: a file, a URN or a note is a name, and the same name again is the same page."""
+def test_any_url_identifies_its_page(cli: Cli, tmp_path: Path) -> None:
+    """A file URL or a URN is a name like a Web address: the same name again is the same page."""
     values = [page(1, url="file:///a/b.html"), page(2, url="urn:isbn:1"), page(1, url="file:///a/b.html", id="again")]
     ran = cli("filter", write_lines(tmp_path / "pages.jsonl", values))
     assert ran.code == 0
@@ -109,7 +109,7 @@ def test_an_address_that_is_not_of_the_web_identifies_its_page(cli: Cli, tmp_pat
 
 
 def test_a_full_disk_stops_cleanly(cli: Cli, tmp_path: Path) -> None:
-    """A device without room gives code 1 and one line that says what to do."""
+    """Exit code 1, and one line that says what to do."""
     path = write_lines(tmp_path / "pages.jsonl", [page(1)])
     ran = cli("filter", path, "--output", "/dev/full")
     assert ran.code == 1

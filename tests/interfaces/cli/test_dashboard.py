@@ -1,4 +1,4 @@
-"""`filter --dashboard`: the command as somebody watches it."""
+"""`filter --dashboard`: the dashboard of a running filter."""
 
 import json
 import subprocess
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from dedup_service.interfaces.http.access_guard import VARIABLE
+from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
 def test_figures_while_it_runs(tmp_path: Path) -> None:
-    """Duplicates, index, times: of the pages that came so far; the output is the same as without."""
+    """Duplicates, index and latencies of the pages so far; the verdicts are written as without it."""
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", "-", "--dashboard", "0", "--quiet"]
     lines = [page(1), page(2, article(1), title="<script>alert(1)</script>"), {"no": "page"}]
     with subprocess.Popen(
@@ -47,8 +47,8 @@ def test_figures_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_another_address_needs_a_token(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read or made before that is clear."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    """It is checked before anything is read or created."""
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     pages = write_lines(tmp_path / "pages.jsonl", [page(1)])
     ran = cli("filter", pages, "--dashboard", "0.0.0.0:0", "--state", tmp_path / "state")
     assert ran.code == 2
@@ -63,7 +63,7 @@ def test_another_address_needs_a_token(cli: Cli, tmp_path: Path, monkeypatch: py
 
 
 def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing is decided before."""
+    """Before any page is decided."""
     for name in [
         name for name in sys.modules if name.startswith(("dedup_service.interfaces.http", "starlette", "uvicorn"))
     ]:

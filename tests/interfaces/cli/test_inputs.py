@@ -1,4 +1,4 @@
-"""Archives and folders through the filter, and a terminal to watch it."""
+"""WARC files and folders as input of `filter`, and its progress bar on a terminal."""
 
 import gzip
 import json
@@ -14,13 +14,13 @@ from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
 def html(seed: int, frame: str = "article") -> bytes:
-    """A page with an article of its own, in a frame."""
+    """Return a page with an article for the seed, inside the element `frame`."""
     paragraphs = "".join(f"<p>{article(seed * 10 + part, 60)}.</p>" for part in range(3))
     return f"<html><body><{frame}><h1>Story</h1>{paragraphs}</{frame}></body></html>".encode()
 
 
 def response(number: int, url: str, body: bytes) -> bytes:
-    """One WARC response record in a gzip member of its own."""
+    """Return one WARC response record as a separate gzip member."""
     block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
     head = (
         f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-{number:012}>\r\n"
@@ -30,7 +30,7 @@ def response(number: int, url: str, body: bytes) -> bytes:
     return gzip.compress(head.encode() + block + b"\r\n\r\n")
 
 
-def test_an_archive_in_an_archive_out(cli: Cli, tmp_path: Path) -> None:
+def test_a_warc_file_gives_a_warc_file(cli: Cli, tmp_path: Path) -> None:
     """The kept records are, byte for byte, those whose verdict is not duplicate."""
     records = [
         response(1, "https://a.example/1", html(1)),
@@ -47,8 +47,8 @@ def test_an_archive_in_an_archive_out(cli: Cli, tmp_path: Path) -> None:
     assert [line["verdict"] for line in cli("filter", kept).lines] == ["unique", "unique"]
 
 
-def test_an_archive_that_breaks_off_is_told(cli: Cli, tmp_path: Path) -> None:
-    """Whole records have verdicts; the rest is a bad record with its place, and the code is 3."""
+def test_a_truncated_warc_file_is_reported(cli: Cli, tmp_path: Path) -> None:
+    """Complete records have verdicts; the rest is a bad record with its offset, and the exit code is 3."""
     archive = tmp_path / "crawl.warc.gz"
     records = [response(1, "https://a.example/1", html(1)), response(2, "https://a.example/2", html(2))]
     archive.write_bytes(records[0] + records[1][:-40])
@@ -58,8 +58,8 @@ def test_an_archive_that_breaks_off_is_told(cli: Cli, tmp_path: Path) -> None:
     assert f"at byte {len(records[0])}: " in ran.err
 
 
-def test_a_folder_in_a_folder_out(cli: Cli, tmp_path: Path) -> None:
-    """Kept files lie under their relative paths, byte for byte; duplicates are not there."""
+def test_a_folder_gives_a_folder(cli: Cli, tmp_path: Path) -> None:
+    """Kept files have the same relative paths and bytes; duplicates are not copied."""
     site, kept = tmp_path / "site", tmp_path / "kept"
     files = {"news/1.html": html(1), "news/2.html": html(2), "repost/1.html": html(1, "main"), "empty.html": b""}
     for name, body in files.items():
@@ -76,16 +76,16 @@ def test_a_folder_in_a_folder_out(cli: Cli, tmp_path: Path) -> None:
     assert found == {name: body for name, body in files.items() if name != "repost/1.html"}
 
 
-def test_a_folder_is_not_kept_in_itself(cli: Cli, tmp_path: Path) -> None:
-    """The next run would read what this one wrote."""
+def test_an_output_folder_inside_the_input_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """Otherwise the next run would read the output of this one."""
     (tmp_path / "1.html").write_bytes(html(1))
     ran = cli("filter", tmp_path, "--kept", tmp_path / "kept")
     assert ran.code == 2
-    assert "name one outside" in ran.err
+    assert "name a folder outside it" in ran.err
 
 
-def test_a_prefix_makes_addresses(cli: Cli, tmp_path: Path) -> None:
-    """A mirror with a folder for each host gets the addresses it was fetched from."""
+def test_a_url_prefix(cli: Cli, tmp_path: Path) -> None:
+    """A mirror with one folder for each host gets its original URLs."""
     (tmp_path / "a.example").mkdir()
     (tmp_path / "a.example" / "1.html").write_bytes(html(1))
     (line,) = cli("filter", tmp_path, "--url-prefix", "https://").lines
@@ -94,7 +94,7 @@ def test_a_prefix_makes_addresses(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
-    """It is drawn on stderr, and the verdicts on standard output stay lines of JSON."""
+    """It is drawn on stderr; standard output has only verdicts."""
     path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(600)])
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", str(path)]

@@ -1,4 +1,4 @@
-"""The command itself: help without imports, errors in one line, documented codes."""
+"""The command itself: help without heavy imports, errors on one line, documented exit codes."""
 
 import errno
 import subprocess
@@ -9,12 +9,13 @@ import pytest
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.interfaces.cli.main import COMMANDS, LazyGroup, run
+from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 
 HEAVY = ("numpy", "numba", "rich", "scrapy", "trafilatura", "lxml", "msgspec")
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """`twinsieve --help` answers from its table: no numeric library, no framework."""
+    """`twinsieve --help` is answered from its table, without a numeric library or a framework."""
     code = (
         "import sys; from dedup_service.interfaces.cli.main import run; assert run(['--help']) == 0;"
         f"print('imported:', *(name for name in {HEAVY!r} if name in sys.modules))"
@@ -28,7 +29,7 @@ def test_help_names_every_command_and_code(capsys: pytest.CaptureFixture[str]) -
     assert run(["--help"]) == 0
     shown = capsys.readouterr().out
     assert all(f"  {name} " in shown for name in COMMANDS)
-    assert "Exit codes: 0 done; 1 failed" in shown
+    assert all(f"\n    {code:<3}  " in shown for code in ExitCode)
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name not in {"crawl", "demo"}])
@@ -39,7 +40,7 @@ def test_each_command_of_the_table_has_help(name: str, capsys: pytest.CaptureFix
 
 
 def test_version_is_the_distribution_s(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--version` says which release this is."""
+    """`--version` names the release."""
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.startswith("twinsieve, version ")
 
@@ -62,12 +63,13 @@ def test_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> N
         ),
         (KeyboardInterrupt(), 130, ""),
         (ModuleNotFoundError("no scrapy", name="scrapy.http"), 2, "pip install 'twinsieve[scrapy]'"),
+        (ModuleNotFoundError("no kafka", name="kafka"), 2, "from a checkout: pip install '.[kafka]'"),
     ],
 )
 def test_errors_end_in_one_line_and_a_code(
     error: BaseException, code: int, shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What goes wrong on purpose is told without a traceback."""
+    """Expected failures are reported without a traceback."""
 
     @click.command("fail")
     def fail() -> None:
@@ -75,13 +77,13 @@ def test_errors_end_in_one_line_and_a_code(
 
     monkeypatch.setattr(LazyGroup, "get_command", lambda *_: fail)
     assert run(["fail"]) == code
-    told = capsys.readouterr().err
-    assert shown in told
-    assert len(told.splitlines()) <= 1
+    stderr = capsys.readouterr().err
+    assert shown in stderr
+    assert len(stderr.splitlines()) <= 1
 
 
-def test_other_missing_modules_are_not_explained_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A module of ours that is missing is a fault to see, not a hint to install Scrapy."""
+def test_a_missing_module_of_ours_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing module of the project is a defect; no advice to install an extra hides it."""
 
     @click.command("fail")
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""Watchers of `/events` over plain sockets: one that reads, and many of which some do not."""
+"""Watchers of `/events` over plain sockets: one that reads, and a crowd of which some do not."""
 
 import selectors
 import socket
@@ -15,7 +15,7 @@ PATIENCE_S = 60.0
 
 
 class Watcher:
-    """One stream. last_id: of the message after which it goes on. small: takes in little that it has not read."""
+    """One stream. last_id: id of the last message received before. small: with a small receive buffer."""
 
     def __init__(self, address: Address, *, last_id: str | None = None, small: bool = False) -> None:
         self.socket = socket.socket()
@@ -25,7 +25,7 @@ class Watcher:
         self.socket.connect((address.host, address.port))
         more = "" if last_id is None else f"Last-Event-ID: {last_id}\r\n"
         self.socket.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
-        self._left = b""
+        self._unparsed = b""
         self._body = b""
 
     def __enter__(self) -> Self:
@@ -35,14 +35,14 @@ class Watcher:
         self.socket.close()
 
     def head(self) -> str:
-        """Status line and headers, in lower case."""
-        while b"\r\n\r\n" not in self._left:
-            self._left += self._more()
-        head, _, self._left = self._left.partition(b"\r\n\r\n")
+        """Return status line and headers, in lower case."""
+        while b"\r\n\r\n" not in self._unparsed:
+            self._unparsed += self._more()
+        head, _, self._unparsed = self._unparsed.partition(b"\r\n\r\n")
         return head.decode().lower()
 
     def message(self) -> dict[str, str]:
-        """The next message: field → value; a comment is the field ""."""
+        """Return the next message: field → value; a comment has the field ""."""
         while b"\n\n" not in self._body:
             self._body += self._chunk()
         text, _, self._body = self._body.partition(b"\n\n")
@@ -50,30 +50,30 @@ class Watcher:
         return {name: value for name, _, value in fields}
 
     def messages(self, name: str, count: int) -> list[dict[str, str]]:
-        """So many messages of that name, others left out."""
-        found: list[dict[str, str]] = []
-        while len(found) < count:
+        """Return the next `count` messages with this name; others are skipped."""
+        named: list[dict[str, str]] = []
+        while len(named) < count:
             message = self.message()
             if message.get("event") == name:
-                found.append(message)
-        return found
+                named.append(message)
+        return named
 
     def to_the_end(self) -> None:
-        """Read on; EOFError, or another OSError where the line was cut."""
+        """Read until the stream ends: EOFError, or another OSError if the connection was aborted."""
         while True:
             self.message()
 
     def _chunk(self) -> bytes:
-        """The next chunk of the body; EOFError where it has ended."""
-        while b"\r\n" not in self._left:
-            self._left += self._more()
-        size, _, self._left = self._left.partition(b"\r\n")
+        """Return the next chunk of the body; EOFError at its end."""
+        while b"\r\n" not in self._unparsed:
+            self._unparsed += self._more()
+        size, _, self._unparsed = self._unparsed.partition(b"\r\n")
         length = int(size, 16)
         if not length:
             raise EOFError
-        while len(self._left) < length + 2:
-            self._left += self._more()
-        chunk, self._left = self._left[:length], self._left[length + 2 :]
+        while len(self._unparsed) < length + 2:
+            self._unparsed += self._more()
+        chunk, self._unparsed = self._unparsed[:length], self._unparsed[length + 2 :]
         return chunk
 
     def _more(self) -> bytes:
@@ -84,12 +84,12 @@ class Watcher:
 
 
 class Crowd:
-    """Watchers that read what they get, in a thread of their own, beside others that read nothing."""
+    """Watchers that read in a background thread, and idle watchers that read nothing."""
 
     def __init__(self, address: Address, readers: int, idlers: int) -> None:
         self.readers = [Watcher(address) for _ in range(readers)]
         self.idlers = [Watcher(address, small=True) for _ in range(idlers)]
-        self.got = dict.fromkeys(range(readers), 0)
+        self.received_bytes = dict.fromkeys(range(readers), 0)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
 
@@ -109,11 +109,11 @@ class Crowd:
                 selector.register(watcher.socket, selectors.EVENT_READ, number)
             while not self._stop.is_set():
                 for key, _ in selector.select(0.1):
-                    self.got[key.data] += len(key.fileobj.recv(1 << 18))  # type: ignore[union-attr]
+                    self.received_bytes[key.data] += len(key.fileobj.recv(1 << 18))  # type: ignore[union-attr]
 
 
 def until(condition: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Return once `condition()` holds; AssertionError where that takes too long."""
+    """Wait until `condition()` holds; AssertionError if that takes too long."""
     deadline = time.monotonic() + patience_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"

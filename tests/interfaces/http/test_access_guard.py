@@ -1,4 +1,4 @@
-"""What keeps requests out, asked without a server: an application is called with what a server would give it."""
+"""The access guard without a server: the application is called with the scopes that a server would pass."""
 
 import asyncio
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.http.access_guard import COOKIE, MAX_BODY, VARIABLE, AccessGuard, Token, token_for
+from dedup_service.interfaces.http.access_guard import COOKIE, ENV_VARIABLE, MAX_BODY, AccessGuard, Token, token_for
 from dedup_service.interfaces.http.rate_limit import MAX_ADDRESSES, RateLimiter
 from dedup_service.interfaces.http.server import Address
 
@@ -22,12 +22,12 @@ Ask = Callable[..., tuple[int, dict[str, str], str]]
 
 
 async def answer(request: Request) -> Response:
-    """A route behind the guard: what it read of the body."""
+    """A route behind the guard that returns the length of the body."""
     return PlainTextResponse(f"{len(await request.body())}")
 
 
-def asking(*, token: str | None = None, local: bool = True, **limits: RateLimiter) -> Ask:
-    """Return a function that asks a guarded application and returns status, headers and body."""
+def guarded(*, token: str | None = None, local: bool = True, **limits: RateLimiter) -> Ask:
+    """Return a function that sends a request to a guarded application: status, headers and body."""
     routes = [Route(path, answer, methods=["GET", "POST"]) for path in ("/", "/api/stats", "/livez")]
     app = AccessGuard(Starlette(routes=routes), token=None if token is None else Token(token), local=local, **limits)
 
@@ -53,37 +53,37 @@ def asking(*, token: str | None = None, local: bool = True, **limits: RateLimite
             "client": (client, 5000),
             "server": ("127.0.0.1", 8090),
         }
-        given = [{"type": "http.request", "body": body, "more_body": False}]
+        received = [{"type": "http.request", "body": body, "more_body": False}]
         sent: list[Any] = []
 
         async def receive() -> Any:
-            return given.pop() if given else {"type": "http.disconnect"}
+            return received.pop() if received else {"type": "http.disconnect"}
 
         async def send(message: Any) -> None:
             sent.append(message)
 
         asyncio.run(app(scope, receive, send))
-        found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:]).decode()
+        answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], answered, b"".join(message.get("body", b"") for message in sent[1:]).decode()
 
     return ask
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8090", "127.0.0.1:1", "[::1]:8090", "LOCALHOST"])
-def test_on_loopback_this_machine_s_names_open(host: str) -> None:
-    """Without a token."""
-    assert asking()(host=host)[0] == 200
+def test_on_loopback_the_names_of_this_machine_are_accepted(host: str) -> None:
+    """No token is needed there."""
+    assert guarded()(host=host)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["", "evil.example", "localhost.evil.example:8090", "127.0.0.1.evil.example", "[::2]"])
-def test_on_loopback_another_name_does_not(host: str) -> None:
-    """A page elsewhere whose name leads here (DNS rebinding)."""
-    assert asking()(host=host)[0] == 403
+def test_on_loopback_other_names_are_refused(host: str) -> None:
+    """The name of another site's page may resolve to this machine (DNS rebinding)."""
+    assert guarded()(host=host)[0] == 403
 
 
-def test_elsewhere_the_token_opens_and_nothing_else() -> None:
-    """As a bearer; the name in Host is the network's affair."""
-    ask = asking(token=SECRET, local=False)
+def test_elsewhere_only_the_token_is_accepted() -> None:
+    """It comes as a bearer token; the name in Host does not matter there."""
+    ask = guarded(token=SECRET, local=False)
     assert ask(host="crawl.example")[0] == 401
     assert ask(authorization=f"Bearer {SECRET}", host="crawl.example")[0] == 200
     assert ask(authorization=f"bearer  {SECRET} ")[0] == 200
@@ -92,9 +92,9 @@ def test_elsewhere_the_token_opens_and_nothing_else() -> None:
     assert ask(f"/api/stats?token={SECRET}")[0] == 401
 
 
-def test_a_browser_shows_the_token_once() -> None:
-    """It gets a cookie that no script sees and no other site sends, and that is not the token."""
-    ask = asking(token=SECRET, local=False)
+def test_a_browser_sends_the_token_once() -> None:
+    """It gets a cookie that scripts cannot read, that other sites cannot send, and that is not the token."""
+    ask = guarded(token=SECRET, local=False)
     status, headers, body = ask(f"/?token={SECRET}")
     assert (status, headers["refresh"]) == (200, "0; url=/")
     cookie = headers["set-cookie"]
@@ -107,9 +107,9 @@ def test_a_browser_shows_the_token_once() -> None:
     assert ask("/?token=wrong-wrong-wrong-wrong", cookie=pair)[0] == 401
 
 
-def test_guessing_ends_soon() -> None:
-    """Ten wrong tokens from one address; another one, and whoever has the cookie, go on."""
-    ask = asking(token=SECRET, local=False)
+def test_guessing_tokens_is_limited() -> None:
+    """Ten wrong tokens block an address; other addresses, and requests with the cookie, still pass."""
+    ask = guarded(token=SECRET, local=False)
     pair = ask(f"/?token={SECRET}")[1]["set-cookie"].partition(";")[0]
     tried = [ask(authorization=f"Bearer guess-number-{at:09}")[0] for at in range(12)]
     assert tried == [401] * 10 + [429] * 2
@@ -118,10 +118,10 @@ def test_guessing_ends_soon() -> None:
     assert ask(cookie=pair)[0] == 200
 
 
-def test_too_many_requests_are_told_when_to_come_again() -> None:
-    """One address does not take what others need."""
+def test_too_many_requests_are_refused_with_the_time_to_wait() -> None:
+    """The limit of one address does not affect others."""
     now = [0.0]
-    ask = asking(requests=RateLimiter(3, 0.5, lambda: now[0]))
+    ask = guarded(requests=RateLimiter(3, 0.5, lambda: now[0]))
     assert [ask()[0] for _ in range(4)] == [200, 200, 200, 429]
     status, headers, _ = ask()
     assert (status, headers["retry-after"]) == (429, "2")
@@ -130,14 +130,14 @@ def test_too_many_requests_are_told_when_to_come_again() -> None:
     assert ask()[0] == 200
 
 
-def test_probes_are_open() -> None:
-    """To an orchestrator that knows neither token nor name."""
-    assert asking(token=SECRET, local=False)("/livez", host="10.0.0.7")[0] == 200
+def test_probes_need_no_token() -> None:
+    """An orchestrator knows neither the token nor the name."""
+    assert guarded(token=SECRET, local=False)("/livez", host="10.0.0.7")[0] == 200
 
 
 def test_every_answer_carries_the_headers() -> None:
-    """Those of routes and those of the guard; no inline script, no frame, no guess at types."""
-    ask = asking(token=SECRET, local=False)
+    """Answers of routes and of the guard: no inline scripts, no frames, no guessing of types."""
+    ask = guarded(token=SECRET, local=False)
     for _, headers, _ in (
         ask(),
         ask(authorization=f"Bearer {SECRET}"),
@@ -157,9 +157,9 @@ def test_every_answer_carries_the_headers() -> None:
 JSON = {"content_type": "application/json; charset=utf-8", "content_length": "2"}
 
 
-def test_what_changes_something_has_to_come_from_our_page() -> None:
-    """Or from no browser; and be JSON, which a form cannot send."""
-    ask = asking()
+def test_a_request_to_change_something_has_to_come_from_our_page() -> None:
+    """Or from no browser, and it has to be JSON, which a form cannot send."""
+    ask = guarded()
     assert ask(method="POST", body=b"{}", **JSON)[0] == 200
     assert (
         ask(method="POST", body=b"{}", origin="http://localhost:8090", sec_fetch_site="same-origin", **JSON)[0] == 200
@@ -174,9 +174,9 @@ def test_what_changes_something_has_to_come_from_our_page() -> None:
     assert ask(method="POST", body=b"{}")[0] == 415
 
 
-def test_a_body_is_short_and_says_how_short() -> None:
-    """The server reads no more than was said."""
-    ask = asking()
+def test_a_body_is_short_and_has_a_length() -> None:
+    """The server reads no further than the announced length."""
+    ask = guarded()
     assert ask(method="POST", body=b"{}", content_type="application/json")[0] == 411
     assert ask(method="POST", content_type="application/json", content_length=str(MAX_BODY + 1))[0] == 413
     assert ask(method="POST", content_type="application/json", content_length="9" * 30)[0] == 413
@@ -184,25 +184,25 @@ def test_a_body_is_short_and_says_how_short() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 3), st.booleans()), max_size=60))
-def test_a_limiter_lets_no_more_through_than_it_says(steps: list[tuple[float, bool]]) -> None:
-    """In any stretch of time: the burst, and so many a second."""
+def test_a_limiter_keeps_to_its_rate(steps: list[tuple[float, bool]]) -> None:
+    """In any interval no more pass than the burst and the rate allow."""
     now = [0.0]
     limiter = RateLimiter(4, 2.0, lambda: now[0])
     passed: list[float] = []
     for wait_s, _ in steps:
         now[0] += wait_s
-        told = limiter.wait_s("192.0.2.1")
-        if told == 0:
+        must_wait_s = limiter.wait_s("192.0.2.1")
+        if must_wait_s == 0:
             passed.append(now[0])
         else:
-            assert 0 < told <= 0.5
+            assert 0 < must_wait_s <= 0.5
     for first in range(len(passed)):
         for last in range(first, len(passed)):
             assert last - first + 1 <= 4 + 2.0 * (passed[last] - passed[first]) + 1e-6
 
 
 def test_a_limiter_remembers_a_bounded_number_of_addresses() -> None:
-    """And an IPv6 network as one."""
+    """An IPv6 network counts as one address."""
     limiter = RateLimiter(1, 0.001)
     for at in range(MAX_ADDRESSES + 10):
         limiter.wait_s(f"10.{at >> 16}.{at >> 8 & 255}.{at & 255}")
@@ -215,21 +215,21 @@ def test_a_limiter_remembers_a_bounded_number_of_addresses() -> None:
 
 
 def test_loopback_needs_no_token_and_any_other_address_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the option, or the environment; the message says how to make one."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    """It comes from the option or the environment; the message says how to make one."""
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     assert token_for(Address("127.0.0.1", 1), None) is None
     assert token_for(Address("::1", 1), None) is None
     with pytest.raises(ConfigurationError, match=r"0\.0\.0\.0:9100 .*token_urlsafe.*TWINSIEVE_DASHBOARD_TOKEN"):
         token_for(Address("0.0.0.0", 9100), None)
-    monkeypatch.setenv(VARIABLE, SECRET)
+    monkeypatch.setenv(ENV_VARIABLE, SECRET)
     for token in (token_for(Address("0.0.0.0", 1), None), token_for(Address("crawl.example", 1), SECRET)):
         assert token is not None
-        assert token.is_given(SECRET)
-        assert not token.is_given("")
+        assert token.is_token(SECRET)
+        assert not token.is_token("")
 
 
 @pytest.mark.parametrize("text", ["short", "schlüssel-mit-umlaut", "with\x00control-characters"])
-def test_a_token_that_is_no_secret(text: str) -> None:
-    """Too short, or nothing that a header can carry."""
+def test_a_token_that_is_no_secret_is_refused(text: str) -> None:
+    """It is too short, or a header cannot carry it."""
     with pytest.raises(ConfigurationError, match="at least 16"):
         token_for(Address("127.0.0.1", 1), text)

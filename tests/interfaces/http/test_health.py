@@ -1,61 +1,65 @@
-"""Alive while the steps take turns, ready once pages go through."""
+"""Live while the steps take turns, ready once pages go through."""
 
 import pytest
 
 from dedup_service.interfaces.http.probes import Health, ProbeAnswer
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.status import ServiceStatus
-from tests.interfaces.http.facts import Told, both_steps
+from tests.interfaces.http.fake_status import FakeStatus, both_steps
 
 
 @pytest.fixture
-def told() -> Told:
-    """The service."""
-    return Told()
+def status() -> FakeStatus:
+    """The status of the service, which the test changes."""
+    return FakeStatus()
 
 
 @pytest.fixture
-def health(told: Told) -> Health:
-    """Its health, with a limit of ten seconds."""
-    return Health(told, limit_s=10, clock=told.clock)
+def health(status: FakeStatus) -> Health:
+    """The health of the service, with a limit of ten seconds."""
+    return Health(status, limit_s=10, clock=status.clock)
 
 
-def test_alive_while_every_step_took_a_turn_within_the_limit(told: Told, health: Health) -> None:
-    """The one that stood still is named."""
-    told.status, told.now = both_steps(100.0), 110.0
+def test_live_while_every_step_took_a_turn_within_the_limit(status: FakeStatus, health: Health) -> None:
+    """The answer names the step that takes no turns."""
+    status.status, status.now = both_steps(100.0), 110.0
     assert health.live() == ProbeAnswer(True, "live")
-    told.now = 110.5
-    assert health.live() == ProbeAnswer(False, "fingerprint has stood still for 10 s, the limit is 10 s")
+    status.now = 110.5
+    assert health.live() == ProbeAnswer(
+        False, "fingerprint has made no progress for 10 s, the limit is 10 s: restart the process"
+    )
 
 
-def test_a_restore_is_alive_while_it_goes_on(told: Told, health: Health) -> None:
-    """However long it takes; one that hangs is not."""
+def test_a_restore_is_live_while_it_makes_progress(status: FakeStatus, health: Health) -> None:
+    """It may take any time, but a restore that hangs is not live."""
     for now in (8.0, 16.0, 24.0):
-        told.now = now
-        fact = RestoreEvent(int(now), 100, now)
-        told.status = ServiceStatus(fact, (), 2)
-        health.restore(fact)
+        status.now = now
+        event = RestoreEvent(int(now), 100, now)
+        status.status = ServiceStatus(event, (), 2)
+        health.restore(event)
         assert health.live().good
-    told.now = 35.0
-    assert health.live() == ProbeAnswer(False, "restore has stood still for 11 s, the limit is 10 s")
+    status.now = 35.0
+    assert health.live() == ProbeAnswer(
+        False, "restore has made no progress for 11 s, the limit is 10 s: restart the process"
+    )
 
 
-def test_a_start_that_hangs_is_noticed(told: Told, health: Health) -> None:
-    """Before there is a restore to speak of."""
-    told.now = 10.5
+def test_a_start_that_hangs_is_not_live(status: FakeStatus, health: Health) -> None:
+    """The limit applies before the restore has begun, too."""
+    status.now = 10.5
     assert not health.live().good
 
 
-def test_ready_once_restored_and_assigned(told: Told, health: Health) -> None:
-    """Until then it says what is missing."""
-    seen = [health.ready()]
-    told.status = ServiceStatus(RestoreEvent(1500, 20_000, 1.0), (), 2)
-    seen.append(health.ready())
-    told.status = both_steps(assigned=())
-    seen.append(health.ready())
-    told.status = both_steps()
-    seen.append(health.ready())
-    assert seen == [
+def test_ready_once_restored_and_assigned(status: FakeStatus, health: Health) -> None:
+    """Until then the answer says what is missing."""
+    answers = [health.ready()]
+    status.status = ServiceStatus(RestoreEvent(1500, 20_000, 1.0), (), 2)
+    answers.append(health.ready())
+    status.status = both_steps(assigned=())
+    answers.append(health.ready())
+    status.status = both_steps()
+    answers.append(health.ready())
+    assert answers == [
         ProbeAnswer(False, "starting"),
         ProbeAnswer(False, "restoring: 1,500 of 20,000 records"),
         ProbeAnswer(False, "fingerprint and decide: no partitions of pages are assigned"),
@@ -63,9 +67,9 @@ def test_ready_once_restored_and_assigned(told: Told, health: Health) -> None:
     ]
 
 
-def test_not_ready_while_it_stops(told: Told, health: Health) -> None:
-    """Pages in hand are finished, no new ones are waited for."""
-    told.status = both_steps()
+def test_not_ready_while_it_stops(status: FakeStatus, health: Health) -> None:
+    """Pages in flight are finished, but no new ones are accepted."""
+    status.status = both_steps()
     health.stopping()
     assert health.ready() == ProbeAnswer(False, "stopping")
     assert health.live().good

@@ -1,4 +1,4 @@
-"""What the facts become as metrics, and that docs/metrics.md tells of all of them."""
+"""Events as Prometheus metrics, and docs/metrics.md lists all of them."""
 
 import re
 from pathlib import Path
@@ -14,31 +14,31 @@ from dedup_service.runtime.events import BatchEvent, IndexEvent, ProblemEvent, R
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
 from dedup_service.runtime.workers.pool import PoolState
-from tests.interfaces.http.facts import Told, both_steps
+from tests.interfaces.http.fake_status import FakeStatus, both_steps
 from tests.runtime.live_stats.decided import copy_of, undecided
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 @pytest.fixture
-def told() -> Told:
-    """The service."""
-    return Told()
+def status() -> FakeStatus:
+    """The status of the service."""
+    return FakeStatus()
 
 
 @pytest.fixture
-def metrics(told: Told) -> Metrics:
-    """Its metrics."""
-    return Metrics(told, Health(told))
+def metrics(status: FakeStatus) -> Metrics:
+    """The metrics of the service."""
+    return Metrics(status, Health(status))
 
 
 def value(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
-    """A sample's value, None where it is not there."""
+    """Return the value of a sample, None if there is none."""
     return registry.get_sample_value(f"twinsieve_{name}", labels)
 
 
 def test_batches_are_counted(metrics: Metrics) -> None:
-    """Two batches of a step add up; the state is that of the last."""
+    """Counters of two batches add up; gauges have the values of the last."""
     for sequence in (10, 20):
         metrics.batch(
             BatchEvent(
@@ -64,8 +64,8 @@ def test_batches_are_counted(metrics: Metrics) -> None:
     assert value(registry, "entries") == 40
 
 
-def test_lag_is_shown_of_the_partitions_assigned(metrics: Metrics) -> None:
-    """What went to another process is its to show."""
+def test_lag_is_reported_for_the_assigned_partitions(metrics: Metrics) -> None:
+    """Another process reports the partitions that it took over."""
     metrics.batch(BatchEvent(step="decide", records=1, lag={"pages-0": 3, "pages-1": 4}))
     metrics.batch(BatchEvent(step="decide", records=1, lag={"pages-1": 2}))
     assert value(metrics.registry, "lag_records", step="decide", partition="pages-0") is None
@@ -73,7 +73,7 @@ def test_lag_is_shown_of_the_partitions_assigned(metrics: Metrics) -> None:
 
 
 def test_problems_are_counted_by_kind(metrics: Metrics) -> None:
-    """Lost transactions and expired records have names of their own."""
+    """Lost transactions and expired records also have metrics of their own."""
     metrics.problem(ProblemEvent("decide", "transaction_lost", "fenced"))
     metrics.problem(ProblemEvent("fingerprint", "expired", "gone", count=7))
     assert value(metrics.registry, "problems_total", step="decide", kind="transaction_lost") == 1
@@ -81,20 +81,20 @@ def test_problems_are_counted_by_kind(metrics: Metrics) -> None:
     assert value(metrics.registry, "expired_records_total") == 7
 
 
-def test_states_are_those_of_the_scrape(told: Told, metrics: Metrics) -> None:
-    """Nobody has to push them."""
+def test_gauges_of_a_service_are_collected_at_the_scrape(status: FakeStatus, metrics: Metrics) -> None:
+    """Nothing pushes them."""
     assert value(metrics.registry, "ready") == 0
     assert value(metrics.registry, "restored_records") is None
-    told.status = both_steps(assigned=(0, 1, 2))
+    status.status = both_steps(assigned=(0, 1, 2))
     assert value(metrics.registry, "ready") == 1
     assert value(metrics.registry, "live") == 1
     assert value(metrics.registry, "assigned_partitions", step="decide") == 3
     assert value(metrics.registry, "restored_records") == 10
 
 
-def test_the_feed_is_asked_at_the_scrape(told: Told) -> None:
-    """Distances as a histogram, the estimate with its bounds, what left the index, what guards held."""
-    feed, registry = watched(told)
+def test_live_stats_are_collected_at_the_scrape(status: FakeStatus) -> None:
+    """Distances, the estimate with its bounds, removed entries, guarded pages, index and pool."""
+    live_stats, registry = full_metrics(status)
     assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="1.0") == 0
     assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="2.0") == 1
     assert value(registry, "duplicate_distance_bits_sum", channel="words") == 2
@@ -103,26 +103,26 @@ def test_the_feed_is_asked_at_the_scrape(told: Told) -> None:
     assert value(registry, "index_bytes") == 1500
     assert value(registry, "false_drop_ratio", bound="estimate") == 1
     assert value(registry, "pool_busy_processes") == 2
-    feed.pool = lambda: None
+    live_stats.pool = lambda: None
     assert value(registry, "pool_busy_processes") is None
 
 
-def watched(told: Told) -> tuple[LiveStats, CollectorRegistry]:
-    """A feed that has something of everything, and the metrics with it."""
-    feed = LiveStats("serve", scope="log", sampler=Sampler(1.0))
-    feed.decided([copy_of(1), undecided(2, guard_reason(Guard.SURGE, "too many suspicious copies"))])
-    feed.rechecked(RecheckResult(feed.newest.rows()[0], 0.1, 0.1))
-    feed.removed(RemovalEvent("retraction", "https://a.example/1"))
+def full_metrics(status: FakeStatus) -> tuple[LiveStats, CollectorRegistry]:
+    """Return live stats with a value for every metric, and the registry that collects them."""
+    live_stats = LiveStats("serve", scope="log", sampler=Sampler(1.0))
+    live_stats.decided([copy_of(1), undecided(2, guard_reason(Guard.SURGE, "too many suspicious copies"))])
+    live_stats.rechecked(RecheckResult(live_stats.newest.rows()[0], 0.1, 0.1))
+    live_stats.removed(RemovalEvent("retraction", "https://a.example/1"))
     sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)
-    feed.index(IndexEvent(entries=9, channels={"words": sizes}, keys=(9, 500)))
-    feed.pool = lambda: PoolState(4, 3, 2, 100, 1)
-    return feed, Metrics(told, Health(told), feed).registry
+    live_stats.index(IndexEvent(entries=9, channels={"words": sizes}, keys=(9, 500)))
+    live_stats.pool = lambda: PoolState(4, 3, 2, 100, 1)
+    return live_stats, Metrics(status, Health(status), live_stats).registry
 
 
-def test_the_page_on_metrics_tells_of_each_one(told: Told) -> None:
-    """With its type and its labels, and of none that is not there."""
-    feed, _ = watched(told)
-    metrics = Metrics(told, Health(told), feed)
+def test_the_document_lists_every_metric(status: FakeStatus) -> None:
+    """Each has its type and its labels, and no other metric is listed."""
+    live_stats, _ = full_metrics(status)
+    metrics = Metrics(status, Health(status), live_stats)
     metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
     metrics.problem(ProblemEvent("s", "transaction_lost", "text"))
     documented = {}
@@ -140,5 +140,5 @@ def test_the_page_on_metrics_tells_of_each_one(told: Told) -> None:
 
 
 def documented_labels(name: str) -> set[str]:
-    """The labels of families that have no sample before there is a service."""
+    """Return the labels of families that have no sample before the service has steps."""
     return {"step"} if name in {"twinsieve_idle_seconds", "twinsieve_assigned_partitions"} else set()

@@ -1,4 +1,4 @@
-"""The files of the page: all there, nothing inline, nothing from elsewhere, and sent once."""
+"""The files of the web page: all exist, nothing is inline or from other servers, and each is sent once."""
 
 import gzip
 import re
@@ -23,7 +23,7 @@ ELSEWHERE = re.compile(r"(?:https?:)?//(?!www\.w3\.org/2000/svg)[a-z]")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[HttpServer]:
-    """The page behind the guard, on a free port."""
+    """The web page behind the access guard, on a free port."""
     with HttpServer(
         AccessGuard(Starlette(routes=page_routes()), token=Token(SECRET), local=True), address()
     ) as running:
@@ -35,7 +35,7 @@ def address() -> Address:
 
 
 def get(server: HttpServer, path: str, **headers: str) -> tuple[HTTPResponse, bytes]:
-    """The answer and its body."""
+    """Return the answer and its body."""
     connection = HTTPConnection(server.address.host, server.address.port, timeout=30)
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     connection.request("GET", path, headers={"authorization": f"Bearer {SECRET}"} | names)
@@ -64,8 +64,8 @@ class Reader(HTMLParser):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_nothing_inline_and_names_only_files_that_there_are(server: HttpServer, name: str) -> None:
-    """The policy would refuse the one, and nobody has the other."""
+def test_a_page_has_nothing_inline_and_names_only_files_that_exist(server: HttpServer, name: str) -> None:
+    """The content security policy forbids inline code, and no other server has the files."""
     read = Reader((PAGE / name).read_text())
     assert read.inline == ""
     assert not [tag for tag, attributes in read.tags if tag == "style" or attributes.keys() & {"style", "onclick"}]
@@ -79,8 +79,8 @@ def test_a_page_has_nothing_inline_and_names_only_files_that_there_are(server: H
 
 
 @pytest.mark.parametrize("file", sorted(PAGE.glob("*.js")), ids=lambda file: file.name)
-def test_a_script_stands_on_files_of_ours(file: Path) -> None:
-    """Imports name files beside it; no address is another server's; markup is never made from text."""
+def test_a_script_needs_only_our_files(file: Path) -> None:
+    """Imports name files in its folder; there is no URL of another server, and no markup made from text."""
     text = file.read_text()
     imports = re.findall(r'from "(.*?)";', text)
     assert all((PAGE / name).is_file() and name.startswith("./") for name in imports)
@@ -88,8 +88,8 @@ def test_a_script_stands_on_files_of_ours(file: Path) -> None:
     assert not re.search(r"\b(innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval)\b", text)
 
 
-def test_answers_have_the_type_that_browsers_insist_on(server: HttpServer) -> None:
-    """With nosniff a script of another type is not run."""
+def test_answers_have_the_type_that_browsers_require(server: HttpServer) -> None:
+    """With nosniff, browsers do not run a script of another type."""
     for path, kind in (("/", "text/html"), ("/why?url=x", "text/html"), ("/assets/main.js", "text/javascript"),
                        ("/assets/app.css", "text/css"), ("/favicon.ico", "image/svg+xml"),
                        (f"/assets/{CHARTS}", "text/javascript")):  # fmt: skip
@@ -97,8 +97,8 @@ def test_answers_have_the_type_that_browsers_insist_on(server: HttpServer) -> No
         assert (answer.status, answer.headers.get_content_type()) == (200, kind), path
 
 
-def test_what_a_browser_has_it_is_not_sent_again(server: HttpServer) -> None:
-    """It may keep the files but asks; long ones are sent compressed."""
+def test_a_cached_file_is_not_sent_again(server: HttpServer) -> None:
+    """A browser may cache files but must revalidate them; long ones are compressed."""
     answer, body = get(server, f"/assets/{CHARTS}", accept_encoding="gzip")
     assert answer.headers["content-encoding"] == "gzip"
     assert answer.headers["cache-control"] == "private, no-cache"
@@ -109,26 +109,26 @@ def test_what_a_browser_has_it_is_not_sent_again(server: HttpServer) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/assets/nothing.js", "/assets/../page_routes.py", "/assets/%2e%2e/guard.py", "/assets/"]
+    "path", ["/assets/nothing.js", "/assets/../page_routes.py", "/assets/%2e%2e/access_guard.py", "/assets/"]
 )
-def test_there_is_no_way_out_of_the_folder(server: HttpServer, path: str) -> None:
-    """Names that lead elsewhere are names of nothing."""
+def test_paths_cannot_leave_the_folder(server: HttpServer, path: str) -> None:
+    """A path outside the folder is not found."""
     assert get(server, path)[0].status == 404
 
 
-def test_without_the_library_there_are_tables(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its file is then missing, not the page."""
+def test_without_the_chart_library_the_page_is_served(server: HttpServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the file of the library is missing."""
     monkeypatch.setattr(routes, "find_spec", lambda _: None)
     assert get(server, f"/assets/{CHARTS}")[0].status == 404
     assert get(server, "/")[0].status == 200
 
 
-def test_the_page_has_the_places_where_the_library_looks_for_its_styles() -> None:
-    """Without them it would add style elements, which the policy refuses; the ids change with its version."""
-    found = find_spec("plotly")
-    assert found is not None
-    assert found.submodule_search_locations
-    script = Path(found.submodule_search_locations[0], "package_data", CHARTS).read_text()
+def test_the_page_has_the_style_elements_that_the_chart_library_expects() -> None:
+    """Otherwise it would add style elements, which the policy forbids; the ids depend on its version."""
+    plotly = find_spec("plotly")
+    assert plotly is not None
+    assert plotly.submodule_search_locations
+    script = Path(plotly.submodule_search_locations[0], "package_data", CHARTS).read_text()
     ids = {attributes["id"] for _, attributes in Reader((PAGE / "index.html").read_text()).tags if "id" in attributes}
     assert set(re.findall(r'getElementById\("([0-9a-f]{64})"\)', script)) <= ids
     assert "plotly.js-style-" in script
@@ -136,7 +136,7 @@ def test_the_page_has_the_places_where_the_library_looks_for_its_styles() -> Non
 
 
 def test_a_person_without_the_token_is_asked_for_it(server: HttpServer) -> None:
-    """A browser gets a form, and of the page's own files nothing; a program one line of JSON."""
+    """A browser gets a form and none of the page's files; a program gets one line of JSON."""
     answer, body = get(server, "/", authorization="", accept="text/html,*/*")
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
     assert b'name="token"' in body

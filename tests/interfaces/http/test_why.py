@@ -1,4 +1,4 @@
-"""`/api/why` and `/api/corrections` over the real server, beside a filter that runs."""
+"""`/api/why` and `/api/corrections` on a real server, with a running filter."""
 
 import json
 import threading
@@ -21,35 +21,35 @@ TEXT = ". ".join(article(at, 12) for at in range(20))
 Ask = Callable[..., tuple[int, Any]]
 
 
-def page(number: int, text: str) -> Page:
-    """A page of a small site."""
+def story(number: int, text: str) -> Page:
+    """Return a page of a small site."""
     url = f"https://a.example/{number}"
     return Page(url=url, canonical_url=url, id=f"p{number}", title=f"Story {number}", text=text)
 
 
 @pytest.fixture
-def watching() -> EmbeddedDashboard:
+def dashboard() -> EmbeddedDashboard:
     """A dashboard without a token, on loopback."""
     return EmbeddedDashboard(Address("127.0.0.1", 0), None, "filter")
 
 
 @pytest.fixture
-def dedup(tmp_path: Path, watching: EmbeddedDashboard) -> Iterator[NearDuplicateFilter]:
-    """A filter that has seen a page, a copy and a strange one."""
-    with NearDuplicateFilter.open(tmp_path / "state", observers=watching.observers) as opened:
-        opened.check_many([page(1, TEXT), page(2, TEXT + " In 2024."), page(3, article(77))])
+def dedup(tmp_path: Path, dashboard: EmbeddedDashboard) -> Iterator[NearDuplicateFilter]:
+    """A filter that has seen a page, a copy of it, and an unrelated page."""
+    with NearDuplicateFilter.open(tmp_path / "state", observers=dashboard.observers) as opened:
+        opened.check_many([story(1, TEXT), story(2, TEXT + " In 2024."), story(3, article(77))])
         yield opened
 
 
 @pytest.fixture
-def ask(watching: EmbeddedDashboard, dedup: NearDuplicateFilter) -> Iterator[Ask]:
-    """Return a function that asks the server: a path, and a body for POST."""
-    with watching.serving(dedup, lambda: None) as server:
+def ask(dashboard: EmbeddedDashboard, dedup: NearDuplicateFilter) -> Iterator[Ask]:
+    """Return a function that sends a request: a path, and a body for POST."""
+    with dashboard.serving(dedup, lambda: None) as server:
 
         def call(path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
             data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-            given = {"content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
-            request = urllib.request.Request(f"http://{server.address}{path}", data=data, headers=given)
+            named = {"content-type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+            request = urllib.request.Request(f"http://{server.address}{path}", data=data, headers=named)
             try:
                 with urllib.request.urlopen(request, timeout=60) as response:
                     return response.status, json.load(response)
@@ -61,7 +61,7 @@ def ask(watching: EmbeddedDashboard, dedup: NearDuplicateFilter) -> Iterator[Ask
 
 
 def test_why_a_page_was_dropped(ask: Ask) -> None:
-    """By address or sequence; both texts side by side, and what decided."""
+    """Named by URL or sequence, it shows what decided and the differences."""
     status, values = ask(f"/api/why?url={quote('https://a.example/2?utm_source=x')}")
     assert status == 200
     assert (values["page"]["sequence"], values["verdict"]["kind"], values["verdict"]["of"]) == (2, "duplicate", 1)
@@ -72,14 +72,14 @@ def test_why_a_page_was_dropped(ask: Ask) -> None:
 
 
 def test_why_a_page_was_kept(ask: Ask) -> None:
-    """Its neighbours, as many as wanted, each with the bound that failed; one of them can be looked at."""
+    """It shows the requested number of neighbours, each with the bound that failed; one can be compared."""
     values = ask("/api/why?sequence=3")[1]
     assert values["match"] is None
     assert [pair["why_not"] is None for pair in values["neighbours"]] == [False]
     assert ask("/api/why?sequence=3&neighbours=0")[1]["neighbours"] == []
-    beside = ask("/api/why?sequence=3&of=1")[1]["match"]
-    assert (beside["other"]["sequence"], beside["matches"]) == (1, False)
-    assert beside["passages"]
+    compared = ask("/api/why?sequence=3&of=1")[1]["match"]
+    assert (compared["other"]["sequence"], compared["matches"]) == (1, False)
+    assert compared["passages"]
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_why_a_page_was_kept(ask: Ask) -> None:
     [
         ("", 400, "name the page"),
         ("?url=https://a.example/1&sequence=1", 400, "name the page"),
-        ("?sequence=0", 400, "sequence is a whole number"),
-        ("?sequence=-1", 400, "sequence is a whole number"),
+        ("?sequence=0", 400, "sequence must be an integer"),
+        ("?sequence=-1", 400, "sequence must be an integer"),
         ("?sequence=1&neighbours=21", 400, "from 0 to 20"),
         ("?url=" + "x" * 10_001, 400, "at most"),
         ("?sequence=99", 404, "page 99 is not in the log"),
@@ -97,30 +97,31 @@ def test_why_a_page_was_kept(ask: Ask) -> None:
         ("?sequence=1&of=nobody", 404, "nobody"),
     ],
 )
-def test_questions_that_have_no_answer(ask: Ask, query: str, status: int, says: str) -> None:
-    """Are refused in words, without characters that act."""
-    found, values = ask(f"/api/why{query}")
-    assert (found, list(values)) == (status, ["error"])
+def test_invalid_questions_are_refused(ask: Ask, query: str, status: int, says: str) -> None:
+    """The answer says why, without control characters."""
+    code, values = ask(f"/api/why{query}")
+    assert (code, list(values)) == (status, ["error"])
     assert says in values["error"]
     assert values["error"].isprintable()
 
 
-def test_a_correction_is_applied_from_then_on(
-    ask: Ask, dedup: NearDuplicateFilter, watching: EmbeddedDashboard
+def test_a_correction_is_in_force_from_the_next_delivery(
+    ask: Ask, dedup: NearDuplicateFilter, dashboard: EmbeddedDashboard
 ) -> None:
-    """In the filter that runs; it stands in the audit trail, and whoever watches is told."""
+    """The running filter applies it; it is in the audit trail and in the event stream."""
     body = {"url": "https://a.example/2", "of": 1, "duplicate": False, "reason": "two\x1b events"}
     status, answer = ask("/api/corrections", body)
     assert status == 201
     correction = answer["correction"]
     assert (correction["url"], correction["of"]) == ("https://a.example/2", "https://a.example/1")
     assert (correction["by"], correction["reason"], correction["in_force"]) == ("127.0.0.1", "two events", True)
-    assert dedup.check(page(2, TEXT + " In 2024.")).kind == "unique"
+    assert dedup.check(story(2, TEXT + " In 2024.")).kind == "unique"
     assert ask("/api/corrections")[1]["rows"] == [correction]
-    assert [at["sequence"] for at in ask("/api/why?sequence=2")[1]["corrections"]] == [correction["sequence"]]
-    told = b"".join(event.frame for event in watching.feed.events.since(f"{watching.feed.events.run}-0") or [])
-    told += b"".join(event.frame for event in watching.feed.tick(lambda feed: {}))
-    assert b"event: correction" in told
+    assert [row["sequence"] for row in ask("/api/why?sequence=2")[1]["corrections"]] == [correction["sequence"]]
+    live_stats = dashboard.live_stats
+    sent = b"".join(event.frame for event in live_stats.events.since(f"{live_stats.events.run}-0") or [])
+    sent += b"".join(event.frame for event in live_stats.tick(lambda _: {}))
+    assert b"event: correction" in sent
     ask("/api/corrections", {**body, "duplicate": True})
     rows = ask("/api/corrections?limit=1")[1]["rows"]
     assert [row["duplicate"] for row in rows] == [True]
@@ -143,28 +144,28 @@ def test_a_correction_is_applied_from_then_on(
     ],
 )
 def test_corrections_that_are_refused(ask: Ask, body: Any, status: int, says: str) -> None:
-    """In words, and nothing is recorded."""
-    found, values = ask("/api/corrections", body)
-    assert found == status
+    """The answer says why, and nothing is recorded."""
+    code, values = ask("/api/corrections", body)
+    assert code == status
     assert says in values["error"]
     assert ask("/api/corrections")[1]["rows"] == []
 
 
-def test_the_guard_stands_before_corrections(ask: Ask) -> None:
-    """Another site's page cannot correct, and JSON is needed."""
+def test_corrections_are_behind_the_access_guard(ask: Ask) -> None:
+    """The page of another site cannot send a correction, and JSON is required."""
     body = {"url": 2, "of": 1, "duplicate": False}
     assert ask("/api/corrections", body, origin="https://evil.example")[0] == 403
     assert ask("/api/corrections", body, content_type="text/plain")[0] == 415
     assert ask("/api/corrections")[1]["rows"] == []
 
 
-def test_pages_go_through_while_somebody_asks(ask: Ask, dedup: NearDuplicateFilter) -> None:
-    """Questions and decisions from several threads: every answer is whole, every page has its verdict."""
+def test_pages_are_decided_while_explanations_run(ask: Ask, dedup: NearDuplicateFilter) -> None:
+    """With questions and decisions in several threads, answers are complete and pages get verdicts."""
     answers: list[tuple[int, Any]] = []
     threads = [threading.Thread(target=lambda: answers.append(ask("/api/why?sequence=2"))) for _ in range(6)]
     for thread in threads:
         thread.start()
-    verdicts = [dedup.check(page(100 + at, article(500 + at))).kind for at in range(30)]
+    verdicts = [dedup.check(story(100 + at, article(500 + at))).kind for at in range(30)]
     for thread in threads:
         thread.join()
     assert {status for status, _ in answers} == {200}

@@ -1,4 +1,4 @@
-"""One line in ADDONS switches everything on, and nothing that a project said itself is overruled."""
+"""One line in ADDONS switches everything on, and a project's own settings are respected."""
 
 import pytest
 from scrapy.exceptions import NotConfigured
@@ -20,7 +20,7 @@ def switched_on(**values: object) -> Settings:
 
 
 def test_both_middlewares_are_added_below_retries_and_redirects() -> None:
-    """At 545 a page comes whole, once, and only when Scrapy has settled for it."""
+    """At 545 a page arrives complete, once, and only when Scrapy has accepted the response."""
     settings = switched_on()
     downloader = settings.getdict("DOWNLOADER_MIDDLEWARES_BASE")
     order = settings["DOWNLOADER_MIDDLEWARES"][NearDuplicateDownloaderMiddleware]
@@ -28,7 +28,7 @@ def test_both_middlewares_are_added_below_retries_and_redirects() -> None:
     assert settings["SPIDER_MIDDLEWARES"][NearDuplicateSpiderMiddleware] == 545
 
 
-def test_a_project_may_place_the_middleware_itself() -> None:
+def test_a_project_may_choose_the_order_itself() -> None:
     """A middleware that a project names keeps the project's order."""
     name = "dedup_service.scrapy.NearDuplicateDownloaderMiddleware"
     settings = switched_on(DOWNLOADER_MIDDLEWARES={name: 100})
@@ -36,13 +36,13 @@ def test_a_project_may_place_the_middleware_itself() -> None:
 
 
 def test_a_project_may_switch_it_off() -> None:
-    """TWINSIEVE_ENABLED = False leaves the project as it was."""
+    """TWINSIEVE_ENABLED = False leaves the project unchanged."""
     with pytest.raises(NotConfigured):
         switched_on(TWINSIEVE_ENABLED=False)
 
 
 def test_with_a_broker_pages_are_published_after_all_other_pipelines() -> None:
-    """What a project's pipelines make of an item is what is published; no verdict is looked for."""
+    """Items are published as the project's pipelines leave them; no spider middleware looks for verdicts."""
     settings = switched_on(
         TWINSIEVE_KAFKA_BOOTSTRAP="a:9092", ITEM_PIPELINES={"scrapy.pipelines.images.ImagesPipeline": 900}
     )
@@ -53,7 +53,7 @@ def test_with_a_broker_pages_are_published_after_all_other_pipelines() -> None:
 
 
 def test_without_a_broker_there_is_no_pipeline() -> None:
-    """A project that decides in its own process has nothing more in its way."""
+    """A project that decides in its own process gets no publishing components."""
     settings = switched_on()
     assert KafkaPublisher not in settings["ITEM_PIPELINES"]
     assert PageOfItemsMiddleware not in settings["SPIDER_MIDDLEWARES"]

@@ -1,4 +1,4 @@
-"""`TWINSIEVE_DASHBOARD`: a crawl that can be watched."""
+"""`TWINSIEVE_DASHBOARD`: a crawl with a live dashboard."""
 
 import json
 import logging
@@ -8,49 +8,49 @@ import urllib.request
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.interfaces.http.access_guard import VARIABLE
-from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, Sieve, page
+from dedup_service.interfaces.http.access_guard import ENV_VARIABLE
+from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
 
 
 def test_a_crawl_shows_what_it_finds(caplog: pytest.LogCaptureFixture) -> None:
-    """Verdicts, times of a page, the worker; until the spider closes."""
+    """It serves verdicts, times and workers, until the spider closes."""
     with caplog.at_level(logging.WARNING):
-        dedup = Sieve(TWINSIEVE_DASHBOARD="0")
-    where = next(record.args for record in caplog.records if "Dashboard" in record.message)
+        running = RunningMiddleware(TWINSIEVE_DASHBOARD="0")
+    address = next(record.args for record in caplog.records if "Dashboard" in record.message)
     try:
-        dedup.give(page("1", FERRY))
-        dedup.give(page("2", FERRY_AGAIN))
-        with urllib.request.urlopen(f"http://{where[0]}/api/stats?history=none", timeout=30) as answer:
-            found = json.load(answer)
+        running.give(page("1", FERRY))
+        running.give(page("2", FERRY_AGAIN))
+        with urllib.request.urlopen(f"http://{address[0]}/api/stats?history=none", timeout=30) as answer:
+            values = json.load(answer)
     finally:
-        dedup.close()
-    assert found["summary"]["mode"] == "crawl"
-    assert found["summary"]["verdicts"]["duplicate"] == 1
-    assert found["summary"]["pool"]["processes"] == 1
-    assert {(row["step"], row["part"]) for row in found["latency"]} == {
+        running.close()
+    assert values["summary"]["mode"] == "crawl"
+    assert values["summary"]["verdicts"]["duplicate"] == 1
+    assert values["summary"]["pool"]["processes"] == 1
+    assert {(row["step"], row["part"]) for row in values["latency"]} == {
         ("fingerprint", "wait"), ("fingerprint", "prepare"), ("decide", "decide"), ("decide", "commit"),
     }  # fmt: skip
     with pytest.raises(OSError, match="refused"):
-        urllib.request.urlopen(f"http://{where[0]}/api/stats", timeout=30)
+        urllib.request.urlopen(f"http://{address[0]}/api/stats", timeout=30)
 
 
 def test_another_address_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The crawl does not start without."""
-    monkeypatch.delenv(VARIABLE, raising=False)
+    """Without one, the crawl does not start."""
+    monkeypatch.delenv(ENV_VARIABLE, raising=False)
     with pytest.raises(ConfigurationError, match="TWINSIEVE_DASHBOARD_TOKEN"):
-        Sieve(TWINSIEVE_DASHBOARD="0.0.0.0:0")
+        RunningMiddleware(TWINSIEVE_DASHBOARD="0.0.0.0:0")
 
 
 def test_a_crawl_that_publishes_has_no_verdicts_to_show() -> None:
-    """The message says where they are."""
+    """The message says where the verdicts are shown instead."""
     with pytest.raises(ConfigurationError, match="twinsieve serve"):
-        Sieve(TWINSIEVE_DASHBOARD="0", TWINSIEVE_KAFKA_BOOTSTRAP="a:9092")
+        RunningMiddleware(TWINSIEVE_DASHBOARD="0", TWINSIEVE_KAFKA_BOOTSTRAP="a:9092")
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is fetched."""
+    """The crawl fails before anything is fetched."""
     for name in [name for name in sys.modules if name.startswith(("dedup_service.interfaces.http", "uvicorn"))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ConfigurationError, match=r"pip install 'twinsieve\[dashboard\]'"):
-        Sieve(TWINSIEVE_DASHBOARD="0")
+        RunningMiddleware(TWINSIEVE_DASHBOARD="0")

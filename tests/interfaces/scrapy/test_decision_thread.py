@@ -1,4 +1,4 @@
-"""The decision thread: many verdicts with one commit, each future resolved."""
+"""The decision thread: many verdicts with one commit, and every future resolved."""
 
 import threading
 from collections.abc import Sequence
@@ -17,26 +17,26 @@ def page(number: int) -> PreparedPage:
 
 
 class Batches:
-    """A decider that notes its batches and waits, at the first, until it may go on."""
+    """A `decide_many` that records batch sizes, and blocks until `go_on` is set."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
-        self.under_way = threading.Event()
+        self.in_progress = threading.Event()
         self.go_on = threading.Event()
 
     def __call__(self, pages: Sequence[PreparedPage]) -> list[Verdict]:
         self.sizes.append(len(pages))
-        self.under_way.set()
+        self.in_progress.set()
         assert self.go_on.wait(10)
         return [Verdict(sequence=1, id=p.page.id, url=p.page.url, kind=VerdictKind.UNIQUE, space="s") for p in pages]
 
 
 def test_pages_that_wait_during_a_commit_share_the_next_one() -> None:
-    """One page goes alone; the five that came meanwhile go together, and each gets its own verdict."""
+    """The first page goes alone; the five that arrive meanwhile share a batch, and each gets its own verdict."""
     batches = Batches()
     thread = DecisionThread(batches)
     futures = [thread.submit(page(0))]
-    assert batches.under_way.wait(10)
+    assert batches.in_progress.wait(10)
     futures += [thread.submit(page(number)) for number in range(1, 6)]
     batches.go_on.set()
     assert [future.result(10).url for future in futures] == [page(number).page.url for number in range(6)]
@@ -45,7 +45,7 @@ def test_pages_that_wait_during_a_commit_share_the_next_one() -> None:
 
 
 def test_closing_decides_what_was_queued() -> None:
-    """No page that was submitted before the end is left without a verdict."""
+    """Every page submitted before `close` gets a verdict."""
     batches = Batches()
     thread = DecisionThread(batches)
     futures = [thread.submit(page(number)) for number in range(300)]
@@ -56,7 +56,7 @@ def test_closing_decides_what_was_queued() -> None:
 
 
 def test_an_error_reaches_every_page_of_its_batch_and_no_other() -> None:
-    """A batch that the disk refused fails as a whole; the thread goes on with the next."""
+    """A batch that cannot be written fails as a whole; the thread continues with the next."""
     calls: list[int] = []
 
     def decide(pages: Sequence[PreparedPage]) -> list[Verdict]:

@@ -1,4 +1,4 @@
-"""The downloader middleware around single responses, with real workers and a real state."""
+"""The downloader middleware on single responses, with real workers and a real state."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from scrapy.utils.test import get_crawler
 from crawler.demo.articles import load_articles
 from crawler.demo.templates import article_page
 from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.profiles import rule_for, written
+from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.embedded.database import StateInUseError
 
@@ -27,7 +27,7 @@ FLOOD = article_page("courier", STORIES["en-flood"], ())
 
 
 class Engine:
-    """Stands for Scrapy's engine: notes why it was asked to close."""
+    """A stand-in for Scrapy's engine that records why it was asked to close."""
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -36,25 +36,25 @@ class Engine:
         self.reasons.append(reason)
 
 
-class Sieve:
-    """A middleware in a running loop of its own."""
+class RunningMiddleware:
+    """A middleware on its own event loop."""
 
     def __init__(self, **settings: Any) -> None:
         self.crawler = get_crawler(Spider, {"TWINSIEVE_PROCESSES": 1, **settings})
         self.crawler.engine = Engine()
         self.decided: list[dict[str, Any]] = []
-        self.crawler.signals.connect(self.note, signal=page_judged)
+        self.crawler.signals.connect(self.record, signal=page_judged)
         self.runner = asyncio.Runner()
         try:
-            self.middleware = self.runner.run(self._made())
+            self.middleware = self.runner.run(self._from_crawler())
         except BaseException:
             self.runner.close()
             raise
 
-    async def _made(self) -> NearDuplicateDownloaderMiddleware:
+    async def _from_crawler(self) -> NearDuplicateDownloaderMiddleware:
         return NearDuplicateDownloaderMiddleware.from_crawler(self.crawler)
 
-    def note(self, verdict: dict[str, Any]) -> None:
+    def record(self, verdict: dict[str, Any]) -> None:
         self.decided.append(verdict)
 
     def give(self, response: Response, request: Request | None = None) -> Response:
@@ -74,37 +74,37 @@ def page(path: str, body: bytes) -> HtmlResponse:
 
 
 @pytest.fixture(scope="module")
-def dedup() -> Iterator[Sieve]:
-    made = Sieve(TWINSIEVE_KEEP_PAGE=True)
-    yield made
-    made.close()
+def running() -> Iterator[RunningMiddleware]:
+    middleware = RunningMiddleware(TWINSIEVE_KEEP_PAGE=True)
+    yield middleware
+    middleware.close()
 
 
-def test_a_copy_is_flagged_with_the_page_that_it_repeats(dedup: Sieve) -> None:
-    """The verdict is in request.meta, on the response, in the stats and in the signal; the response goes on."""
+def test_a_copy_is_flagged_and_names_the_page_that_it_repeats(running: RunningMiddleware) -> None:
+    """The verdict is in request.meta, on the response, in the stats and in the signal; the response passes."""
     first, copy = page("ferry", FERRY), page("again", FERRY_AGAIN)
-    assert dedup.give(first) is first
-    assert dedup.give(copy) is copy
+    assert running.give(first) is first
+    assert running.give(copy) is copy
     verdict = copy.meta["twinsieve"]
     assert (verdict["verdict"], verdict["duplicate_of_url"]) == ("duplicate", "https://example.org/ferry")
     assert first.flags == ["twinsieve-unique"]
     assert copy.flags == ["twinsieve-duplicate"]
-    assert [v["verdict"] for v in dedup.decided] == ["unique", "duplicate"]
-    assert (dedup.stat("page_count"), dedup.stat("verdict_count/duplicate")) == (2, 1)
+    assert [v["verdict"] for v in running.decided] == ["unique", "duplicate"]
+    assert (running.stat("page_count"), running.stat("verdict_count/duplicate")) == (2, 1)
     assert copy.meta["twinsieve_page"].title == STORIES["en-ferry"].title
 
 
 def test_guards_are_counted_by_name(tmp_path: Path) -> None:
-    """A copy that is not believed is passed on also where copies are dropped."""
+    """A copy that a guard leaves undecided passes, even if duplicates are dropped."""
     profile = tmp_path / "guarded.toml"
-    profile.write_text(written(replace(rule_for(), guards=Guards(max_pages=1))))
-    dedup = Sieve(TWINSIEVE_PROFILE=str(profile), TWINSIEVE_ACTION="drop")
-    dedup.give(page("ferry", FERRY))
+    profile.write_text(profile_text(replace(rule_for(), guards=Guards(max_pages=1))))
+    running = RunningMiddleware(TWINSIEVE_PROFILE=str(profile), TWINSIEVE_ACTION="drop")
+    running.give(page("ferry", FERRY))
     with pytest.raises(IgnoreRequest):
-        dedup.give(page("copy", FERRY_AGAIN))
-    assert dedup.give(page("another", FERRY_AGAIN)).flags == ["twinsieve-undecided"]
-    assert (dedup.stat("guard_count/pages"), dedup.stat("verdict_count/undecided")) == (1, 1)
-    dedup.close()
+        running.give(page("copy", FERRY_AGAIN))
+    assert running.give(page("another", FERRY_AGAIN)).flags == ["twinsieve-undecided"]
+    assert (running.stat("guard_count/pages"), running.stat("verdict_count/undecided")) == (1, 1)
+    running.close()
 
 
 @pytest.mark.parametrize(
@@ -116,101 +116,103 @@ def test_guards_are_counted_by_name(tmp_path: Path) -> None:
         (HtmlResponse("https://example.org/missing", status=404, body=FLOOD), None),
     ],
 )
-def test_what_is_no_page_passes_untouched(dedup: Sieve, response: Response, callback: Any) -> None:
+def test_a_response_that_is_no_page_passes_unchanged(
+    running: RunningMiddleware, response: Response, callback: Any
+) -> None:
     """Robots.txt and media requests, other types and other statuses get no verdict and no flag."""
-    before = dedup.stat("page_count")
-    assert dedup.give(response, Request(response.url, callback=callback)) is response
-    assert (response.flags, "twinsieve" in response.meta, dedup.stat("page_count")) == ([], False, before)
+    before = running.stat("page_count")
+    assert running.give(response, Request(response.url, callback=callback)) is response
+    assert (response.flags, "twinsieve" in response.meta, running.stat("page_count")) == ([], False, before)
 
 
-def test_a_verdict_does_not_travel_with_copied_meta(dedup: Sieve) -> None:
+def test_a_verdict_does_not_travel_with_copied_meta(running: RunningMiddleware) -> None:
     """A spider that passes `meta=response.meta` on does not pass the old page's verdict on."""
     request = Request(
         "https://example.org/x.json", meta={"twinsieve": {"verdict": "duplicate"}, "twinsieve_page": "old"}
     )
-    response = dedup.give(TextResponse(request.url, body=b"{}"), request)
+    response = running.give(TextResponse(request.url, body=b"{}"), request)
     assert not {"twinsieve", "twinsieve_page"} & set(response.meta)
 
 
-def test_an_address_that_is_none_of_the_web_passes_and_is_counted(dedup: Sieve) -> None:
-    """A page read from a file has no canonical URL: it is kept, without a verdict."""
+def test_a_page_without_a_web_address_passes_and_is_counted(running: RunningMiddleware) -> None:
+    """A page read from a file has no canonical URL, so it is kept without a verdict."""
     response = HtmlResponse("file:///tmp/page.html", body=FLOOD)
-    assert dedup.give(response) is response
-    assert dedup.stat("error_count/page") == 1
+    assert running.give(response) is response
+    assert running.stat("error_count/page") == 1
 
 
-def test_an_empty_page_is_undecided_and_kept(dedup: Sieve) -> None:
-    """Nothing to judge is no reason to drop."""
-    assert dedup.give(page("empty", b"")).meta["twinsieve"]["verdict"] == "undecided"
+def test_an_empty_page_is_undecided_and_kept(running: RunningMiddleware) -> None:
+    """A page without text is no reason to drop anything."""
+    assert running.give(page("empty", b"")).meta["twinsieve"]["verdict"] == "undecided"
 
 
-def test_drop_takes_the_response_of_a_duplicate_away() -> None:
+def test_drop_removes_the_response_of_a_duplicate() -> None:
     """IgnoreRequest names the kept page; other pages pass."""
-    dedup = Sieve(TWINSIEVE_ACTION="drop")
+    running = RunningMiddleware(TWINSIEVE_ACTION="drop")
     try:
-        dedup.give(page("ferry", FERRY))
+        running.give(page("ferry", FERRY))
         with pytest.raises(IgnoreRequest, match=r"https://example\.org/ferry"):
-            dedup.give(page("again", FERRY_AGAIN))
-        assert dedup.stat("dropped_count") == 1
-        assert len(dedup.decided) == 2
+            running.give(page("again", FERRY_AGAIN))
+        assert running.stat("dropped_count") == 1
+        assert len(running.decided) == 2
     finally:
-        dedup.close()
+        running.close()
 
 
-def test_pass_leaves_the_response_as_it_came() -> None:
-    """The verdict is known all the same, and no flag is set."""
-    dedup = Sieve(TWINSIEVE_ACTION="pass")
+def test_pass_leaves_the_response_unchanged() -> None:
+    """The verdict is in the meta, but no flag is set."""
+    running = RunningMiddleware(TWINSIEVE_ACTION="pass")
     try:
-        dedup.give(page("ferry", FERRY))
-        copy = dedup.give(page("again", FERRY_AGAIN))
+        running.give(page("ferry", FERRY))
+        copy = running.give(page("again", FERRY_AGAIN))
         assert (copy.flags, copy.meta["twinsieve"]["verdict"]) == ([], "duplicate")
     finally:
-        dedup.close()
+        running.close()
 
 
 def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) -> None:
-    """Pages that cannot be remembered pass; a crawl that would keep every copy does not go on."""
-    dedup = Sieve(TWINSIEVE_STATE=str(tmp_path / "state"))
+    """The pages pass, and the crawl is closed because it would keep every copy."""
+    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
     try:
-        dedup.middleware._filter.close()
+        running.middleware._dedup.close()
         for path in ("ferry", "again"):
-            assert dedup.give(page(path, FERRY)).flags == []
-        assert dedup.stat("error_count/state") == 2
-        assert dedup.crawler.engine.reasons == ["twinsieve_state_failed"]
+            assert running.give(page(path, FERRY)).flags == []
+        assert running.stat("error_count/state") == 2
+        assert running.crawler.engine.reasons == ["twinsieve_state_failed"]
     finally:
-        dedup.close()
+        running.close()
 
 
 def test_a_state_in_use_keeps_the_crawl_from_starting(tmp_path: Path) -> None:
-    """A second crawl on the same state fails at once, and does not run unfiltered."""
-    dedup = Sieve(TWINSIEVE_STATE=str(tmp_path / "state"))
+    """A second crawl on the same state fails at once instead of running unfiltered."""
+    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
     try:
         with pytest.raises(StateInUseError, match="state"):
-            Sieve(TWINSIEVE_STATE=str(tmp_path / "state"))
+            RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
     finally:
-        dedup.close()
+        running.close()
 
 
 def test_a_crawl_that_publishes_extracts_and_judges_nothing() -> None:
-    """The page is left for the spider; there is no verdict, no flag and no state."""
-    dedup = Sieve(TWINSIEVE_KAFKA_BOOTSTRAP="a:9092", TWINSIEVE_KEEP_PAGE=True)
+    """The page is extracted for the spider; there is no verdict, no flag and no state."""
+    running = RunningMiddleware(TWINSIEVE_KAFKA_BOOTSTRAP="a:9092", TWINSIEVE_KEEP_PAGE=True)
     try:
-        response = dedup.give(page("ferry", FERRY))
+        response = running.give(page("ferry", FERRY))
         assert response.meta["twinsieve_page"].title == STORIES["en-ferry"].title
-        assert ("twinsieve" in response.meta, response.flags, dedup.decided) == (False, [], [])
-        assert dedup.stat("page_count") == 1
-        assert "twinsieve_page" not in dedup.give(page("empty", b"")).meta
+        assert ("twinsieve" in response.meta, response.flags, running.decided) == (False, [], [])
+        assert running.stat("page_count") == 1
+        assert "twinsieve_page" not in running.give(page("empty", b"")).meta
     finally:
-        dedup.close()
+        running.close()
 
 
 def test_a_crawl_that_publishes_documents_has_no_workers() -> None:
-    """Where no spider asks for the extracted page, the service extracts, and this process does nothing."""
-    dedup = Sieve(TWINSIEVE_KAFKA_BOOTSTRAP="a:9092")
+    """Unless the extracted page is wanted here, the service extracts and this process does no work."""
+    running = RunningMiddleware(TWINSIEVE_KAFKA_BOOTSTRAP="a:9092")
     try:
         response = page("ferry", FERRY)
-        assert dedup.give(response) is response
-        assert ("twinsieve_page" in response.meta, dedup.stat("page_count")) == (False, None)
-        assert dedup.middleware._workers is None
+        assert running.give(response) is response
+        assert ("twinsieve_page" in response.meta, running.stat("page_count")) == (False, None)
+        assert running.middleware._workers is None
     finally:
-        dedup.close()
+        running.close()

@@ -1,4 +1,4 @@
-"""What a spider gives, as the JSON that `filter` and the service read."""
+"""Items and responses as the JSON that `filter` and the service read."""
 
 import datetime as dt
 import json
@@ -39,13 +39,13 @@ class Declared(Item):
     html = Field()
 
 
-def nothing_found(html: bytes | str, declared: str | None) -> Extraction:
+def no_extraction(html: bytes | str, declared: str | None) -> Extraction:
     return Extraction(text=str(html))
 
 
 def as_read(value: bytes) -> Page:
-    """The page that a service finds in a message."""
-    return PageMessage("pages", 0, 0, value).page(nothing_found)
+    """The page that the service reads from a message."""
+    return PageMessage("pages", 0, 0, value).page(no_extraction)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def as_read(value: bytes) -> Page:
     [{"url": URL, "text": ""}, {"url": URL, "html": b"<p>"}, Story(URL, "t"), Declared(url=URL, html="<p>")],
 )
 def test_items_of_every_type_can_be_pages(item: Any) -> None:
-    """An address, and text or HTML: that is a page."""
+    """A URL with text or HTML is a page."""
     assert is_page(item)
     assert as_read(page_value(fields_of_item(item)).value).url == URL
 
@@ -62,13 +62,13 @@ def test_items_of_every_type_can_be_pages(item: Any) -> None:
     "item",
     [{"url": URL}, {"text": "t"}, {"url": " ", "text": "t"}, {"url": None, "text": "t"}, {"url": URL, "text": 5}, 7],
 )
-def test_other_items_are_none(item: Any) -> None:
-    """Nothing that could be judged."""
+def test_other_items_are_not_pages(item: Any) -> None:
+    """They have no URL, or neither text nor HTML."""
     assert not is_page(item)
 
 
-def test_further_fields_pass_through() -> None:
-    """Dates, decimals and nested values in JSON's way; a null of an unknown field stays one."""
+def test_other_fields_pass_through() -> None:
+    """Dates, decimals and nested values become JSON; a null in an unknown field stays."""
     item = {**fields_of_item(Story(URL, "t")), "neighbours": {"left": [1, None]}, "rank": None, "title": None}
     value = json.loads(page_value(item).value)
     assert value == {
@@ -76,29 +76,29 @@ def test_further_fields_pass_through() -> None:
     }  # fmt: skip
 
 
-def test_a_field_that_filter_would_refuse_is_put_aside() -> None:
-    """A tag that is no list, a number for a name: the page is not refused over it, and nothing is lost."""
-    made = page_value({"url": URL, "text": "t", "id": 5, "tags": "a, b", "item": {"shop": 1}})
-    value = json.loads(made.value)
+def test_a_field_that_filter_would_refuse_is_moved_under_item() -> None:
+    """With `tags` that are no list, or a number as `id`, the page is not refused and no data are lost."""
+    sent = page_value({"url": URL, "text": "t", "id": 5, "tags": "a, b", "item": {"shop": 1}})
+    value = json.loads(sent.value)
     assert value == {"url": URL, "text": "t", "item": {"shop": 1, "id": 5, "tags": "a, b"}}
-    assert as_read(made.value).id == URL
+    assert as_read(sent.value).id == URL
 
 
 def test_what_json_cannot_hold_is_left_out_and_named() -> None:
-    """Only that field; half a character becomes a question mark."""
-    made = page_value({"url": URL, "text": "half \ud83d", "parser": object()})
-    assert (json.loads(made.value), made.left_out) == ({"url": URL, "text": "half ?"}, ("parser",))
+    """Only that field is; a lone surrogate becomes a question mark."""
+    sent = page_value({"url": URL, "text": "half \ud83d", "parser": object()})
+    assert (json.loads(sent.value), sent.left_out) == ({"url": URL, "text": "half ?"}, ("parser",))
 
 
-def test_the_canonical_address_is_the_key() -> None:
-    """What an item names counts where a page's own link would."""
+def test_the_canonical_url_is_the_key() -> None:
+    """An item's `canonical_url` is trusted exactly when a link in the page would be."""
     assert page_value({"url": f"{URL}?utm_source=a", "text": "t"}).canonical_url == URL
     assert page_value({"url": "https://m.a.example/x", "canonical_url": URL, "text": "t"}).canonical_url == URL
     assert page_value({"url": URL, "canonical_url": "https://b.example/", "text": "t"}).canonical_url == URL
 
 
-def test_an_extracted_page_arrives_as_it_was() -> None:
-    """All that extraction found, the canonical address included."""
+def test_an_extracted_page_arrives_unchanged() -> None:
+    """Everything that extraction found arrives, including the canonical URL."""
     page = Page(
         id="7", url="https://m.a.example/x", canonical_url=URL, title="T", text="t", lang="en", keywords=("k",),
         tags=("a", "b"), references=("r",), site_name="S", date="2026-01-02",
@@ -107,7 +107,7 @@ def test_an_extracted_page_arrives_as_it_was() -> None:
 
 
 def test_a_response_arrives_as_its_document() -> None:
-    """Decoded as extraction would have done it, whatever the server declared."""
+    """It is decoded as extraction would decode it, whatever the server declared."""
     body = "<html><body><p>潮汐表</p></body></html>".encode("gb18030")
     response = HtmlResponse(URL, body=body, headers={"Content-Type": "text/html; charset=gb18030"})
     page = as_read(page_value(fields_of_response(response)).value)
@@ -125,8 +125,8 @@ names = st.sampled_from(["id", "title", "tags", "keywords", "date", "canonical_u
 
 
 @given(st.dictionaries(names, anything, max_size=6), st.text(min_size=1), st.text())
-def test_whatever_an_item_holds_the_service_can_read_it(fields: dict[str, Any], url: str, text: str) -> None:
-    """No item is refused at the other end."""
+def test_the_service_can_read_any_item(fields: dict[str, Any], url: str, text: str) -> None:
+    """Arbitrary fields never make a message that the service refuses."""
     item = {**fields, "url": url, "text": text}
     if is_page(item):
         as_read(page_value(fields_of_item(item)).value)

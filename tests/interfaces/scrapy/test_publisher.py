@@ -1,4 +1,4 @@
-"""The item pipeline and the spider middleware, as far as they need no broker."""
+"""The item pipeline and its spider middleware, without a broker."""
 
 import asyncio
 import subprocess
@@ -19,15 +19,15 @@ from tests.crawler.running import environment
 URL = "https://a.example/x"
 
 
-class Published(KafkaPublisher):
-    """Notes what it is given to publish."""
+class RecordingPublisher(KafkaPublisher):
+    """Records the fields that it is given to publish."""
 
     def __init__(self) -> None:
         self.publishing = self
-        self.given: list[dict[str, Any]] = []
+        self.published: list[dict[str, Any]] = []
 
     async def publish(self, fields: dict[str, Any]) -> bool:
-        self.given.append(fields)
+        self.published.append(fields)
         return True
 
 
@@ -36,30 +36,30 @@ def response(url: str = URL, page: Page | None = None) -> HtmlResponse:
     return HtmlResponse(url, body=b"<p>the document", request=Request(url, meta=meta))
 
 
-def after(given: Any, *found: Any, failing: bool = False) -> tuple[list[Any], list[dict[str, Any]]]:
-    """What passed, and what was published, where a callback on the response `given` gave `found`."""
-    crawler, publisher = get_crawler(Spider, {"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"}), Published()
+def after(page: Any, *outputs: Any, failing: bool = False) -> tuple[list[Any], list[dict[str, Any]]]:
+    """What passed and what was published, if a callback on the response `page` yields `outputs`."""
+    crawler, publisher = get_crawler(Spider, {"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"}), RecordingPublisher()
     crawler.get_item_pipeline = lambda kind: publisher if isinstance(publisher, kind) else None
     middleware = PageOfItemsMiddleware.from_crawler(crawler)
 
     async def callback() -> AsyncIterator[Any]:
-        for one in found:
-            yield one
+        for output in outputs:
+            yield output
         if failing:
             raise ValueError("callback")
 
     async def collect() -> list[Any]:
-        return [one async for one in middleware.process_spider_output(given, callback())]
+        return [output async for output in middleware.process_spider_output(page, callback())]
 
     if not failing:
-        return asyncio.run(collect()), publisher.given
+        return asyncio.run(collect()), publisher.published
     with pytest.raises(ValueError, match="callback"):
         asyncio.run(collect())
-    return [], publisher.given
+    return [], publisher.published
 
 
 def test_the_page_of_plain_items_is_published_once() -> None:
-    """Two items without text: their document, once; items and links go on as they are."""
+    """Two items without text publish their document once; items and links pass unchanged."""
     items = [{"title": "one"}, Request(URL), {"title": "two"}]
     passed, published = after(response(), *items)
     assert passed == items
@@ -67,14 +67,14 @@ def test_the_page_of_plain_items_is_published_once() -> None:
 
 
 def test_an_extracted_page_is_published_as_text() -> None:
-    """With TWINSIEVE_KEEP_PAGE the work of extraction is not done twice."""
+    """With TWINSIEVE_KEEP_PAGE nothing is extracted twice."""
     page = Page(id=URL, url=URL, canonical_url=URL, title="T", text="extracted")
     _, [published] = after(response(page=page), {"title": "one"})
     assert (published["text"], "html" in published) == ("extracted", False)
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("given", "outputs"),
     [
         (response(), [{"url": URL, "text": "t"}, {"title": "beside it"}]),
         (response(), [Request(URL)]),
@@ -82,18 +82,18 @@ def test_an_extracted_page_is_published_as_text() -> None:
         (TextResponse(URL, body=b"{}", request=Request(URL)), [{"title": "from an API"}]),
     ],
 )
-def test_nothing_is_published_beside_a_page_or_without_items(given: Any, found: list[Any]) -> None:
-    """A page among the items is the pipeline's; links alone, and items of no HTML, are no page."""
-    assert after(given, *found) == (found, [])
+def test_nothing_is_published_beside_a_page_or_without_items(given: Any, outputs: list[Any]) -> None:
+    """The pipeline publishes items that are pages; links alone, and items of other types, publish nothing."""
+    assert after(given, *outputs) == (outputs, [])
 
 
 def test_a_callback_that_fails_half_way_has_its_page_published() -> None:
-    """The items that it gave went to the feeds; the error is the spider's and is passed on."""
+    """The items that it yielded went to the feeds; the spider's error is passed on."""
     assert len(after(response(), {"title": "one"}, failing=True)[1]) == 1
 
 
-def test_without_a_broker_they_step_aside() -> None:
-    """A project that names them itself and no broker gets neither."""
+def test_without_a_broker_both_raise_not_configured() -> None:
+    """A project that names them itself, but no broker, gets neither."""
     for part in (KafkaPublisher, PageOfItemsMiddleware):
         with pytest.raises(NotConfigured, match="TWINSIEVE_KAFKA_BOOTSTRAP"):
             part.from_crawler(get_crawler(Spider, {}))
@@ -108,18 +108,18 @@ from scrapy.utils.test import get_crawler
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.scrapy import KafkaPublisher
 
-async def made():
+async def start():
     KafkaPublisher.from_crawler(get_crawler(Spider, {"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"}))
 
 try:
-    asyncio.run(made())
+    asyncio.run(start())
 except ConfigurationError as error:
     print(error)
 """
 
 
 def test_the_add_on_needs_no_client_library_until_it_publishes() -> None:
-    """Without the extra everything can be imported; a crawl that is to publish says what to install."""
+    """Without the extra everything can be imported; a crawl that publishes says what to install."""
     done = subprocess.run(
         [sys.executable, "-c", MISSING], env=environment(), capture_output=True, text=True, timeout=60, check=False
     )

@@ -1,4 +1,4 @@
-"""`TWINSIEVE_*` settings are read once, and what cannot be understood is said."""
+"""`TWINSIEVE_*` settings are read once, and invalid ones are refused."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def read(**values: object) -> NearDuplicateSettings:
 
 
 def test_without_settings_pages_are_flagged_and_items_of_duplicates_dropped() -> None:
-    """A project that adds one line gets flags on responses, no duplicate items, and no files on its disk."""
+    """A project that adds one line gets flags on responses, no items of duplicates, and no files."""
     settings = read()
     assert (settings.action, settings.items, settings.state, settings.rule) == (
         Action.FLAG,
@@ -27,22 +27,22 @@ def test_without_settings_pages_are_flagged_and_items_of_duplicates_dropped() ->
     )
 
 
-def test_strings_of_a_command_line_are_as_good_as_values() -> None:
+def test_strings_from_a_command_line_equal_values() -> None:
     """`-s TWINSIEVE_PROCESSES=3` means what TWINSIEVE_PROCESSES = 3 means."""
-    written = read(TWINSIEVE_PROCESSES="3", TWINSIEVE_TIMEOUT_S="2.5", TWINSIEVE_KEEP_PAGE="True", TWINSIEVE_K="0")
-    assert written == read(TWINSIEVE_PROCESSES=3, TWINSIEVE_TIMEOUT_S=2.5, TWINSIEVE_KEEP_PAGE=True, TWINSIEVE_K=0)
-    assert written.concurrency == 6
+    from_strings = read(TWINSIEVE_PROCESSES="3", TWINSIEVE_TIMEOUT_S="2.5", TWINSIEVE_KEEP_PAGE="True", TWINSIEVE_K="0")
+    assert from_strings == read(TWINSIEVE_PROCESSES=3, TWINSIEVE_TIMEOUT_S=2.5, TWINSIEVE_KEEP_PAGE=True, TWINSIEVE_K=0)
+    assert from_strings.concurrency == 6
 
 
 def test_channels_and_k_make_a_rule() -> None:
-    """Each of them replaces the state's own rule, and so does a profile."""
+    """Each replaces the rule of the state, and so does a profile."""
     assert read(TWINSIEVE_CHANNELS="words").rule == rule_for("words")
     assert read(TWINSIEVE_K=2).rule == rule_for(k=2)
     assert read(TWINSIEVE_PROFILE="precise").rule == PROFILES["precise"]
 
 
 def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
-    """With JOBDIR a resumed crawl knows what the first half kept; TWINSIEVE_STATE is stronger."""
+    """With JOBDIR a resumed crawl knows what the first part kept; TWINSIEVE_STATE takes precedence."""
     job = str(tmp_path / "job")
     assert read(JOBDIR=job).state == tmp_path / "job" / "twinsieve"
     assert read(JOBDIR=job, TWINSIEVE_STATE="elsewhere").state == Path("elsewhere")
@@ -66,13 +66,13 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_KEEP_PAGE", "maybe"),
     ],
 )
-def test_a_value_that_cannot_be_meant_is_refused(name: str, value: object) -> None:
+def test_an_invalid_value_is_refused(name: str, value: object) -> None:
     """The crawl does not start, and the message shows the value."""
     with pytest.raises(ConfigurationError, match=str(value)):
         read(**{name: value})
 
 
-def test_a_misspelt_setting_is_not_ignored() -> None:
+def test_a_misspelt_setting_is_refused() -> None:
     """The message names the setting that was probably meant."""
     with pytest.raises(ConfigurationError, match="did you mean TWINSIEVE_ACTION"):
         read(TWINSIEVE_ACTIONS="drop")
@@ -82,15 +82,15 @@ BOOTSTRAP = {"TWINSIEVE_KAFKA_BOOTSTRAP": "a:9092"}
 
 
 def test_without_a_broker_nothing_is_published() -> None:
-    """One setting switches it on; the others have defaults."""
+    """One setting switches publishing on; the others have defaults."""
     assert read().kafka is None
     kafka = read(**BOOTSTRAP).kafka
     assert kafka is not None
     assert (kafka.connection.bootstrap, kafka.prefix, kafka.buffer_bytes) == ("a:9092", "", 32 * 2**20)
 
 
-def test_brokers_and_options_come_as_values_or_from_a_command_line() -> None:
-    """A list, a dict, a list of name=value, or JSON; a password may hold what it likes, and is not shown."""
+def test_brokers_and_options_may_be_values_or_strings() -> None:
+    """A list, a dict, a list of name=value, or JSON; a password may contain separators, and is never shown."""
     client = {"sasl.mechanism": "PLAIN", "sasl.password": "a,b=c"}
     ways = [client, [f"{name}={value}" for name, value in client.items()], json.dumps(client)]
     for way in ways:
@@ -101,37 +101,37 @@ def test_brokers_and_options_come_as_values_or_from_a_command_line() -> None:
 
 
 @pytest.mark.parametrize("name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "SHARDS"])
-def test_verdicts_are_given_here_or_there(name: str) -> None:
-    """A setting for verdicts in this process beside a broker is refused, and the message says what to do."""
+def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
+    """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
     with pytest.raises(ConfigurationError, match=f"remove TWINSIEVE_{name} .the service"):
         read(**BOOTSTRAP, **{f"TWINSIEVE_{name}": "1"})
 
 
 def test_a_job_may_publish(tmp_path: Path) -> None:
-    """JOBDIR is Scrapy's; that a state folder would follow it is no contradiction."""
+    """JOBDIR is Scrapy's own, and not a setting for verdicts."""
     assert read(**BOOTSTRAP, JOBDIR=str(tmp_path)).kafka is not None
 
 
 @pytest.mark.parametrize("name", ["PREFIX", "CLIENT", "BUFFER_BYTES", "BUFFER_PAGES", "CLOSE_TIMEOUT_S"])
 def test_a_setting_for_publishing_needs_a_broker(name: str) -> None:
-    """Nobody should find out afterwards that nothing was published."""
-    with pytest.raises(ConfigurationError, match="means nothing without TWINSIEVE_KAFKA_BOOTSTRAP"):
+    """Otherwise a crawl would silently publish nothing."""
+    with pytest.raises(ConfigurationError, match="has no effect without TWINSIEVE_KAFKA_BOOTSTRAP"):
         read(**{f"TWINSIEVE_KAFKA_{name}": "5"})
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
+    ("name", "value", "message"),
     [
         ("BOOTSTRAP", "nowhere:port", "nowhere:port"),
         ("CLIENT", {"sasl.mechansim": "PLAIN"}, "did you mean"),
         ("CLIENT", ["sasl.mechanism"], "no name or no value"),
-        ("BUFFER_BYTES", 0, "whole number"),
-        ("BUFFER_PAGES", "some", "whole number"),
+        ("BUFFER_BYTES", 0, "integer"),
+        ("BUFFER_PAGES", "some", "integer"),
         ("CLOSE_TIMEOUT_S", -1, "above 0"),
         ("TOPIC", "pages", "there is no setting TWINSIEVE_KAFKA_TOPIC"),
     ],
 )
-def test_what_cannot_be_meant_for_a_broker_is_refused(name: str, value: object, said: str) -> None:
+def test_an_invalid_publishing_setting_is_refused(name: str, value: object, message: str) -> None:
     """The message names what is wrong."""
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         read(**{**BOOTSTRAP, f"TWINSIEVE_KAFKA_{name}": value})

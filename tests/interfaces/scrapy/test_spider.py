@@ -1,4 +1,4 @@
-"""The spider middleware: only items go, only those of duplicates, and requests always pass."""
+"""The spider middleware drops only items, only those of duplicates; requests always pass."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,26 +48,26 @@ def middleware(**settings: Any) -> NearDuplicateSpiderMiddleware:
     return NearDuplicateSpiderMiddleware.from_crawler(get_crawler(Spider, settings))
 
 
-def output(original: NearDuplicateSpiderMiddleware, page: HtmlResponse, *results: Any) -> list[Any]:
-    return list(original.process_spider_output(page, results))
+def output(spider_middleware: NearDuplicateSpiderMiddleware, page: HtmlResponse, *results: Any) -> list[Any]:
+    return list(spider_middleware.process_spider_output(page, results))
 
 
 def test_items_of_a_duplicate_are_dropped_and_its_links_followed() -> None:
-    """What a copy links to may be new."""
+    """The pages that a copy links to may be new."""
     link, other = Request("https://example.org/a"), Request("https://example.org/b")
-    dedup = middleware()
-    assert output(dedup, response("duplicate"), link, {"title": "x"}, Plain("x"), other) == [link, other]
-    assert dedup.crawler.stats.get_value("twinsieve/item_dropped_count") == 2
+    spider_middleware = middleware()
+    assert output(spider_middleware, response("duplicate"), link, {"title": "x"}, Plain("x"), other) == [link, other]
+    assert spider_middleware.crawler.stats.get_value("twinsieve/item_dropped_count") == 2
 
 
 @pytest.mark.parametrize("verdict", ["unique", "unchanged", "updated", "undecided", None])
 def test_items_of_every_other_page_pass(verdict: str | None) -> None:
-    """When in doubt, keep: also where the filter could not be asked."""
+    """When in doubt, keep, even if the filter failed and there is no verdict."""
     assert output(middleware(), response(verdict), {"title": "x"}) == [{"title": "x"}]
 
 
-def test_asynchronous_callbacks_are_treated_alike() -> None:
-    """An async callback's items go the same way."""
+def test_asynchronous_callbacks_are_treated_the_same() -> None:
+    """Items of an async callback are dropped, its requests pass."""
 
     async def results() -> AsyncIterator[Any]:
         yield {"title": "x"}
@@ -81,15 +81,15 @@ def test_asynchronous_callbacks_are_treated_alike() -> None:
 
 @pytest.mark.parametrize("item", [{"title": "x"}, WithField("x"), Declared(title="x")])
 def test_annotated_items_carry_the_verdict(item: Any) -> None:
-    """With TWINSIEVE_ITEMS = annotate a duplicate's item stays and says what it is."""
+    """With TWINSIEVE_ITEMS = annotate a duplicate's item stays and has the verdict."""
     [annotated] = output(middleware(TWINSIEVE_ITEMS="annotate"), response("duplicate"), item)
-    found = annotated.twinsieve if isinstance(annotated, WithField) else annotated["twinsieve"]
-    assert found["verdict"] == "duplicate"
+    verdict_field = annotated.twinsieve if isinstance(annotated, WithField) else annotated["twinsieve"]
+    assert verdict_field["verdict"] == "duplicate"
 
 
 @pytest.mark.parametrize("item", [Plain("x"), Frozen("x"), Undeclared(title="x"), object()])
-def test_an_item_without_room_for_the_verdict_passes_as_it_is(item: Any) -> None:
-    """It is counted, and never a reason to fail."""
-    dedup = middleware(TWINSIEVE_ITEMS="annotate")
-    assert output(dedup, response("duplicate"), item) == [item]
-    assert dedup.crawler.stats.get_value("twinsieve/item_unannotated_count") == 1
+def test_an_item_without_a_field_for_the_verdict_passes_unchanged(item: Any) -> None:
+    """It is counted, and no error is raised."""
+    spider_middleware = middleware(TWINSIEVE_ITEMS="annotate")
+    assert output(spider_middleware, response("duplicate"), item) == [item]
+    assert spider_middleware.crawler.stats.get_value("twinsieve/item_unannotated_count") == 1

@@ -33,7 +33,7 @@ def copies(state: State, hosts: range, story: int = 0) -> list[Verdict]:
 
 def guard_state_of(state: State) -> GuardState | None:
     """Return the guard state."""
-    return None if state._decider.watch is None else state._decider.watch.memory()
+    return None if state._decider.guard_tracker is None else state._decider.guard_tracker.state()
 
 
 def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
@@ -81,13 +81,17 @@ def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
     new.close()
 
 
-@pytest.mark.parametrize("extra", [b"", b"no MessagePack", b"\x82\xa7version\x63\xa5watch\x80"])
+@pytest.mark.parametrize("extra", [b"", b"no MessagePack", b"\x82\xa7version\x63\xa5tracker\x80"])
 def test_an_unreadable_guard_state_is_rebuilt(tmp_path: Path, extra: bytes) -> None:
     """From the log; also if a later version wrote it."""
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
-    watch = guard_state_of_log(state.journal.log, 4, extra)
-    assert watch is not None
-    assert watch.memory() == guard_state_of(state)
-    assert encode_guard_state(watch) == encode_guard_state(state._decider.watch) != encode_guard_state(GuardTracker())
+    tracker = guard_state_of_log(state.journal.log, 4, extra)
+    assert tracker is not None
+    assert tracker.state() == guard_state_of(state)
+    assert (
+        encode_guard_state(tracker)
+        == encode_guard_state(state._decider.guard_tracker)
+        != encode_guard_state(GuardTracker())
+    )
     state.close()

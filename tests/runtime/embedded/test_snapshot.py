@@ -30,8 +30,8 @@ EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"), b"more")
 def test_pieces_are_read_back_as_one(tmp_path: Path) -> None:
     """In their order, each entry with its evidence."""
     some = [Entry(at, at * 3, None, at, at + 7, evidence=bytes([at]) * at) for at in range(1, 8)]
-    pieces = [EntryRows.of(some[:3]), EntryRows.none(), EntryRows.of(some[3:])]
-    whole = EntryRows.of(some)
+    pieces = [EntryRows.from_entries(some[:3]), EntryRows.none(), EntryRows.from_entries(some[3:])]
+    whole = EntryRows.from_entries(some)
     label = replace(LABEL, entries=len(whole), evidence_bytes=len(whole.evidence))
     write_snapshot(tmp_path / "s", label, pieces, EMPTY.extra)
     found = read_snapshot(tmp_path / "s")
@@ -68,7 +68,7 @@ def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_snapshot_of_version_1_is_read(tmp_path: Path) -> None:
     """A file of the first version, without extra, still gives its entries."""
     path = tmp_path / "snapshot"
-    rows = EntryRows.of([Entry(7, 1, 2, 3, 4, evidence=b"bytes")])
+    rows = EntryRows.from_entries([Entry(7, 1, 2, 3, 4, evidence=b"bytes")])
     header = b'{"version": 1, "journal": "j", "space_id": "s", "sequence": 7, "tail": "t", "entries": 1, '
     header += b'"evidence_bytes": 5}'
     content = b"twinsnap" + len(header).to_bytes(4, "little") + header + rows.rows.tobytes() + rows.evidence

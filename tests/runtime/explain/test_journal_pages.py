@@ -61,7 +61,7 @@ def test_a_kept_page_has_neighbours_with_the_reason_why_they_do_not_match(dedup:
     assert 3 not in {neighbour.other.sequence for neighbour in found.neighbours}
     short = explainer(live_pages(dedup)).explain(4, neighbours=1)
     assert (short.decided_by, len(short.neighbours)) == ("unjudged", 1)
-    assert not any(channel.judged for channel in short.neighbours[0].view.channels)
+    assert not any(channel.indexed for channel in short.neighbours[0].view.channels)
 
 
 def test_a_page_of_repeated_letters_was_not_judged(dedup: NearDuplicateFilter) -> None:
@@ -69,7 +69,7 @@ def test_a_page_of_repeated_letters_was_not_judged(dedup: NearDuplicateFilter) -
     assert dedup.check(page(5, "row 17 | " * 300)).kind.value == "undecided"
     found = explainer(live_pages(dedup)).explain("p5", neighbours=1)
     assert found.decided_by == "unjudged"
-    assert not any(channel.judged for channel in found.neighbours[0].view.channels)
+    assert not any(channel.indexed for channel in found.neighbours[0].view.channels)
 
 
 def test_any_two_pages_can_be_compared(dedup: NearDuplicateFilter) -> None:
@@ -147,7 +147,7 @@ def test_corrections_are_shown(dedup: NearDuplicateFilter) -> None:
     found = explainer(live_pages(dedup)).explain(2)
     assert [(correction.record.reason, correction.by) for correction in found.corrections] == [("two", "me")]
     assert found.match is not None
-    assert (found.match.view.judged, found.match.view.matches) == (False, True)
+    assert (found.match.view.override, found.match.view.matches) == (False, True)
     assert explainer(live_pages(dedup)).explain(3).corrections == ()
     dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", True, "one"))
     dedup.check(page(2, article(5)))

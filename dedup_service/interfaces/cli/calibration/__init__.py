@@ -1,1 +1,1 @@
-"""Labelled pairs, measured quality and thresholds: label, evaluate, calibrate."""
+"""The subcommands about quality: `label` pairs, `evaluate` verdicts, `calibrate` thresholds."""

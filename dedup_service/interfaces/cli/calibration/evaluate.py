@@ -1,6 +1,6 @@
-"""`twinsieve evaluate`: how good the verdicts on known pages are.
+"""`twinsieve evaluate`: measure precision and recall of the verdicts on pages with known answers.
 
-The verdicts are those of `filter`, or of `pairs` where TRUTH labels pairs; nothing of either is written again.
+The verdicts come from the code of `filter`, or of `pairs` if TRUTH labels pairs.
 """
 
 import math
@@ -17,14 +17,13 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
-from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames, prepared_pages
+from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, SPACE, rule_of, space_of, with_options
+from dedup_service.interfaces.cli.support.options import MATCHING, PROCESSES, SPACE, rule_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords
-from dedup_service.interfaces.cli.support.page_stream import batches
-from dedup_service.runtime.readers import open_source
+from dedup_service.interfaces.cli.support.page_stream import iter_prepared, prepared_by_id
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
-from dedup_service.runtime.workers.preparation import BadRecord, Preparer
+from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = ["evaluate_command"]
 
@@ -34,22 +33,29 @@ FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPD
 @click.command("evaluate", epilog=EPILOG)
 @click.argument("pages", metavar="PAGES")
 @click.argument("truth", metavar="TRUTH", type=click.Path(path_type=Path))
-@click.option("--half", type=click.IntRange(0, 1), help="Only this half, by group: choose on 0, report 1.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object instead of tables.")
+@click.option(
+    "--half",
+    metavar="0|1",
+    type=click.IntRange(0, 1),
+    help="Score one half of TRUTH, split by group: choose on 0, report on 1. [default: all]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @with_options(*MATCHING, *SPACE)
-@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
+@PROCESSES
 def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool, **options: Any) -> int:
-    """Give PAGES their verdicts and say how many agree with TRUTH.
+    """Measure how many verdicts on PAGES agree with TRUTH.
 
-    TRUTH has a line for each page in the order of a crawl, {"id", "duplicate_of"}, or for each pair, {"a", "b",
-    "label"}; `group`, `strength`, `operator`, `kind` and `lang` become rows of the tables. Copies of strength S4 and S5
-    and re-crawls of an address are shown and not scored.
+    PAGES is a file or folder, as `filter` reads it. TRUTH has one line of JSON for each page, `{"id",
+    "duplicate_of"}`, or for each pair, `{"a", "b", "label"}`. The optional keys `group`, `strength`,
+    `operator`, `kind` and `lang` become rows of the tables.
+
+    Copies of strength S4 and S5, and re-crawls of a URL, are shown and not scored.
     """
     known = read_truth(truth)
-    choice, rule = space_of(options), rule_of(options) or rule_for()
+    space, rule = space_from(options), rule_from(options) or rule_for()
     bad = BadRecords(pages, None)
-    with Preparer(choice, options["processes"]) as preparer:
-        evaluation, absent = _evaluated(pages, known, half, choice, rule, preparer, bad)
+    with Preparer(space, options["processes"], keep_text=False) as preparer:
+        evaluation, absent = _evaluate(pages, known, half, space, rule, preparer, bad)
     bad.close()
     if as_json:
         click.echo(msgspec.json.encode({**as_dict(evaluation), "absent": absent}))
@@ -60,66 +66,57 @@ def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
 
-def _evaluated(
+def _evaluate(
     pages: str,
     known: Sequence[TruthRow] | Sequence[LabelledPair],
     half: int | None,
-    choice: SpaceOptions,
+    space: SpaceOptions,
     rule: MatchRule,
     preparer: Preparer,
     bad: BadRecords,
 ) -> tuple[Evaluation, int]:
-    """Return how good the verdicts are, and how many rows name pages that are not there: not flagged, that is."""
-    space_id = build_fingerprinter(choice).space_id
+    """Return the evaluation, and the number of rows that name absent pages, which count as not flagged."""
+    space_id = build_fingerprinter(space).space_id
     pairs = [row for row in known if isinstance(row, LabelledPair)]
     if not pairs:
         rows, stream = [row for row in known if isinstance(row, TruthRow)], Stream(rule, space_id)
-        evaluation = score_stream(rows, _named(pages, stream, preparer, bad), half=half)
+        evaluation = score_stream(rows, _originals(pages, stream, preparer, bad), half=half)
         return evaluation, len({row.id for row in rows}.difference(stream.ids))
     comparer = Comparer(Decider(rule, space_id, NoNames()))
-    prepared = prepared_pages(pages, {name for pair in pairs for name in (pair.a, pair.b)}, preparer, bad)
-    said = {}
+    prepared = prepared_by_id(pages, {name for pair in pairs for name in (pair.a, pair.b)}, preparer, bad)
+    flagged = {}
     for pair in pairs:
         if pair.a in prepared and pair.b in prepared:
             verdict = comparer.compare(prepared[pair.a], prepared[pair.b])["verdict"]
-            said[pair.a, pair.b] = VerdictKind(verdict) in FLAGS
-    return score_pairs(pairs, said, half=half), sum((pair.a, pair.b) not in said for pair in pairs)
+            flagged[pair.a, pair.b] = VerdictKind(verdict) in FLAGS
+    return score_pairs(pairs, flagged, half=half), sum((pair.a, pair.b) not in flagged for pair in pairs)
 
 
 class Stream:
-    """A decider in memory that names pages by their ids."""
+    """A decider in memory that names pages by their ids. ids: of all pages, in order."""
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
         self.decider = Decider(rule, space_id, self)
         self.ids: list[str] = []
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Return id and no URL, which nobody reads."""
+        """Return the id; the URL is not needed."""
         return self.ids[sequence - 1], ""
 
 
-def _named(pages: str, stream: Stream, preparer: Preparer, bad: BadRecords) -> dict[str, str]:
-    """Return page → the page that it was said to repeat."""
-    from rich.progress import Progress
-
-    named: dict[str, str] = {}
-    with open_source(pages) as source, Progress(transient=True) as progress:
-        bar = progress.add_task("deciding", total=None)
-        for batch in batches(source.records):
-            for record, answer in zip(batch.records, preparer.submit(batch.records).result(), strict=True):
-                if isinstance(answer, BadRecord):
-                    bad.report([(record, answer.problem)])
-                    continue
-                stream.ids.append(answer.page.id)
-                verdict = stream.decider.decide(len(stream.ids), answer).verdict
-                if verdict.kind in FLAGS and verdict.duplicate_of is not None:
-                    named[verdict.id] = verdict.duplicate_of
-            progress.advance(bar, len(batch.records))
-    return named
+def _originals(pages: str, stream: Stream, preparer: Preparer, bad: BadRecords) -> dict[str, str]:
+    """Decide the pages in their order; return page id → id of the page that the verdict names."""
+    originals: dict[str, str] = {}
+    for _, prepared in iter_prepared(pages, preparer, bad):
+        stream.ids.append(prepared.page.id)
+        verdict = stream.decider.decide(len(stream.ids), prepared).verdict
+        if verdict.kind in FLAGS and verdict.duplicate_of is not None:
+            originals[verdict.id] = verdict.duplicate_of
+    return originals
 
 
 def as_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """Return everything as plain values."""
+    """Return the evaluation as JSON values."""
     names = ("precision", "recall", "f1")
     intervals = dict(zip(names, evaluation.intervals(), strict=True))
     values = {name: _plain(getattr(evaluation, name)) for name in names}
@@ -136,7 +133,7 @@ def as_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _counts(shares: Mapping[str, Share]) -> dict[str, dict[str, int]]:
-    return {name: {"flagged": share.hits, "of": share.of} for name, share in shares.items()}
+    return {name: {"flagged": share.hits, "of": share.total} for name, share in shares.items()}
 
 
 def _plain(value: float) -> float | None:
@@ -178,5 +175,5 @@ def _strata(title: str, shares: Mapping[str, Share], scale: float) -> Any:
     for name, share in shares.items():
         low, high = share.interval
         bounds = f"{scale * low:.{digits}f}-{scale * high:.{digits}f}"
-        table.add_row(name, f"{scale * share.value:.{digits}f}", bounds, f"{share.hits:,}", f"{share.of:,}")
+        table.add_row(name, f"{scale * share.value:.{digits}f}", bounds, f"{share.hits:,}", f"{share.total:,}")
     return table

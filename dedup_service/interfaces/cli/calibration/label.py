@@ -1,7 +1,9 @@
-"""`twinsieve label`: ask a person about the pairs of a crawl that teach most.
+"""`twinsieve label`: show a person the most informative pairs of a crawl, and store the labels.
 
-Two passes over the pages: one finds the pairs and keeps no text, one fetches the texts of those that are asked about.
-The choice depends on pages, profile, seed and --by alone, so a run that was left goes on with the next question.
+How: a first pass over the pages finds the pairs and keeps no texts; a second one reads the texts of those
+pairs.
+Invariant: the pairs depend only on the pages, the profile, the seed and --sample, so a run that was left
+continues with the next pair.
 """
 
 import sys
@@ -21,9 +23,9 @@ from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, SPACE, space_of, with_options
+from dedup_service.interfaces.cli.support.options import PROCESSES, PROFILE, SPACE, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
-from dedup_service.interfaces.cli.support.page_stream import each_prepared
+from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.labels import Label, LabelFile
 from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
@@ -32,13 +34,12 @@ from dedup_service.runtime.workers.preparation import BadRecord, Preparer, page_
 __all__ = ["label_command"]
 
 LABELS = {"d": "dup", "n": "not", "g": "grey"}
-KEYS = "d duplicate, n not, g grey (between the two), s skip, u undo, q quit"
-PROFILE = MATCHING[0]
+KEYS = "d duplicate, n not, g grey (in between), s skip, u undo, q quit"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Two pages by their numbers in the input and by their ids."""
+    """A pair of pages to label. numbers: of their records in the input; ids: of the pages."""
 
     numbers: tuple[int, int]
     ids: tuple[str, str]
@@ -52,82 +53,93 @@ class Question:
     metavar="FILE",
     default="labels.jsonl",
     show_default=True,
-    help="Gets a line of JSON an answer; what it holds is not asked again.",
+    help="Append one line of JSON for each answer; pairs in this file are not shown again.",
 )
-@click.option("--max-pairs", type=click.IntRange(1), default=50, show_default=True, help="Pairs to choose.")
 @click.option(
-    "--seed", type=click.IntRange(0), default=7, show_default=True, help="Orders what is equally informative."
+    "--max-pairs", metavar="N", type=click.IntRange(1), default=50, show_default=True, help="Number of pairs to choose."
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    default=7,
+    show_default=True,
+    help="Random seed; orders pairs that are equally informative.",
 )
 @click.option(
     "--sample",
     type=click.Choice(["uncertain", "random"]),
     default="uncertain",
     show_default=True,
-    help="Pairs that the profile is least sure of, to choose by; or any, to report on.",
+    help="Choose pairs near the thresholds of the profile, to calibrate on, or random pairs, to report on.",
 )
 @with_options(PROFILE, *SPACE)
-@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
+@PROCESSES
 def label_command(pages: str, **options: Any) -> int:
-    """Show the pairs of PAGES that teach most side by side, and store what you say of them.
+    """Show pairs of pages side by side, and store your labels.
 
-    Keys: d duplicate, n not, g grey (between the two), s skip, u undo, q quit. Each answer is stored at once, as
-    {"a", "b", "label"}, which `evaluate` and `calibrate` read. The same command goes on where it was left. Without a
-    terminal, keys are read from standard input, one character each.
+    PAGES is a file or folder, as `filter` reads it.
+
+    Keys: d duplicate, n not a duplicate, g grey (in between), s skip, u undo, q quit. Each answer is stored
+    at once, as `{"a", "b", "label"}`, which `evaluate` and `calibrate` read. The same command continues
+    where it was left. Without a terminal, keys are read from standard input, one character each.
     """
     if pages == "-":
-        raise click.UsageError("standard input is for the answers: name a file or folder for PAGES")
+        raise click.UsageError("standard input has the answers: name a file or folder as PAGES")
     check_distinct(PAGES=pages, **{"--output": options["output"]})
     rule, bad = profile_named(options["profile"] or DEFAULT_PROFILE), BadRecords(pages, None)
     with LabelFile(Path(options["output"])) as file:
-        chosen = _questions(pages, rule, options, bad)
+        pairs = _questions(pages, rule, options, bad)
         answered = {frozenset((label.a, label.b)) for label in file.labels}
-        questions = [question for question in chosen if frozenset(question.ids) not in answered]
-        if len(questions) < len(chosen):
-            click.echo(f"{len(chosen) - len(questions)} of {len(chosen)} pairs are answered already.")
+        questions = [question for question in pairs if frozenset(question.ids) not in answered]
+        if len(questions) < len(pairs):
+            click.echo(f"{len(pairs) - len(questions)} of {len(pairs)} pairs already have a label.")
         if not questions:
             click.echo(
-                f"Nothing to ask: {pages} has no further pairs near the border. A larger --max-pairs finds more."
+                f"Nothing to label: {pages} has no further pairs near the thresholds. A larger --max-pairs finds more."
             )
         else:
             _ask_all(questions, _pages(pages, questions), file, options["sample"])
-        _tell(file)
+        _print_counts(file)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
 
 def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: BadRecords) -> list[Question]:
-    """Return the pairs to ask about. Of two pages with one id the first is looked at, as `evaluate` does."""
-    choice = space_of(options)
-    build_fingerprinter(choice)
-    by_chance = options["sample"] == "random"
-    candidates = CandidatePairs(rule, nearest=not by_chance)
+    """Return the pairs to label. Of two pages with the same id the first one is used, as `evaluate` does."""
+    space = space_from(options)
+    build_fingerprinter(space)
+    random = options["sample"] == "random"
+    candidates = CandidatePairs(rule, nearest=not random)
     seen: dict[str, int] = {}
-    with Preparer(choice, options["processes"], keep_text=False) as preparer:
-        for record, prepared in each_prepared(pages, preparer, bad):
+    with Preparer(space, options["processes"], keep_text=False) as preparer:
+        for record, prepared in iter_prepared(pages, preparer, bad):
             if prepared.page.id not in seen:
                 seen[prepared.page.id] = record.number
                 candidates.add(prepared)
     ids, numbers = list(seen), list(seen.values())
     found = informative_pairs(
-        candidates.pairs, candidates.groups, options["max_pairs"], options["seed"], by_chance=by_chance
+        candidates.pairs, candidates.groups, options["max_pairs"], options["seed"], at_random=random
     )
     return [Question((numbers[pair.a], numbers[pair.b]), (ids[pair.a], ids[pair.b])) for pair in found]
 
 
 def _pages(name: str, questions: Sequence[Question]) -> dict[int, Page]:
-    """Return the pages of the questions by number, with their texts; ConfigurationError where the input changed."""
-    wanted = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
+    """Return the pages to show, by number. Raises ConfigurationError if the input changed meanwhile."""
+    ids = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
     found: dict[int, Page] = {}
     with open_source(name) as source:
         for record in source.records:
-            if record is None or record.number not in wanted:
+            if record is None or record.number not in ids:
                 continue
             page = page_of(record)
-            if isinstance(page, BadRecord) or page.id != wanted[record.number]:
-                raise ConfigurationError(f"{name}, {record.place}: was another page a moment ago; do not change it")
+            if isinstance(page, BadRecord) or page.id != ids[record.number]:
+                raise ConfigurationError(
+                    f"{name}, {record.place}: the input changed between two passes; run the same command again"
+                )
             found[record.number] = page
-            if len(found) == len(wanted):
+            if len(found) == len(ids):
                 return found
-    raise ConfigurationError(f"{name} became shorter while it was read; do not change it")
+    raise ConfigurationError(f"{name} became shorter between two passes; run the same command again")
 
 
 def _ask_all(questions: Sequence[Question], pages: Mapping[int, Page], file: LabelFile, kind: str) -> None:
@@ -155,7 +167,7 @@ def _ask_all(questions: Sequence[Question], pages: Mapping[int, Page], file: Lab
 
 
 def _answer(key: Callable[[], str], *, may_undo: bool) -> str:
-    """Ask until a key means something."""
+    """Ask until a valid key is pressed."""
     while True:
         click.echo(f"{KEYS}: ", nl=False)
         answer = key().lower()
@@ -167,22 +179,22 @@ def _answer(key: Callable[[], str], *, may_undo: bool) -> str:
 
 
 def _keyboard() -> Callable[[], str]:
-    """Return what gives the next key: without Enter on a terminal, else the next character of standard input."""
+    """Return a function for the next key: without Enter on a terminal, otherwise from standard input."""
     return click.getchar if sys.stdin.isatty() else _piped
 
 
 def _piped() -> str:
-    """The next character that is not blank; q at the end of the input."""
+    """Return the next character that is not white space, or q at the end of the input."""
     try:
         while (character := sys.stdin.read(1)).isspace():
             pass
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"standard input gives keys, not bytes that are no text: {error}") from error
+        raise ConfigurationError(f"standard input has bytes that are not text; give keys: {error}") from error
     return character or "q"
 
 
-def _tell(file: LabelFile) -> None:
-    """Say what the file holds now."""
+def _print_counts(file: LabelFile) -> None:
+    """Print how many pairs of each label the file has."""
     counts = Counter(label.label for label in file.labels)
     total = sum(counts.values())
     parts = [f"{counts[label]} {name}" for label, name in (("dup", "duplicates"), ("not", "not"), ("grey", "grey"))]

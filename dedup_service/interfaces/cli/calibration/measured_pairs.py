@@ -1,7 +1,7 @@
-"""What each channel says of labelled pairs: the numbers that thresholds are chosen on.
+"""Measure labelled pairs on each channel: the values that thresholds are chosen on.
 
-The rule's number comes from the decider itself, asked at some offsets, as `evaluate` asks it at one; so what is chosen
-here is what `evaluate --profile` finds again.
+The value of the rule comes from the decider itself, tried at several offsets as `evaluate` tries it at one.
+So `evaluate --profile` reproduces the figures of the chosen threshold.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,22 +21,23 @@ from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 
 __all__ = ["BODY", "JACCARD", "RULE", "WORDS", "MeasuredPair", "PairMeasurer", "curves_of"]
 
-BITS_APART = tuple(float(bits) for bits in range(BITS + 1))
+DISTANCES = tuple(float(bits) for bits in range(BITS + 1))
 
-WORDS = Channel("words", BITS_APART)
-BODY = Channel("body", BITS_APART)
+WORDS = Channel("words", DISTANCES)
+BODY = Channel("body", DISTANCES)
 JACCARD = Channel("jaccard", tuple(round(step / 100, 2) for step in range(100, -1, -1)), at_least=True)
 RULE = Channel("rule", OFFSETS, at_least=True, home=0.0)
-"""A profile is changed no more than the pairs ask for."""
+"""home: of equally good offsets, the one nearest to it, the unchanged profile, is chosen."""
 
 KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPair:
-    """words, body: distances in bits; jaccard: estimated; rule: the tightest offset that still flags the pair.
+    """The values of a pair on each channel.
 
-    None: the channel cannot compare the pages (too short, no text), or no offset flags them.
+    words, body: distances in bits. jaccard: estimated. rule: the tightest offset that flags the pair.
+    None: the channel cannot compare the pages (too short, no text), or no offset flags the pair.
     """
 
     words: float | None
@@ -46,7 +47,7 @@ class MeasuredPair:
 
 
 class PairMeasurer:
-    """Measures pairs by the family of a rule, in one space; ConfigurationError for a rule that is no family."""
+    """Measures pairs by the family of `rule`, in one space; ConfigurationError if it has no family."""
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
         tightened(rule, 0.0)
@@ -54,16 +55,16 @@ class PairMeasurer:
         self._comparers: dict[float, Comparer] = {}
 
     def measure(self, a: PreparedPage, b: PreparedPage) -> MeasuredPair:
-        """Return what the channels say of `b` after `a`."""
-        judged = a.reason is None and b.reason is None
-        distance = Entry.of(1, a, 0).distance_to(b.fingerprint) if judged else Distance()
+        """Return the values of `b` after `a`."""
+        comparable = a.reason is None and b.reason is None
+        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint) if comparable else Distance()
         one, other = Evidence(a.evidence), Evidence(b.evidence)
         jaccard = Similarity(one, other).jaccard if one.shingles and other.shingles else None
         offset = tightest_offset(partial(self.flags, a, b))
         return MeasuredPair(distance.words, distance.body, jaccard, offset)
 
     def flags(self, a: PreparedPage, b: PreparedPage, offset: float) -> bool:
-        """Whether `b` after `a` is anything but kept for itself, by the rule at this offset."""
+        """Return whether the rule at this offset flags `b` after `a`: neither unique nor undecided."""
         comparer = self._comparers.get(offset)
         if comparer is None:
             decider = Decider(tightened(self._rule, offset), self.space_id, NoNames())
@@ -74,7 +75,10 @@ class PairMeasurer:
 def curves_of(
     pairs: Iterable[LabelledPair], prepared: Mapping[str, PreparedPage], measurer: PairMeasurer
 ) -> tuple[Curve, ...]:
-    """Return the curves of the pairs whose pages are there; ConfigurationError where there is nothing to choose by."""
+    """Return one curve for each channel, over the pairs whose pages are in `prepared`.
+
+    Raises ConfigurationError if the labels are not enough to choose by.
+    """
     known = [pair for pair in pairs if pair.a in prepared and pair.b in prepared]
     labels = [pair.duplicate for pair in known]
     measured = [measurer.measure(prepared[pair.a], prepared[pair.b]) for pair in known]

@@ -1,4 +1,4 @@
-"""What a calibration found: as plain values for a file, as a table for people, and in words."""
+"""Report a calibration: as JSON values, as a table, and as the heading of a profile file."""
 
 import math
 from collections.abc import Mapping
@@ -9,30 +9,23 @@ from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.evidence.similarity import MAX_RADIUS
 from dedup_service.interfaces.cli.calibration.measured_pairs import BODY, JACCARD, RULE, WORDS
 
-__all__ = ["TITLES", "as_dict", "heading_of", "not_reached", "show"]
-
-TITLES = {
-    WORDS.name: "words: bits apart, at most",
-    BODY.name: "body: bits apart, at most",
-    JACCARD.name: "estimated Jaccard, at least",
-    RULE.name: "rule: added to its Jaccard bounds",
-}
+__all__ = ["as_dict", "not_reached", "profile_heading", "show"]
 
 
-def as_dict(found: Calibration) -> dict[str, Any]:
-    """Return everything as plain values."""
-    duplicates, others, grey = found.counts
+def as_dict(calibration: Calibration) -> dict[str, Any]:
+    """Return the whole calibration as JSON values."""
+    duplicates, others, grey = calibration.counts
     return {
-        "precision_asked": found.precision,
-        "confident": found.confident,
-        "flags_that_could_show_it": flags_needed(found.precision),
+        "precision_asked": calibration.precision,
+        "confident": calibration.confident,
+        "flags_that_could_show_it": flags_needed(calibration.precision),
         "pairs": {"duplicates": duplicates, "others": others, "grey": grey},
-        "channels": {curve.channel.name: _channel(found, curve) for curve in found.curves},
+        "channels": {curve.channel.name: _channel(calibration, curve) for curve in calibration.curves},
     }
 
 
-def _channel(found: Calibration, curve: Curve) -> dict[str, Any]:
-    chosen = found.chosen(curve.channel.name)
+def _channel(calibration: Calibration, curve: Curve) -> dict[str, Any]:
+    chosen = calibration.chosen(curve.channel.name)
     return {
         "flags": "at or above the threshold" if curve.channel.at_least else "at or below the threshold",
         "chosen": None if chosen is None else _point(chosen) | _bounds(chosen),
@@ -61,21 +54,23 @@ def _plain(value: float) -> float | None:
     return None if math.isnan(value) else round(value, 6)
 
 
-def show(found: Calibration) -> None:
-    """Print what was chosen, and how far the pairs can show it."""
+def show(calibration: Calibration) -> None:
+    """Print the chosen thresholds, and how certain the pairs make them."""
     from rich.console import Console
     from rich.table import Table
 
-    duplicates, others, grey = found.counts
+    duplicates, others, grey = calibration.counts
     console = Console()
-    title = f"precision ≥ {found.precision:g} on {duplicates} duplicates and {others} others ({grey} grey not scored)"
+    title = (
+        f"precision ≥ {calibration.precision:g} on {duplicates} duplicates and {others} others ({grey} grey not scored)"
+    )
     table = Table(title=title, title_justify="left")
     for heading in ("chosen", "precision (95%)", "right", "recall (95%)", "grey"):
         table.add_column(heading, justify="left" if heading == "chosen" else "right")
-    for curve in found.curves:
-        table.add_row(*_cells(curve.channel.name, found.chosen(curve.channel.name), grey))
+    for curve in calibration.curves:
+        table.add_row(*_cells(curve.channel.name, calibration.chosen(curve.channel.name), grey))
     console.print(table)
-    for line in _remarks(found):
+    for line in _remarks(calibration):
         console.print(line, markup=False, highlight=False)
 
 
@@ -86,7 +81,7 @@ def _cells(name: str, chosen: Point | None, grey: int) -> list[str]:
     return [
         f"{name} {threshold.get(name, f'≤ {chosen.threshold:.0f}')}",
         _with_interval(chosen.precision),
-        f"{chosen.right}/{chosen.precision.of}",
+        f"{chosen.right}/{chosen.precision.total}",
         _with_interval(chosen.recall),
         f"{chosen.grey}/{grey}",
     ]
@@ -97,48 +92,51 @@ def _with_interval(share: Share) -> str:
     return " ".join(text.replace("0.", ".") for text in (f"{share.value:.3f}", f"({low:.3f}-{high:.3f})"))
 
 
-def _remarks(found: Calibration) -> list[str]:
+def _remarks(calibration: Calibration) -> list[str]:
     lines = []
     for name in (WORDS.name, BODY.name):
-        chosen = found.chosen(name)
+        chosen = calibration.chosen(name)
         if chosen is not None and chosen.threshold > MAX_RADIUS:
-            lines.append(f"{name}: the index finds pages up to {MAX_RADIUS} bits apart, so --k ends there.")
-    chosen = found.chosen(RULE.name)
-    if chosen is not None and chosen.precision.interval[0] < found.precision:
+            lines.append(f"{name}: the index finds pages up to {MAX_RADIUS} bits apart, so --k cannot be larger.")
+    chosen = calibration.chosen(RULE.name)
+    if chosen is not None and chosen.precision.interval[0] < calibration.precision:
         low, high = chosen.precision.interval
+        needed = flags_needed(calibration.precision)
         lines.append(
-            f"rule: {chosen.precision.of} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
-            f"to show {found.precision:g} takes at least {flags_needed(found.precision)} flags, all of them right."
+            f"rule: {chosen.precision.total} flags only show that its precision lies between {low:.3f} and {high:.3f}; "
+            f"to show {calibration.precision:g}, at least {needed} flags are needed, all of them right."
         )
-    lines.append("Thresholds look best on the pairs they were chosen on: report them on others.")
+    lines.append("Figures are optimistic on the pairs that the thresholds were chosen on: report them on other pairs.")
     return lines
 
 
-def not_reached(found: Calibration) -> str:
-    """Say that no rule reaches the precision, and what is the nearest to it."""
-    points = [point for point in found.curve(RULE.name).points if point.right]
-    confident = "confidently " if found.confident else ""
-    asked = f"no rule of this family {confident}reaches a precision of {found.precision:g} on these pairs"
+def not_reached(calibration: Calibration) -> str:
+    """Return the message that no rule reaches the precision, with the rule that comes nearest."""
+    points = [point for point in calibration.curve(RULE.name).points if point.right]
+    confident = "confidently " if calibration.confident else ""
+    problem = f"no rule of this family {confident}reaches a precision of {calibration.precision:g} on these pairs"
     if not points:
-        return f"{asked}: at no offset does it flag a duplicate. No profile was written; look at the labels"
-    best = max(points, key=lambda point: point.precision.interval[0] if found.confident else point.precision.value)
+        return f"{problem}: no offset flags a duplicate. No profile was written; check the labels"
+    best = max(
+        points, key=lambda point: point.precision.interval[0] if calibration.confident else point.precision.value
+    )
     return (
-        f"{asked}: at most {_with_interval(best.precision)}, {best.right} of {best.precision.of} flags, with recall "
-        f"{_with_interval(best.recall)} at {best.threshold:+.2f}. No profile was written; ask for less, "
-        f"{'label more pairs' if found.confident else 'or begin with a stricter --profile'}"
+        f"{problem}: at most {_with_interval(best.precision)}, {best.right} of {best.precision.total} flags, with "
+        f"recall {_with_interval(best.recall)} at {best.threshold:+.2f}. No profile was written; request a lower "
+        f"precision, {'label more pairs' if calibration.confident else 'or start from a stricter --profile'}"
     )
 
 
-def heading_of(found: Calibration, facts: Mapping[str, object]) -> str:
-    """Return the comment that a profile file begins with: what it was chosen on and what it reached there."""
-    chosen = found.chosen(RULE.name)
+def profile_heading(calibration: Calibration, run: Mapping[str, object]) -> str:
+    """Return the comment at the top of a profile file: the data it was chosen on, and its figures there."""
+    chosen = calibration.chosen(RULE.name)
     if chosen is None:
         return ""
-    duplicates, others, _ = found.counts
-    half = "" if facts["half"] is None else f", half {facts['half']}"
+    duplicates, others, _ = calibration.counts
+    half = "" if run["half"] is None else f", half {run['half']}"
     return (
-        f"# twinsieve calibrate --precision {found.precision:g}: {chosen.threshold:+.2f} on the Jaccard bounds of "
-        f"{str(facts['profile'])!r}\n"
+        f"# twinsieve calibrate --precision {calibration.precision:g}: "
+        f"{chosen.threshold:+.2f} on the Jaccard bounds of {str(run['profile'])!r}\n"
         f"# On {duplicates} duplicates and {others} others{half}: precision {_with_interval(chosen.precision)}, "
         f"recall {_with_interval(chosen.recall)}.\n\n"
     )

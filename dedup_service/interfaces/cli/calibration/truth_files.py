@@ -1,8 +1,9 @@
-"""What people know of pages or pairs, as lines of JSON.
+"""Read files with known answers about pages or pairs, as lines of JSON.
 
-Pages: `{"id", "duplicate_of"}`, and where known `group` (pages that tell the same; else followed from `duplicate_of`),
-`strength` (S1 to S5: how much was changed), `operator` (what was done, or what kind of page it is). Pairs:
-`{"a", "b", "label"}` with `dup`, `not` or anything between, and `kind`, `lang`.
+Pages: `{"id", "duplicate_of"}`; optionally `group` (pages with the same content; otherwise derived from
+`duplicate_of`), `strength` (S1 to S5: how much was changed) and `operator` (the edit, or the kind of page).
+Pairs: `{"a", "b", "label"}`, with the label `dup`, `not` or another for grey pairs; optionally `kind` and
+`lang`.
 """
 
 from collections.abc import Sequence
@@ -33,32 +34,35 @@ class _Line(msgspec.Struct, frozen=True):
 
 
 def read_truth(path: Path) -> Truth:
-    """Return the rows of a file, all of pages or all of pairs; ConfigurationError names the first line at fault."""
+    """Return the rows of a file, all about pages or all about pairs.
+
+    Raises ConfigurationError with the number of the first wrong line.
+    """
     lines = _lines(path)
     if not lines:
-        raise ConfigurationError(f"{path} is empty: it should say what is known of the pages, a line each")
+        raise ConfigurationError(f"{path} is empty: it needs one line of JSON for each page or pair")
     pairs = lines[0].id is None
     for number, line in enumerate(lines, 1):
         complete = (line.a and line.b and line.label) if pairs else line.id
         if not complete:
             needs = "a, b and label" if pairs else "an id"
-            raise ConfigurationError(f"{path}, line {number}: needs {needs}, as the first line has")
+            raise ConfigurationError(f"{path}, line {number}: needs {needs}, like the first line")
     return _pairs(lines) if pairs else _pages(lines)
 
 
 def _lines(path: Path) -> list[_Line]:
     decoder = msgspec.json.Decoder(_Line)
-    found = []
+    decoded = []
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error}") from error
     for number, line in enumerate(lines, 1):
         try:
-            found += [decoder.decode(line)] if line.strip() else []
+            decoded += [decoder.decode(line)] if line.strip() else []
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise ConfigurationError(f"{path}, line {number}: {error}") from error
-    return found
+    return decoded
 
 
 def _pages(lines: Sequence[_Line]) -> list[TruthRow]:
@@ -68,11 +72,11 @@ def _pages(lines: Sequence[_Line]) -> list[TruthRow]:
 
 def _page(line: _Line, group: str) -> TruthRow:
     operator, strength = line.operator or "page", line.strength
-    again = operator.startswith(RECRAWL)
-    positive = None if again or strength in LEFT_OUT else line.duplicate_of is not None
+    recrawl = operator.startswith(RECRAWL)
+    positive = None if recrawl or strength in LEFT_OUT else line.duplicate_of is not None
     if positive:
         strata = (*((f"strength {strength}",) if strength else ()), f"operator {operator}")
-    elif positive is None and not again:
+    elif positive is None and not recrawl:
         strata = (f"strength {strength}", f"operator {operator}")
     else:
         strata = (operator,)
@@ -80,7 +84,7 @@ def _page(line: _Line, group: str) -> TruthRow:
 
 
 def _root(page: str, parents: dict[str, str | None]) -> str:
-    """Return the first page of the chain that `page` repeats."""
+    """Return the first page of the chain of duplicates that `page` is in."""
     seen = {page}
     while (parent := parents.get(page)) is not None and parent not in seen:
         page = parent
@@ -89,16 +93,16 @@ def _root(page: str, parents: dict[str, str | None]) -> str:
 
 
 def _pairs(lines: Sequence[_Line]) -> list[LabelledPair]:
-    roots = _Components()
+    components = _Components()
     for line in lines:
-        roots.join(line.a or "", line.b or "")
+        components.join(line.a or "", line.b or "")
     labels = {"dup": True, "not": False}
     return [
         LabelledPair(
             line.a or "",
             line.b or "",
             labels.get(line.label or ""),
-            roots.of(line.a or ""),
+            components.find(line.a or ""),
             tuple(f"{name} {value}" for name, value in (("kind", line.kind), ("lang", line.lang)) if value),
         )
         for line in lines
@@ -106,18 +110,18 @@ def _pairs(lines: Sequence[_Line]) -> list[LabelledPair]:
 
 
 class _Components:
-    """Pages that pairs join, each set named by its smallest id."""
+    """Union-find: the connected components of pages joined by pairs, each named by its smallest id."""
 
     def __init__(self) -> None:
-        self._up: dict[str, str] = {}
+        self._parents: dict[str, str] = {}
 
-    def of(self, page: str) -> str:
-        """Return the name of the set that `page` is in."""
-        while (up := self._up.setdefault(page, page)) != page:
-            self._up[page] = page = self._up[up]
+    def find(self, page: str) -> str:
+        """Return the name of the component of `page`."""
+        while (parent := self._parents.setdefault(page, page)) != page:
+            self._parents[page] = page = self._parents[parent]
         return page
 
     def join(self, one: str, other: str) -> None:
-        """Make one set of two."""
-        minimum, maximum = sorted((self.of(one), self.of(other)))
-        self._up[maximum] = minimum
+        """Unite the components of two pages."""
+        smaller, larger = sorted((self.find(one), self.find(other)))
+        self._parents[larger] = smaller

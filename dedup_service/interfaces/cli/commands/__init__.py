@@ -1,1 +1,1 @@
-"""One module a subcommand, imported when it is called."""
+"""The subcommands, one module each (`corrections` has two), imported when called."""

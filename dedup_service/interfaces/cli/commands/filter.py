@@ -1,4 +1,4 @@
-"""`twinsieve filter`: pages of files in, verdicts out, in input order."""
+"""`twinsieve filter`: read pages from a file or folder, write their verdicts in input order."""
 
 import time
 from collections.abc import Sequence
@@ -9,9 +9,17 @@ from typing import Any
 import click
 
 from dedup_service.core.verdict import Action, Verdict, VerdictKind
-from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, tell_where
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, SPACE, rule_of, space_of, with_options
+from dedup_service.interfaces.cli.support.options import (
+    MATCHING,
+    PROCESSES,
+    SHARDS,
+    SPACE,
+    rule_from,
+    space_from,
+    with_options,
+)
 from dedup_service.interfaces.cli.support.outputs import BadRecords, KeptOutput, OutputFile, check_distinct, open_kept
 from dedup_service.interfaces.cli.support.page_stream import run
 from dedup_service.interfaces.cli.support.progress import Advance, progress
@@ -29,7 +37,7 @@ __all__ = ["filter_command"]
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """Where the lines of a run go, and who counts them."""
+    """The VerdictSink of a run: writes its files, counts its verdicts, moves its progress bar."""
 
     verdict_file: OutputFile
     kept: KeptOutput | None
@@ -38,7 +46,7 @@ class Outputs:
     advance: Advance
 
     def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
-        """Write a batch of verdicts, and the records that are kept."""
+        """Write a batch of verdicts, and the kept records."""
         if self.kept is not None:
             self.kept.write([record for record, verdict in decided if verdict.kind is not VerdictKind.DUPLICATE])
         self.verdict_file.write([verdict_line(verdict) for _, verdict in decided])
@@ -54,59 +62,75 @@ class Outputs:
 
 @click.command("filter", epilog=EPILOG)
 @click.argument("source", metavar="[FILE|FOLDER|-]", default="-")
-@click.option("--output", "-o", metavar="FILE|-", default="-", help="Verdicts, one line of JSON a page. [default: -]")
-@click.option("--kept", metavar="FILE", help="Every page that is not called a duplicate, as it came.")
-@click.option("--errors", metavar="FILE", help="Bad records, one line of JSON each.")
-@click.option("--state", metavar="DIR", help="Remember pages here; without it, in memory only.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE|-",
+    default="-",
+    help="Write one line of JSON for each page. [default: -, standard output]",
+)
+@click.option("--kept", metavar="FILE|FOLDER", help="Write each page that is not a duplicate, as it was read.")
+@click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
+@click.option("--state", metavar="DIR", help="Keep the state in this folder. [default: in memory]")
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
     default=Action.FLAG.value,
     show_default=True,
-    help="What becomes of duplicates. No action takes a verdict out of the output.",
+    help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
 @with_options(*MATCHING, *SPACE)
-@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
-@click.option("--shards", type=click.IntRange(1), default=1, show_default=True, help="Parts of the index.")
-@click.option("--url-prefix", default=DEFAULT_PREFIX, show_default=True, help="Goes before the paths of a folder.")
+@with_options(PROCESSES, SHARDS)
+@click.option(
+    "--url-prefix",
+    metavar="TEXT",
+    default=DEFAULT_PREFIX,
+    show_default=True,
+    help="For a folder: prefix that makes URLs of the relative paths.",
+)
 @with_options(*DASHBOARD)
-@click.option("--json", "as_json", is_flag=True, help="Summary as one line of JSON on stderr.")
-@click.option("--quiet", "-q", is_flag=True, help="No summary.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
+@click.option("--quiet", "-q", is_flag=True, help="Print no summary.")
 def filter_command(source: str, **options: Any) -> int:
-    """Give every page a verdict: unique, duplicate, unchanged, updated or undecided.
+    """Give every page of a file or folder a verdict.
 
-    Reads JSON lines (id, url, title, text or html, …; .gz too), a .warc or .warc.gz file, or a folder of
-    HTML. Running the same command on the same state again gives every record the verdict it had, and so
-    completes an output that was cut short.
+    A verdict is unique, duplicate, unchanged, updated or undecided. The verdicts are written in input order.
+
+    FILE is JSON lines (`url`, and `text` or `html`; optionally `id`, `title` and others) or a WARC file,
+    both also compressed (.gz). FOLDER has HTML files. Without an argument, or with -, JSON lines are read
+    from standard input.
+
+    The same command on the same state gives each record its earlier verdict again, which completes an
+    output that was interrupted.
     """
     _check_files(source, options)
     started = time.monotonic()
     summary = Summary()
     with Interrupt() as interrupt:
         space_id = _run(source, options, summary, interrupt)
-    facts = {"action": options["action"], "space": space_id, "seconds": round(time.monotonic() - started, 3)}
+    details = {"action": options["action"], "space": space_id, "seconds": round(time.monotonic() - started, 3)}
     if options["as_json"]:
-        summary.print_json(**facts, interrupted=interrupt.code is not None)
+        summary.print_json(**details, interrupted=interrupt.code is not None)
     elif not options["quiet"]:
-        summary.print_table(**facts)
+        summary.print_table(**details)
     return interrupt.code or (ExitCode.BAD_RECORDS if summary.bad_records else ExitCode.DONE)
 
 
 def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interrupt) -> str:
-    """Run the stream and return the `space_id` in which it was decided."""
-    choice = space_of(options)
-    rule = rule_of(options)
-    watching = embedded_dashboard(options, "filter")
-    observers = () if watching is None else watching.observers
+    """Decide the input `name` and return the `space_id` of its fingerprints."""
+    space = space_from(options)
+    rule = rule_from(options)
+    dashboard = embedded_dashboard(options, "filter")
+    observers = () if dashboard is None else dashboard.observers
     with ExitStack() as stack:
         source = stack.enter_context(open_source(name, wait=interrupt.wait, url_prefix=options["url_prefix"]))
-        state = NearDuplicateFilter.open(
-            options["state"], space=choice, rule=rule, shards=options["shards"], observers=observers
+        dedup = NearDuplicateFilter.open(
+            options["state"], space=space, rule=rule, shards=options["shards"], observers=observers
         )
-        stack.enter_context(state)
-        preparer = stack.enter_context(Preparer(choice, options["processes"]))
-        if watching is not None:
-            tell_where(stack.enter_context(watching.serving(state, preparer.pool_state)).address)
+        stack.enter_context(dedup)
+        preparer = stack.enter_context(Preparer(space, options["processes"]))
+        if dashboard is not None:
+            print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
         verdict_file = stack.enter_context(OutputFile(options["output"]))
         kept = open_kept(options["kept"], source.kind, name) if options["kept"] else None
         if kept is not None:
@@ -115,11 +139,11 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         stack.callback(bad_records.close)
         advance = stack.enter_context(progress(source.name, source.size_bytes))
         outputs = Outputs(verdict_file, kept, bad_records, summary, advance)
-        run(source.records, preparer, state, outputs, lambda: interrupt.code is not None, Observers(observers))
-        return state.space_id
+        run(source.records, preparer, dedup, outputs, lambda: interrupt.code is not None, Observers(observers))
+        return dedup.space_id
 
 
 def _check_files(source: str, options: dict[str, Any]) -> None:
-    """Nothing is written twice into one file, or over the input; standard input and output are two."""
+    """Refuse two outputs in one file, or one over the input. Standard input and output may both be -."""
     outputs = {f"--{name}": options[name] for name in ("output", "kept", "errors")}
     check_distinct(**outputs, FILE=None if source == "-" else source)

@@ -1,4 +1,4 @@
-"""`twinsieve fingerprint`: one line of JSON for each text."""
+"""`twinsieve fingerprint`: print the fingerprints of texts, one line of JSON each."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,31 +12,45 @@ import msgspec
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG
-from dedup_service.interfaces.cli.support.options import SPACE, space_of, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, space_from, with_options
 from dedup_service.runtime.resources import build_fingerprinter
 
 __all__ = ["fingerprint_command"]
 
-ADDRESS = "text:"
+URL = "text:"
+"""Stands for the URL of a text: a page needs one, a fingerprint does not depend on it."""
 
 
 @click.command("fingerprint", epilog=EPILOG)
 @click.argument("texts", metavar="TEXT…", nargs=-1)
-@click.option("--file", "files", metavar="FILE", multiple=True, help="A text in a file, UTF-8; - is standard input.")
-@click.option("--title", default="", help="Title of every text.")
-@click.option("--bits", type=click.Choice(["64", "128"]), default="64", show_default=True, help="The index takes 64.")
-@click.option("--explain", is_flag=True, help="List the heaviest features of `words`.")
+@click.option(
+    "--file",
+    "files",
+    metavar="FILE",
+    multiple=True,
+    help="Read a text from this UTF-8 file, or - for standard input; repeatable.",
+)
+@click.option("--title", metavar="TEXT", default="", help="Title of every text. [default: none]")
+@click.option(
+    "--bits",
+    type=click.Choice(["64", "128"]),
+    default="64",
+    show_default=True,
+    help="Length of a fingerprint in bits; the index compares 64.",
+)
+@click.option("--explain", is_flag=True, help="Add the features of the channel `words` with the largest weights.")
 @with_options(*SPACE)
 def fingerprint_command(texts: tuple[str, ...], files: tuple[str, ...], **options: Any) -> None:
-    """Print the fingerprints of texts: `space`, `words` and `body`.
+    """Print the fingerprints of texts.
 
-    A fingerprint is a decimal integer, or null where a channel has no features.
+    Each TEXT, and each --file, gives one line of JSON with `space` and the channels `words` and `body`. A
+    fingerprint is a decimal integer, or null if the text has no features in that channel.
     """
     if not texts and not files:
-        raise click.UsageError("nothing to read: give a TEXT, or --file FILE")
-    fingerprinter = build_fingerprinter(space_of(options, bits=int(options["bits"])))
+        raise click.UsageError("no text is given: give a TEXT, or --file FILE")
+    fingerprinter = build_fingerprinter(space_from(options, bits=int(options["bits"])))
     for text in (*texts, *_read(files)):
-        page = Page(url=ADDRESS, canonical_url=ADDRESS, id=ADDRESS, title=options["title"], text=text)
+        page = Page(url=URL, canonical_url=URL, id=URL, title=options["title"], text=text)
         values = _values(fingerprinter, page, explain=options["explain"])
         click.echo(msgspec.json.encode(values).decode())
 
@@ -52,7 +66,7 @@ def _read(files: tuple[str, ...]) -> Iterator[str]:
 
 def _values(fingerprinter: Fingerprinter, page: Page, *, explain: bool) -> Mapping[str, Any]:
     fingerprint = fingerprinter.fingerprint(page)
-    # 128 bits exceed what JSON libraries encode as one number, so the digits are put in as they are.
+    # 128 bits exceed the integers that JSON libraries encode, so the digits are inserted as they are.
     values: dict[str, Any] = {
         "space": fingerprinter.space_id,
         "words": _number(fingerprint.words),

@@ -1,4 +1,4 @@
-"""`twinsieve idf`: how rare words are, counted on a corpus of one's own."""
+"""`twinsieve idf`: build an IDF table (inverse document frequencies) from your own pages."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.idf import build_idf
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import SPACE, space_of, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError, check_distinct
 from dedup_service.runtime.readers import InputSource, open_source
 from dedup_service.runtime.resources import build_fingerprinter
@@ -21,22 +21,36 @@ __all__ = ["idf_group"]
 
 @click.group("idf")
 def idf_group() -> None:
-    """Make a table of how rare words are."""
+    """Build a table of word frequencies (IDF)."""
 
 
 @idf_group.command("build", epilog=EPILOG)
 @click.argument("pages", metavar="PAGES")
-@click.option("--output", "-o", metavar="FILE", required=True, help="The table: a line `word value` each.")
-@click.option("--min-pages", type=click.IntRange(1), default=2, show_default=True, help="Pages that must hold a word.")
-@click.option("--errors", metavar="FILE", help="Bad records, one line of JSON each.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    required=True,
+    help="Write the table to FILE, one line `word value` for each word.",
+)
+@click.option(
+    "--min-pages",
+    metavar="N",
+    type=click.IntRange(1),
+    default=2,
+    show_default=True,
+    help="Leave out words that occur in fewer pages.",
+)
+@click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @with_options(*SPACE)
 def build_command(pages: str, output: str, min_pages: int, errors: str | None, **options: Any) -> int:
-    """Count in how many pages of PAGES each word occurs, and write idf(w) = ln(pages / pages with w).
+    """Build an IDF table from PAGES: for each word w, ln(pages / pages with w).
 
-    PAGES is read as `filter` reads its input. Words are those of the chosen scheme.
+    PAGES is a file or folder, as `filter` reads it. The words are those of the chosen scheme. Use the table
+    with `--idf` of other commands; fingerprints with another table belong to another space.
     """
     check_distinct(**{"PAGES": pages, "--output": output, "--errors": errors})
-    fingerprinter = build_fingerprinter(space_of(options))
+    fingerprinter = build_fingerprinter(space_from(options))
     with open_source(pages) as source:
         bad = BadRecords(source.name, errors)
         try:
@@ -44,7 +58,9 @@ def build_command(pages: str, output: str, min_pages: int, errors: str | None, *
         finally:
             bad.close()
     if not lines:
-        raise ConfigurationError(f"no word is on {min_pages} pages of {pages}: give more pages, or a lower --min-pages")
+        raise ConfigurationError(
+            f"no word occurs in {min_pages} pages of {pages}: give more pages, or a lower --min-pages"
+        )
     _write(output, lines)
     click.echo(f"{len(lines):,} words in {output}", err=True)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
@@ -62,12 +78,12 @@ def _pages(source: InputSource, bad: BadRecords) -> Iterator[Page]:
 
 
 def _write(name: str, lines: Iterable[str]) -> None:
-    """Write the table beside its place and move it there, so that nobody reads half of one."""
-    beside = Path(f"{name}.part")
+    """Write the table to a temporary file and rename it, so that an incomplete table is never read."""
+    partial = Path(f"{name}.part")
     try:
-        with beside.open("w", encoding="utf-8") as stream:
+        with partial.open("w", encoding="utf-8") as stream:
             stream.writelines(lines)
-        beside.replace(name)
+        partial.replace(name)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise OutputError(f"cannot write {name}: {error.strerror}; make room and run the same command again") from error

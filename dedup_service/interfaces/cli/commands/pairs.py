@@ -1,12 +1,11 @@
-"""`twinsieve pairs`: what the filter would say of b, had it seen only a before.
+"""`twinsieve pairs`: for each pair of pages, the verdict on b if a were the only earlier page.
 
-How: both pages of a pair go through one decider in turn and are retracted again, so that each pair
-meets an empty index and the rules are those of the stream, none of them written again.
+How: one decider decides both pages of a pair and retracts them again. Each pair meets an empty index, and
+the rule is that of a stream.
 """
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any
 
 import click
@@ -21,18 +20,18 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, SPACE, rule_of, space_of, with_options
+from dedup_service.interfaces.cli.support.options import MATCHING, PROCESSES, SPACE, rule_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct
-from dedup_service.interfaces.cli.support.page_stream import batches
+from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import BadRecord, Preparer
+from dedup_service.runtime.workers.preparation import Preparer
 
-__all__ = ["Comparer", "NoNames", "pairs_command", "prepared_pages"]
+__all__ = ["Comparer", "NoNames", "pairs_command"]
 
 
 class PairLine(msgspec.Struct, frozen=True):
-    """The keys of a line of PAIRS that mean something; others are left alone."""
+    """A line of PAIRS; other keys are ignored."""
 
     a: str
     b: str
@@ -42,20 +41,20 @@ _decoder = msgspec.json.Decoder(PairLine)
 
 
 class Comparer:
-    """Decide pairs, each in an empty index."""
+    """Decides pairs, each in an empty index."""
 
     def __init__(self, decider: Decider) -> None:
-        decider.guard_by(NO_GUARDS)  # pairs are no stream, in which matches could become too many
+        decider.set_guards(NO_GUARDS)  # guards count matches in a stream; pairs are not one
         self._decider = decider
         self._sequence = 0
 
     def compare(self, a: PreparedPage, b: PreparedPage) -> dict[str, Any]:
-        """Return verdict, score and distances of `b` as if it followed `a`."""
+        """Return verdict, score, distances and reason of `b` as if it followed `a`."""
         first, second = self._decide(a), self._decide(b)
         for entry in (first.entry, second.entry):
             if entry is not None and entry.sequence != second.replaces:
                 self._decider.retract(entry.sequence)
-        distance = Entry.of(1, a, 0).distance_to(b.fingerprint)
+        distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint)
         verdict = second.verdict
         return {
             "verdict": verdict.kind.value,
@@ -65,10 +64,10 @@ class Comparer:
         }
 
     def _score(self, a: PreparedPage, b: PreparedPage) -> float | None:
-        """How alike pages are that do not match: as the rule measures it."""
+        """Return the similarity of pages that do not match, as the rule measures it."""
         if self._decider.rule.verified and a.evidence and b.evidence:
             return round(Similarity(Evidence(a.evidence), Evidence(b.evidence)).jaccard, 4)
-        return score_of(Entry.of(1, a, 0).distance_to(b.fingerprint))
+        return score_of(Entry.from_page(1, a, 0).distance_to(b.fingerprint))
 
     def _decide(self, page: PreparedPage) -> Decision:
         self._sequence += 1
@@ -76,38 +75,47 @@ class Comparer:
 
 
 class NoNames:
-    """Pairs are named by their line, not by a journal."""
+    """Page names for a decider whose verdicts need none."""
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Return a name nobody reads."""
+        """Return a placeholder."""
         return (str(sequence), "")
 
 
 @click.command("pairs", epilog=EPILOG)
 @click.argument("pages", metavar="PAGES")
 @click.argument("pairs", metavar="PAIRS")
-@click.option("--output", "-o", metavar="FILE|-", default="-", help="One line of JSON a pair. [default: -]")
-@click.option("--errors", metavar="FILE", help="Bad records and pairs, one line of JSON each.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE|-",
+    default="-",
+    help="Write one line of JSON for each pair. [default: -, standard output]",
+)
+@click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record or pair.")
 @with_options(*MATCHING, *SPACE)
-@click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages.")
+@PROCESSES
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
-    """Compare the pages of PAGES that PAIRS names: lines of {"a": id, "b": id}.
+    """Compare given pairs of pages.
 
-    Each pair gets the verdict on b as if it followed a in an empty index, with distances and a score
-    (0 to 1, higher is more alike). The pages named in PAIRS are held in memory, without their text.
+    PAGES is a file or folder, as `filter` reads it. PAIRS has one line of JSON for each pair: `{"a": id,
+    "b": id}`.
+
+    Each pair gets the verdict on b as if it followed a in an empty index, with both distances (in bits) and
+    a score from 0 to 1. The pages that PAIRS names are held in memory, without their texts.
     """
     check_distinct(PAGES=pages, PAIRS=pairs, **{"--output": options["output"], "--errors": options["errors"]})
-    choice = space_of(options)
-    rule = rule_of(options) or rule_for()
-    decider = Decider(rule, build_fingerprinter(choice).space_id, NoNames())
+    space = space_from(options)
+    rule = rule_from(options) or rule_for()
+    decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
     with ExitStack() as stack:
         bad = BadRecords(f"{pages}, {pairs}", options["errors"])
         stack.callback(bad.close)
-        wanted = list(_read_pairs(pairs, bad))
-        preparer = stack.enter_context(Preparer(choice, options["processes"]))
-        prepared = prepared_pages(pages, {name for _, pair in wanted for name in (pair.a, pair.b)}, preparer, bad)
+        rows = list(_read_pairs(pairs, bad))
+        preparer = stack.enter_context(Preparer(space, options["processes"], keep_text=False))
+        prepared = prepared_by_id(pages, {name for _, pair in rows for name in (pair.a, pair.b)}, preparer, bad)
         output = stack.enter_context(OutputFile(options["output"]))
-        _compare(wanted, prepared, Comparer(decider), output, bad)
+        _compare(rows, prepared, Comparer(decider), output, bad)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
 
@@ -119,30 +127,17 @@ def _read_pairs(name: str, bad: BadRecords) -> Iterator[tuple[Record, PairLine]]
             try:
                 yield record, _decoder.decode(record.raw)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                bad.report([(record, f"not a pair in JSON: {error}")])
-
-
-def prepared_pages(name: str, wanted: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
-    """Return the pages of `wanted` by id, the first where an id comes twice."""
-    found: dict[str, PreparedPage] = {}
-    with open_source(name) as source:
-        for batch in batches(source.records):
-            for record, answer in zip(batch.records, preparer.submit(batch.records).result(), strict=True):
-                if isinstance(answer, BadRecord):
-                    bad.report([(record, answer.problem)])
-                elif answer.page.id in wanted:
-                    found.setdefault(answer.page.id, replace(answer, page=replace(answer.page, text="")))
-    return found
+                bad.report([(record, f"not a pair as JSON: {error}")])
 
 
 def _compare(
-    wanted: list[tuple[Record, PairLine]],
+    rows: list[tuple[Record, PairLine]],
     prepared: Mapping[str, PreparedPage],
     comparer: Comparer,
     output: OutputFile,
     bad: BadRecords,
 ) -> None:
-    for record, pair in wanted:
+    for record, pair in rows:
         unknown = sorted({pair.a, pair.b} - prepared.keys())
         if unknown:
             bad.report([(record, f"PAGES has no page with id {', '.join(map(repr, unknown))}")])

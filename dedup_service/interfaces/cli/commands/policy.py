@@ -1,4 +1,4 @@
-"""`twinsieve policy`: what decides from here on, in the log of a service or of a state folder."""
+"""`twinsieve policy`: show or change the policy of a log, a service's or a state folder's."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     MATCHING,
     TARGET,
-    connection_of,
-    rule_of,
+    connection_from,
+    rule_from,
     state_folder,
-    topics_of,
+    topics_from,
     with_options,
 )
 from dedup_service.interfaces.cli.support.progress import records_progress
@@ -22,19 +22,22 @@ from dedup_service.runtime.embedded.administration import embedded_state, rule_o
 
 __all__ = ["policy_group"]
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One line of JSON.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON.")
 
 
 @click.group("policy")
 def policy_group() -> None:
-    """Show or change the rule and the action that decide."""
+    """Show or change the rule and the action of a log."""
 
 
 @policy_group.command("show", epilog=EPILOG)
 @with_options(*TARGET)
 @_JSON
 def show_command(*, as_json: bool, **options: Any) -> int:
-    """Show the policy in force. Of a service, its whole log is read for it."""
+    """Show the policy in force.
+
+    For a service, this reads its whole log.
+    """
     folder = state_folder(options)
     if folder is not None:
         rule, space_id = rule_of_state(folder)
@@ -42,7 +45,7 @@ def show_command(*, as_json: bool, **options: Any) -> int:
         return ExitCode.DONE
     in_force = _in_force(options)
     policy = in_force.policy
-    facts = {
+    values = {
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "space": policy.space_id,
@@ -51,39 +54,43 @@ def show_command(*, as_json: bool, **options: Any) -> int:
         "log": in_force.log,
         "log_end": in_force.end,
     }
-    _show(facts, policy.rule, as_json=as_json)
+    _show(values, policy.rule, as_json=as_json)
     return ExitCode.DONE
 
 
 @policy_group.command("set", epilog=EPILOG)
 @with_options(*TARGET, *MATCHING)
 @click.option(
-    "--action", type=click.Choice([action.value for action in Action]), help="What becomes of duplicates (--bootstrap)."
+    "--action",
+    type=click.Choice([action.value for action in Action]),
+    help="What happens to duplicates; only with --bootstrap.",
 )
 @_JSON
 def set_command(*, as_json: bool, **options: Any) -> int:
-    """Add a policy record: the rule or action named here decides from the next page on.
+    """Change the rule or the action from the next page on.
 
-    What is not named stays. The pages so far keep the verdicts that they have (`twinsieve replay` decides them anew).
-    Running services follow when they come to the record; one that names another rule on its own command line does
-    not start again. The space of a log cannot be changed.
+    The change is a record of the log. What the options do not name stays as it is, and earlier pages keep
+    their verdicts; `twinsieve replay` shows those under another policy. Running services follow when they
+    read the record. A service whose command line names another rule does not start again. The space of a
+    log cannot be changed.
     """
-    rule = rule_of(options)
+    rule = rule_from(options)
     action = None if options["action"] is None else Action(options["action"])
     if rule is None and action is None:
-        raise click.UsageError("nothing to set: give --k, --channels, --mu or --action")
+        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu or --action")
     folder = state_folder(options)
     if folder is None:
-        facts = _set_in_log(options, rule, action)
+        values = _set_in_log(options, rule, action)
     elif rule is None or action is not None:
-        raise click.UsageError("--action is none of a state folder's: each run of `filter` or `crawl` says its own")
+        raise click.UsageError("a state folder has no --action: give it to each run of `filter` or `crawl`")
     else:
-        facts = _set_in_folder(folder, rule)
+        values = _set_in_folder(folder, rule)
     if as_json:
-        click.echo(msgspec.json.encode(facts).decode())
+        click.echo(msgspec.json.encode(values).decode())
     else:
-        said = "the log has this policy already" if facts["sequence"] is None else f"sequence {facts['sequence']}"
-        click.echo(f"{said}: {facts['text']}")
+        sequence = values["sequence"]
+        outcome = "the log already has this policy" if sequence is None else f"sequence {sequence}"
+        click.echo(f"{outcome}: {values['text']}")
     return ExitCode.DONE
 
 
@@ -98,7 +105,7 @@ def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action 
     from dedup_service.runtime.kafka.control.operator_records import change_policy
 
     in_force = _in_force(options)
-    changed = change_policy(connection_of(options), topics_of(options), in_force, rule, action)
+    changed = change_policy(connection_from(options), topics_from(options), in_force, rule, action)
     policy, sequence = (in_force.policy, None) if changed is None else changed
     return {
         "sequence": sequence,
@@ -112,13 +119,13 @@ def _in_force(options: dict[str, Any]) -> Any:
     from dedup_service.runtime.kafka.control.operator_records import policy_in_force
 
     with records_progress("reading the log") as read:
-        return policy_in_force(connection_of(options), topics_of(options), read)
+        return policy_in_force(connection_from(options), topics_from(options), read)
 
 
-def _show(facts: dict[str, Any], rule: MatchRule, *, as_json: bool) -> None:
+def _show(values: dict[str, Any], rule: MatchRule, *, as_json: bool) -> None:
     if as_json:
-        click.echo(msgspec.json.encode(facts).decode())
+        click.echo(msgspec.json.encode(values).decode())
         return
-    for name, value in (facts | {"rule": rule}).items():
+    for name, value in (values | {"rule": rule}).items():
         shown = f"{value:,}" if isinstance(value, int) else value
         click.echo(f"{name.replace('_', ' '):<8} {shown}")

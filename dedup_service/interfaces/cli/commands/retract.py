@@ -1,4 +1,4 @@
-"""`twinsieve retract`: kept pages that leave, because they were never stored or must go."""
+"""`twinsieve retract`: remove kept pages that were never stored, or that must be taken down."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,13 @@ from dedup_service.core.errors import RecordError, StateError
 from dedup_service.core.log_records import RetractionRecord
 from dedup_service.core.url import canonicalise
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import TARGET, connection_of, state_folder, topics_of, with_options
+from dedup_service.interfaces.cli.support.options import (
+    TARGET,
+    connection_from,
+    state_folder,
+    topics_from,
+    with_options,
+)
 from dedup_service.runtime.embedded.administration import embedded_state
 from dedup_service.runtime.embedded.state import State
 
@@ -20,25 +26,29 @@ __all__ = ["retract_command"]
 @click.command("retract", epilog=EPILOG)
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @with_options(*TARGET)
-@click.option("--reason", metavar="TEXT", default="retracted by hand", show_default=True, help="Stands in the log.")
+@click.option(
+    "--reason", metavar="TEXT", default="retracted by hand", show_default=True, help="Reason, stored in the log."
+)
 def retract_command(urls: tuple[str, ...], **options: Any) -> int:
-    """Take kept pages out: later copies of them are unique again.
+    """Remove kept pages from the index, so that later copies are unique again.
 
-    URL is the address of a page, in any form that leads to its canonical URL; - reads addresses from standard input,
-    one a line. In a state folder the page's id will do, too, and a page that is not kept is said so (exit code 3). A
-    service's log takes every retraction; of a page that is not kept it changes nothing.
+    URL is the address of a page, in any form that has the same canonical URL; `-` reads one URL a line from
+    standard input. In a state folder, a page's id also works.
+
+    A state folder reports a page that is not kept (exit code 3). The log of a service accepts every
+    retraction; for a page that is not kept, it changes nothing.
     """
     folder = state_folder(options)
-    wanted = _read(urls)
+    references = _read(urls)
     if folder is None:
-        return _in_log(wanted, options)
+        return _in_log(references, options)
     with embedded_state(folder) as state:
-        failed = sum(not _in_state(state, url, options["reason"]) for url in wanted)
+        failed = sum(not _in_state(state, url, options["reason"]) for url in references)
     return ExitCode.BAD_RECORDS if failed else ExitCode.DONE
 
 
 def _read(urls: Sequence[str]) -> list[str]:
-    """The addresses, those on standard input included, each once."""
+    """Return the URLs or ids, including those on standard input, each once."""
     lines = (line.strip() for url in urls for line in (sys.stdin if url == "-" else [url]))
     return list(dict.fromkeys(line for line in lines if line))
 
@@ -46,23 +56,23 @@ def _read(urls: Sequence[str]) -> list[str]:
 def _in_log(urls: Sequence[str], options: dict[str, Any]) -> int:
     from dedup_service.runtime.kafka.control.operator_records import add_records
 
-    good: dict[str, str] = {}
+    canonical: dict[str, str] = {}
     for url in urls:
         try:
-            good[canonicalise(url)] = url
+            canonical[canonicalise(url)] = url
         except RecordError as error:
             click.echo(f"twinsieve: {error}", err=True)
-    records = [RetractionRecord(url, options["reason"]) for url in good]
-    sequences = add_records(connection_of(options), topics_of(options), records) if records else []
-    for url, sequence in zip(good, sequences, strict=True):
+    records = [RetractionRecord(url, options["reason"]) for url in canonical]
+    sequences = add_records(connection_from(options), topics_from(options), records) if records else []
+    for url, sequence in zip(canonical, sequences, strict=True):
         click.echo(f"sequence {sequence}: retraction of {url}")
-    return ExitCode.DONE if len(good) == len(urls) else ExitCode.BAD_RECORDS
+    return ExitCode.DONE if len(canonical) == len(urls) else ExitCode.BAD_RECORDS
 
 
 def _in_state(state: State, url: str, reason: str) -> bool:
-    """Retract one page; False, and said why, where no such page is kept."""
+    """Retract one page; if no such page is kept, print why and return False."""
     problem: StateError | None = None
-    for reference in _names(url):
+    for reference in _references(url):
         try:
             verdict = state.retract(reference, reason)
         except StateError as error:
@@ -77,8 +87,8 @@ def _in_state(state: State, url: str, reason: str) -> bool:
     return False
 
 
-def _names(url: str) -> list[str]:
-    """What the page may be known by: its canonical URL, or what was given as its id."""
+def _references(url: str) -> list[str]:
+    """Return what may identify the page: the canonical URL of `url`, or `url` as an id."""
     try:
         return list(dict.fromkeys([canonicalise(url), url]))
     except RecordError:

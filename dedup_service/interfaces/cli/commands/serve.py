@@ -1,4 +1,4 @@
-"""`twinsieve serve`: one process of the Kafka service, until it is told to stop."""
+"""`twinsieve serve`: run one process of the Kafka service until it receives a signal."""
 
 import logging
 import os
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dedup_service.core.verdict import Action
-from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_of
+from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.logs import LOG_OPTIONS, ServiceLog, configure_logging
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     MATCHING,
+    PROCESSES,
+    SHARDS,
     SPACE,
-    connection_of,
-    rule_of,
-    space_of,
+    connection_from,
+    rule_from,
+    space_from,
     with_options,
 )
 from dedup_service.interfaces.cli.support.progress import RestoreBar
@@ -45,54 +47,78 @@ STEPS = {
 DEFAULTS = {name: field.default for name, field in ServiceSettings.__dataclass_fields__.items()}
 
 
-def _seconds(name: str, text: str, *, minimum: float) -> Any:
-    """An option in seconds with the default of ServiceSettings."""
+def _seconds(name: str, text: str, *, min_s: float) -> Any:
+    """Return an option in seconds, with the default of ServiceSettings."""
     default = DEFAULTS[name]
     option = "--" + name.replace("_", "-")
-    return click.option(option, type=click.FloatRange(minimum), default=default, show_default=True, help=text)
+    seconds = click.FloatRange(min_s)
+    return click.option(option, metavar="SECONDS", type=seconds, default=default, show_default=True, help=text)
 
 
 WORK = (
-    click.option("--group", default=DEFAULTS["group"], show_default=True, help="Consumer group; shared by processes."),
-    click.option("--state", metavar="DIR", required=True, help="Of this process alone: its name, and snapshots."),
-    click.option("--steps", type=click.Choice(list(STEPS)), default="both", show_default=True, help="What it does."),
-    click.option("--instance", metavar="NAME", help="Of this process in its groups. [default: kept in DIR]"),
+    click.option(
+        "--group",
+        metavar="NAME",
+        default=DEFAULTS["group"],
+        show_default=True,
+        help="Consumer group; all processes of a service share it.",
+    ),
+    click.option(
+        "--state",
+        metavar="DIR",
+        required=True,
+        help="State folder of this process alone: its name in the groups, and snapshots.",
+    ),
+    click.option(
+        "--steps",
+        type=click.Choice(list(STEPS)),
+        default="both",
+        show_default=True,
+        help="Steps that this process runs.",
+    ),
+    click.option(
+        "--instance", metavar="NAME", help="Name of this process in its groups. [default: a name stored in --state]"
+    ),
     click.option(
         "--action",
         type=click.Choice([action.value for action in Action]),
-        help="What becomes of duplicates; drop writes them nowhere. [default: the log's, or flag]",
+        help="What happens to duplicates; `drop` writes them to no topic. "
+        "[default: that of the log; flag for a new log]",
     ),
 )
 BOUNDS = (
-    click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="That prepare pages."),
-    click.option("--shards", type=click.IntRange(1), default=1, show_default=True, help="Parts of the index."),
-    _seconds("page_timeout_s", "A page may take; then it is kept, undecided.", minimum=0.1),
+    PROCESSES,
+    SHARDS,
+    _seconds("page_timeout_s", "Processor time for one page; beyond it, the page is `undecided` and kept.", min_s=0.1),
     click.option(
         "--max-rejected-share",
         type=click.FloatRange(0, 1, min_open=True),
         default=RejectionLimit().share,
         show_default=True,
         metavar="SHARE",
-        help="Of records that describe no page; above it the service stops. 1 is no ceiling.",
+        help="Stop if a larger share of the recent records is rejected as dead letters; 1 never stops.",
     ),
-    _seconds("start_s", "Brokers may be away at the start; later, for ever.", minimum=0),
-    _seconds("drain_s", "After SIGTERM or Ctrl-C, for what is in hand.", minimum=0),
-    _seconds("transaction_timeout_s", "After which the broker ends a frozen process's transaction.", minimum=1),
-    _seconds("session_timeout_s", "After which a process that is gone loses its partitions.", minimum=0.5),
+    _seconds("start_s", "Time to wait for brokers at startup, before exit code 4; later there is no limit.", min_s=0),
+    _seconds("drain_s", "Time to finish the pages in flight after SIGTERM or Ctrl-C.", min_s=0),
+    _seconds(
+        "transaction_timeout_s", "Time after which the broker aborts the transaction of a frozen process.", min_s=1
+    ),
+    _seconds("session_timeout_s", "Time after which the partitions of a missing process go to another.", min_s=0.5),
     click.option(
         "--snapshot-every",
         type=click.IntRange(1),
         default=DEFAULTS["snapshot_every"],
         show_default=True,
         metavar="RECORDS",
-        help="Between two snapshots, at least.",
+        help="Minimum number of log records between two snapshots.",
     ),
 )
 HTTP = (
     click.option(
         "--http",
         metavar="[HOST:]PORT",
-        help="Serve /livez, /readyz, /metrics, and the dashboard where it may be shown. [default host: loopback]",
+        help="Serve /livez, /readyz and /metrics, and the dashboard on loopback or with a token. "
+        "[default: none; default host: loopback]",
     ),
     *DASHBOARD,
 )
@@ -101,49 +127,49 @@ HTTP = (
 @click.command("serve", epilog=EPILOG)
 @with_options(*BROKER, *WORK, *MATCHING, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
-    """Give every page of the topic `pages` a verdict, exactly once, whatever dies.
+    """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
-    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`. Run as many
-    processes as you like, with the same --group and each with its own --state: together they answer as one. The
-    topics are made by `twinsieve topics create`.
+    Reads `pages`; writes `verdicts`, and the pages themselves to `pages.unique` or `pages.duplicate`.
+    Create the topics first, with `twinsieve topics create`. Start any number of processes with the same
+    --group, each with its own --state: their verdicts are those of a single process.
 
-    The first SIGTERM or Ctrl-C stops it once what is in hand is written, within --drain-s; the second ends it at
-    once. Either way nothing is lost and nothing is said twice.
+    The first SIGTERM or Ctrl-C finishes the pages in flight, within --drain-s, and stops. The second stops
+    at once. Either way, no page is lost and no output is written twice.
     """
     settings = settings_of(options)
     addresses = _addresses(options)
     configure_logging(options["log_level"], options["log_format"])
-    _LOG.info("starting", extra={"facts": _facts(settings)})
+    _LOG.info("starting", extra={"facts": _log_fields(settings)})
     with ExitStack() as stack:
         log = ServiceLog(restores=not sys.stderr.isatty())
         stack.callback(log.close)
         observers: list[Observer] = [log]
         if sys.stderr.isatty():
             observers.append(stack.enter_context(RestoreBar()))
-        service, stopping = _watched(settings, observers, addresses, stack)
+        service, announce_stop = _served(settings, observers, addresses, stack)
 
-        def told(number: signal.Signals) -> None:
-            stopping()
-            facts = {"signal": number.name, "within_s": settings.drain_s}
-            _LOG.info("stopping; the same again ends it at once", extra={"facts": facts})
+        def on_stop(number: signal.Signals) -> None:
+            announce_stop()
+            fields = {"signal": number.name, "within_s": settings.drain_s}
+            _LOG.info("stopping; a second signal ends the process at once", extra={"facts": fields})
 
-        signals = stack.enter_context(StopSignals(told))
+        signals = stack.enter_context(StopSignals(on_stop))
         service.run(signals.stop)
     _LOG.info("stopped")
     return signals.code or ExitCode.DONE
 
 
 def settings_of(options: dict[str, Any]) -> ServiceSettings:
-    """Return the settings that the options name."""
+    """Return the service settings that the options name."""
     return ServiceSettings(
-        connection=connection_of(options),
+        connection=connection_from(options),
         state=Path(options["state"]),
         group=options["group"],
         prefix=options["prefix"],
         steps=STEPS[options["steps"]],
         instance=options["instance"],
-        space=space_of(options),
-        rule=rule_of(options),
+        space=space_from(options),
+        rule=rule_from(options),
         action=None if options["action"] is None else Action(options["action"]),
         processes=options["processes"],
         shards=options["shards"],
@@ -158,10 +184,10 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
 
 
 def _addresses(options: dict[str, Any]) -> "Addresses | None":
-    """Return where to serve, None for nowhere; ConfigurationError for an address that is none or needs a token."""
-    if options["http"] is None and dashboard_of(options) is None:
+    """Return the HTTP addresses, or None. Raises ConfigurationError if one is invalid or needs a token."""
+    if options["http"] is None and dashboard_from(options) is None:
         return None
-    from dedup_service.interfaces.http.access_guard import VARIABLE, is_loopback, token_for
+    from dedup_service.interfaces.http.access_guard import ENV_VARIABLE, is_loopback, token_for
     from dedup_service.interfaces.http.server import Address
     from dedup_service.interfaces.http.service import Addresses
 
@@ -170,16 +196,16 @@ def _addresses(options: dict[str, Any]) -> "Addresses | None":
         dashboard = Address.parse(options["dashboard"])
         return Addresses(http, dashboard, token_for(dashboard, options["dashboard_token"]), carried=False)
     assert http is not None
-    given = options["dashboard_token"] or os.environ.get(VARIABLE)
-    if not given and not is_loopback(http.host):
+    token = options["dashboard_token"] or os.environ.get(ENV_VARIABLE)
+    if not token and not is_loopback(http.host):
         return Addresses(http, None, None, carried=False)
-    return Addresses(http, None, token_for(http, given), carried=True)
+    return Addresses(http, None, token_for(http, token), carried=True)
 
 
-def _watched(
+def _served(
     settings: ServiceSettings, observers: list[Observer], addresses: "Addresses | None", stack: ExitStack
 ) -> tuple[Service, Callable[[], None]]:
-    """Return the service, observed and served over HTTP where that is asked for, and whom to tell that it stops."""
+    """Return the service, served over HTTP if requested, and a callback for the start of its shutdown."""
     if addresses is None:
         return Service(settings, observers), lambda: None
     from dedup_service.interfaces.http.service import ServedService
@@ -189,7 +215,7 @@ def _watched(
     return served.service, served.stopping
 
 
-def _facts(settings: ServiceSettings) -> dict[str, Any]:
+def _log_fields(settings: ServiceSettings) -> dict[str, Any]:
     return {
         "bootstrap": settings.connection.bootstrap,
         "group": settings.group,

@@ -1,4 +1,4 @@
-"""`twinsieve state`: look at a state folder without changing it."""
+"""`twinsieve state`: inspect a state folder without changing it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,14 +15,17 @@ __all__ = ["state_group"]
 
 @click.group("state")
 def state_group() -> None:
-    """Look at a state folder."""
+    """Inspect a state folder."""
 
 
 @state_group.command("info", epilog=EPILOG)
 @click.argument("folder", metavar="DIR")
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of a table.")
 def info_command(folder: str, *, as_json: bool) -> None:
-    """Show what the state in DIR holds; also while another process writes in it."""
+    """Show space, rule, counts and sizes of the state folder DIR.
+
+    This also works while another process writes to the folder.
+    """
     info = state_info(folder)
     if as_json:
         click.echo(msgspec.json.encode(_plain(info)).decode())

@@ -1,4 +1,4 @@
-"""`twinsieve topics`: make the service's topics, check them, look at them."""
+"""`twinsieve topics`: create, check and describe the topics of a service, and repair their transactions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -11,10 +11,10 @@ import msgspec
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
-    connection_of,
-    duration_ms,
-    said,
-    topics_of,
+    connection_from,
+    format_duration_ms,
+    parse_duration_ms,
+    topics_from,
     with_options,
 )
 
@@ -24,50 +24,61 @@ if TYPE_CHECKING:
 
 __all__ = ["topics_group"]
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One line of JSON instead of the table.")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of JSON instead of a table.")
 
 
 @click.group("topics")
 def topics_group() -> None:
-    """Make the topics of the service, and check them."""
+    """Create, check and repair the topics of a service."""
 
 
 @topics_group.command("create", epilog=EPILOG)
 @with_options(*BROKER)
 @click.option(
-    "--partitions", type=click.IntRange(1), default=8, show_default=True, help="Of pages and what is made of them."
+    "--partitions",
+    metavar="N",
+    type=click.IntRange(1),
+    default=8,
+    show_default=True,
+    help="Partitions of `pages`, `pages.unique`, `pages.duplicate` and `verdicts`.",
 )
-@click.option("--replication", type=click.IntRange(1), help="Copies of each partition. [default: 3, or one a broker]")
+@click.option(
+    "--replication",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Replicas of each partition. [default: 3, or the number of brokers if that is smaller]",
+)
 @click.option(
     "--pages-retention",
     metavar="TIME",
-    callback=duration_ms,
+    callback=parse_duration_ms,
     default="7d",
     show_default=True,
-    help="How long pages are kept.",
+    help="Retention of `pages`.",
 )
 @click.option(
     "--output-retention",
     metavar="TIME",
-    callback=duration_ms,
+    callback=parse_duration_ms,
     default="7d",
     show_default=True,
-    help="How long verdicts and what is passed on are kept.",
+    help="Retention of `pages.unique`, `pages.duplicate` and `verdicts`.",
 )
 @click.option(
     "--dlq-retention",
     metavar="TIME",
-    callback=duration_ms,
+    callback=parse_duration_ms,
     default="30d",
     show_default=True,
-    help="How long bad records are kept.",
+    help="Retention of `pages.dlq`, the dead letters.",
 )
 @click.option(
     "--max-page-bytes",
+    metavar="BYTES",
     type=int,
     default=8 << 20,
     show_default=True,
-    help="Largest page, as its producer compresses it; outputs take twice that, dead letters four times.",
+    help="Largest batch of `pages`, compressed; twice that for outputs, four times for dead letters.",
 )
 @_JSON
 def create_command(
@@ -81,10 +92,11 @@ def create_command(
     as_json: bool,
     **broker: Any,
 ) -> int:
-    """Create the topics that are missing. One that exists is left as it is.
+    """Create the missing topics; existing topics are not changed.
 
-    The topic `fingerprints` has one partition and is kept for ever: it is the memory of the service. Exit code 1 where
-    the service would refuse what was there before.
+    The topic `fingerprints` has one partition and is retained forever: it is the log from which the service
+    restores its state. A retention is written as 90s, 30m, 12h, 7d or forever. The exit code is 1 if
+    `serve` would refuse a topic that already existed.
     """
     from dedup_service.runtime.kafka.topics import Layout, check, create
 
@@ -96,13 +108,13 @@ def create_command(
         dlq_retention_ms=dlq_retention,
         max_page_bytes=max_page_bytes,
     )
-    connection, topics = connection_of(broker), topics_of(broker)
-    made = create(connection, topics, layout)
+    connection, topics = connection_from(broker), topics_from(broker)
+    results = create(connection, topics, layout)
     problems = check(connection, topics)
     if as_json:
-        _echo({"topics": [_made_plain(one) for one in made], "problems": list(map(asdict, problems))})
+        _echo({"topics": [_created_json(result) for result in results], "problems": list(map(asdict, problems))})
     else:
-        _table("Topics", ("topic", "partitions", "copies", "kept", "now"), map(_made_row, made))
+        _table("Topics", ("topic", "partitions", "replicas", "kept for", "now"), map(_created_row, results))
         _print_problems([problem for problem in problems if problem.fault])
     return _code(problems)
 
@@ -111,17 +123,20 @@ def create_command(
 @with_options(*BROKER)
 @_JSON
 def check_command(*, as_json: bool, **broker: Any) -> int:
-    """Say what is wrong with the topics and what to do; exit code 1 where `serve` would refuse them."""
+    """Check the topics, and say what to do about each problem.
+
+    The exit code is 1 if `serve` would refuse the topics.
+    """
     from dedup_service.runtime.kafka.topics import check
 
-    topics = topics_of(broker)
-    problems = check(connection_of(broker), topics)
+    topics = topics_from(broker)
+    problems = check(connection_from(broker), topics)
     if as_json:
         _echo({"problems": list(map(asdict, problems))})
     elif problems:
         _print_problems(problems)
     else:
-        click.echo(f"All {len(topics.all)} topics are as they should be.")
+        click.echo(f"All {len(topics.all)} topics are correct.")
     return _code(problems)
 
 
@@ -129,86 +144,89 @@ def check_command(*, as_json: bool, **broker: Any) -> int:
 @with_options(*BROKER)
 @_JSON
 def describe_command(*, as_json: bool, **broker: Any) -> int:
-    """Show the topics that are there, with the settings in force."""
+    """Show the existing topics with the settings in force."""
     from dedup_service.runtime.kafka.topics import describe
 
-    facts = describe(connection_of(broker), topics_of(broker))
+    descriptions = describe(connection_from(broker), topics_from(broker))
     if as_json:
-        _echo({"topics": list(map(asdict, facts))})
+        _echo({"topics": list(map(asdict, descriptions))})
     else:
-        columns = ("topic", "partitions", "copies", "cleanup", "kept", "largest batch", "in sync at least", "state")
-        _table("Topics", columns, map(_fact_row, facts))
+        columns = ("topic", "partitions", "replicas", "cleanup", "kept for", "largest batch", "min in sync", "state")
+        _table("Topics", columns, map(_description_row, descriptions))
     return ExitCode.DONE
 
 
 @topics_group.command("repair-transactions", epilog=EPILOG)
 @with_options(*BROKER)
-@click.option("--dry-run", is_flag=True, help="Only say what there is to end.")
+@click.option("--dry-run", is_flag=True, help="List the transactions without ending them.")
 @_JSON
 def repair_transactions_command(*, dry_run: bool, as_json: bool, **broker: Any) -> int:
-    """End transactions that a broker decided and left open, as it decided them.
+    """End hanging transactions as their coordinators decided them.
 
-    For readers, or a service, that stand still at one place while records come in behind it: Apache Kafka 4.3.1 can
-    lose the end of a transaction while all copies of a partition are away (KAFKA-20734). Exit code 1 where one is left
-    whose outcome the brokers have forgotten.
+    Use it if readers, or a service, stop at one offset although records arrive behind it. Apache Kafka
+    4.3.1 can lose the end marker of a transaction while all replicas of a partition are offline
+    (KAFKA-20734).
+
+    The exit code is 1 if the brokers no longer know the outcome of a transaction, which then stays open.
     """
     from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
 
-    connection = connection_of(broker)
-    found = find_hanging(connection, topics_of(broker))
+    connection = connection_from(broker)
+    hanging = find_hanging(connection, topics_from(broker))
     if not dry_run:
-        repair(connection, found)
+        repair(connection, hanging)
     if as_json:
-        _echo({"repaired": not dry_run, "transactions": [_hanging_plain(one) for one in found]})
-    elif found:
+        _echo({"repaired": not dry_run, "transactions": [_hanging_json(transaction) for transaction in hanging]})
+    elif hanging:
         columns = ("topic", "partition", "from offset", "written", "by", "decided", "now")
-        _table("Transactions without an end", columns, (_hanging_row(one, dry_run=dry_run) for one in found))
+        _table("Hanging transactions", columns, (_hanging_row(transaction, dry_run=dry_run) for transaction in hanging))
     else:
-        click.echo("No transaction is left without an end.")
-    return ExitCode.FAILED if any(one.outcome is None for one in found) else ExitCode.DONE
+        click.echo("There are no hanging transactions.")
+    return ExitCode.FAILED if any(transaction.outcome is None for transaction in hanging) else ExitCode.DONE
 
 
-def _hanging_plain(one: "HangingTransaction") -> dict[str, Any]:
-    return {**asdict(one), "outcome": one.outcome and one.outcome.value}
+def _hanging_json(transaction: "HangingTransaction") -> dict[str, Any]:
+    return {**asdict(transaction), "outcome": transaction.outcome and transaction.outcome.value}
 
 
-def _hanging_row(one: "HangingTransaction", *, dry_run: bool) -> tuple[str, ...]:
-    written = datetime.fromtimestamp(one.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    decided = "forgotten" if one.outcome is None else one.outcome.value
+def _hanging_row(transaction: "HangingTransaction", *, dry_run: bool) -> tuple[str, ...]:
+    topic, partition, offset = transaction.topic, f"{transaction.partition}", f"{transaction.offset}"
+    written = datetime.fromtimestamp(transaction.since_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    decided = "unknown" if transaction.outcome is None else transaction.outcome.value
     now = "open" if dry_run else "ended"
-    if one.outcome is None:
-        now = "open: abort it (kafka-transactions.sh abort) and publish again what it was about"
-    return one.topic, f"{one.partition}", f"{one.offset}", written, one.transactional_id, decided, now
+    if transaction.outcome is None:
+        now = "open: abort it (kafka-transactions.sh abort) and publish its records again"
+    return topic, partition, offset, written, transaction.transactional_id, decided, now
 
 
 def _code(problems: Sequence["TopicProblem"]) -> int:
     return ExitCode.FAILED if any(problem.fault for problem in problems) else ExitCode.DONE
 
 
-def _made_plain(made: "Made") -> dict[str, Any]:
-    differences = {name: {"found": found, "wanted": wanted} for name, (found, wanted) in made.differences.items()}
-    return {**asdict(made.plan), "created": made.created, "differences": differences}
+def _created_json(result: "Made") -> dict[str, Any]:
+    differences = {name: {"found": found, "wanted": wanted} for name, (found, wanted) in result.differences.items()}
+    return {**asdict(result.plan), "created": result.created, "differences": differences}
 
 
-def _made_row(made: "Made") -> tuple[str, ...]:
-    shown = made.found or made.plan
-    differs = ", ".join(f"{name} {found}, not {wanted}" for name, (found, wanted) in made.differences.items())
-    was_there = f"was there, not changed: {differs}" if differs else "was there"
-    kept = said(int(shown.settings["retention.ms"]))
-    return shown.name, f"{shown.partitions}", f"{shown.replication}", kept, "created" if made.created else was_there
+def _created_row(result: "Made") -> tuple[str, ...]:
+    topic = result.found or result.plan
+    differs = ", ".join(f"{name} {found}, not {wanted}" for name, (found, wanted) in result.differences.items())
+    existed = f"existed, not changed: {differs}" if differs else "existed"
+    kept = format_duration_ms(int(topic.settings["retention.ms"]))
+    return topic.name, f"{topic.partitions}", f"{topic.replication}", kept, "created" if result.created else existed
 
 
-def _fact_row(fact: "TopicDescription") -> tuple[str, ...]:
-    settings = fact.settings
-    state = "ready" if not fact.offline else f"{fact.offline} partitions without a leader"
-    if fact.under_replicated and not fact.offline:
-        state = f"{fact.under_replicated} partitions with copies behind"
+def _description_row(topic: "TopicDescription") -> tuple[str, ...]:
+    settings = topic.settings
+    state = "ready" if not topic.offline else f"{topic.offline} partitions without a leader"
+    if topic.under_replicated and not topic.offline:
+        state = f"{topic.under_replicated} partitions with replicas out of sync"
     return (
-        fact.name,
-        f"{fact.partitions}",
-        f"{fact.replication}",
+        topic.name,
+        f"{topic.partitions}",
+        f"{topic.replication}",
         settings.get("cleanup.policy", "?"),
-        said(int(settings.get("retention.ms", -1))),
+        format_duration_ms(int(settings.get("retention.ms", -1))),
         f"{int(settings.get('max.message.bytes', 0)):,}",
         settings.get("min.insync.replicas", "?"),
         state,
@@ -218,7 +236,7 @@ def _fact_row(fact: "TopicDescription") -> tuple[str, ...]:
 def _print_problems(problems: Sequence["TopicProblem"]) -> None:
     if problems:
         rows = ((p.topic, p.setting, p.found, p.wanted, p.advice, "refused" if p.fault else "note") for p in problems)
-        _table("Problems", ("topic", "what", "is", "should be", "what to do", "weight"), rows)
+        _table("Problems", ("topic", "setting", "is", "should be", "what to do", "severity"), rows)
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:

@@ -1,4 +1,4 @@
-"""`twinsieve why`: why a page has its verdict, with the page it matched beside it."""
+"""`twinsieve why`: explain the verdict on a page, side by side with the page that it matched."""
 
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +11,7 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import SPACE, TARGET, space_of, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, TARGET, space_from, with_options
 from dedup_service.interfaces.cli.support.page_sources import page_source
 from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import build_fingerprinter
@@ -26,43 +26,53 @@ __all__ = ["why_command"]
 @click.command("why", epilog=EPILOG)
 @click.argument("url")
 @with_options(*TARGET)
-@click.option("--of", metavar="URL", help="Compare with this page instead of the one that the verdict names.")
-@click.option("--neighbours", type=click.IntRange(0, 20), help="Nearest pages to show. [default: 5 of a kept page]")
-@click.option("--page", "files", metavar="FILE", multiple=True, help="Has the texts again, as `filter` reads it.")
+@click.option("--of", metavar="URL", help="Compare with this page instead of the original.")
+@click.option(
+    "--neighbours",
+    metavar="N",
+    type=click.IntRange(0, 20),
+    help="Number of nearest kept pages to show. [default: 5 for a kept page, otherwise 0]",
+)
+@click.option(
+    "--page", "files", metavar="FILE", multiple=True, help="Input with the texts, as `filter` reads it; repeatable."
+)
 @with_options(*SPACE)
-@click.option("--json", "as_json", is_flag=True, help="One line of JSON, as /api/why gives it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, as /api/why does.")
 def why_command(url: str, **options: Any) -> int:
-    """Tell why the page at URL has its verdict: what it matched, what differs, and every bound of the rule.
+    """Explain the verdict on the page at URL.
 
-    URL is an address in any form that leads to the canonical one; the latest visit counts. In place of an address, here
-    and in --of, #NUMBER is a sequence. Of a page that was kept, its nearest neighbours and why they did not match.
+    Shows the page that it matched, the differences of the two texts, and every bound of the rule with its
+    value. For a kept page, shows its nearest neighbours and why they did not match.
 
-    A service's log is read whole: it has the fingerprints, and the topic pages the texts while it keeps them. A state
-    folder has the texts within its budget; --page gives one again.
+    URL is an address in any form that has the same canonical URL; its latest visit is explained. Here and
+    in --of, `#NUMBER` names a page by its sequence instead.
+
+    For a service, the whole log is read; the texts come from the topic `pages`, as long as they are
+    retained there. A state folder has texts within its budget. Give expired texts with --page.
     """
     from dedup_service.runtime.explain import Explainer, UnknownPageError
 
-    fingerprinter = partial(build_fingerprinter, space_of(options))
+    fingerprinter = partial(build_fingerprinter, space_from(options))
     other = None if options["of"] is None else _reference(options["of"])
-    wanted = [_reference(url)] if other is None else [_reference(url), other]
-    with page_source(options, wanted) as source:
+    references = [_reference(url)] if other is None else [_reference(url), other]
+    with page_source(options, references) as source:
         try:
-            found = Explainer(source, fingerprinter, _given(options["files"])).explain(
+            explanation = Explainer(source, fingerprinter, _finder_in(options["files"])).explain(
                 _reference(url), compare_with=other, neighbours=options["neighbours"]
             )
         except UnknownPageError as error:
             click.echo(f"twinsieve: {error}", err=True)
             return ExitCode.BAD_RECORDS
     if options["as_json"]:
-        from dedup_service.interfaces.explain_json import explanation_values
+        from dedup_service.interfaces.explain_json import explanation_to_dict
 
-        click.echo(msgspec.json.encode(explanation_values(found)).decode())
+        click.echo(msgspec.json.encode(explanation_to_dict(explanation)).decode())
     else:
         from rich.console import Console
 
         from dedup_service.interfaces.cli.support.explain_tables import show_explanation
 
-        show_explanation(Console(), found)
+        show_explanation(Console(), explanation)
     return ExitCode.DONE
 
 
@@ -71,21 +81,21 @@ def _reference(text: str) -> str | int:
     return int(number) if text.startswith("#") and number.isascii() and number.isdecimal() else text
 
 
-def _given(files: tuple[str, ...]) -> "Callable[[KnownPage], Page | None]":
-    """Return what finds a page in the files; HTML is extracted of the one that is looked for alone."""
+def _finder_in(files: tuple[str, ...]) -> "Callable[[KnownPage], Page | None]":
+    """Return a function that finds a page in the files; HTML is extracted only for the page itself."""
 
     def find(known: "KnownPage") -> Page | None:
-        addresses = {known.url, known.canonical_url}
+        urls = {known.url, known.canonical_url}
         for name in files:
             with open_source(name) as source:
                 for record in source.records:
                     if record is None:
                         continue
                     try:
-                        named = record.page(lambda _html, _declared: Extraction(problem="not looked at"))
+                        header = record.page(lambda _html, _declared: Extraction(problem="not extracted"))
                     except RecordError:
                         continue
-                    if addresses.isdisjoint({named.url, named.canonical_url}):
+                    if urls.isdisjoint({header.url, header.canonical_url}):
                         continue
                     page = page_of(record)
                     if not isinstance(page, BadRecord):

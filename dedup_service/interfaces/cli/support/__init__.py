@@ -1,1 +1,1 @@
-"""What several subcommands share."""
+"""Parts that several subcommands share."""

@@ -1,6 +1,6 @@
-"""`--dashboard`: what the commands that have it share.
+"""The options `--dashboard` and `--dashboard-token`, and the dashboard that they describe.
 
-The server's libraries are an extra; they are imported only where a dashboard is asked for.
+The HTTP libraries are an optional extra, so they are imported only if a dashboard is requested.
 """
 
 from collections.abc import Mapping
@@ -13,31 +13,33 @@ if TYPE_CHECKING:
     from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
     from dedup_service.interfaces.http.server import Address
 
-__all__ = ["DASHBOARD", "dashboard_of", "embedded_dashboard", "tell_where"]
+__all__ = ["DASHBOARD", "dashboard_from", "embedded_dashboard", "print_dashboard_url"]
 
 DASHBOARD = (
     click.option(
         "--dashboard",
         metavar="[HOST:]PORT",
-        help="Show live what is found, over HTTP, while it runs. [default host: loopback]",
+        help="Serve a live dashboard over HTTP during the run. [default: none; default host: loopback]",
     ),
     click.option(
         "--dashboard-token",
         metavar="TOKEN",
-        help="Opens the dashboard; needed on any address but loopback. [default: $TWINSIEVE_DASHBOARD_TOKEN]",
+        help="Secret that opens the dashboard; required on any address but loopback. "
+        "[default: $TWINSIEVE_DASHBOARD_TOKEN]",
     ),
 )
 """For `with_options`."""
 
 
-def dashboard_of(options: Mapping[str, Any]) -> "tuple[Address, Token | None] | None":
-    """Return where the dashboard is to be and what opens it, None where none is asked for.
+def dashboard_from(options: Mapping[str, Any]) -> "tuple[Address, Token | None] | None":
+    """Return the dashboard's address and its token, or None if no dashboard is requested.
 
-    UsageError for a token alone; ConfigurationError for an address that is none or needs a token.
+    Raises UsageError for a token without an address; ConfigurationError if the address is invalid or needs
+    a token.
     """
     if options["dashboard"] is None:
         if options["dashboard_token"] is not None:
-            raise click.UsageError("--dashboard-token means nothing without --dashboard [HOST:]PORT")
+            raise click.UsageError("--dashboard-token needs --dashboard [HOST:]PORT")
         return None
     from dedup_service.interfaces.http.access_guard import token_for
     from dedup_service.interfaces.http.server import Address
@@ -47,15 +49,15 @@ def dashboard_of(options: Mapping[str, Any]) -> "tuple[Address, Token | None] | 
 
 
 def embedded_dashboard(options: Mapping[str, Any], mode: str) -> "EmbeddedDashboard | None":
-    """Return the dashboard of a filter in this process, None where none is asked for."""
-    wanted = dashboard_of(options)
-    if wanted is None:
+    """Return the dashboard of a filter in this process, or None if no dashboard is requested."""
+    dashboard = dashboard_from(options)
+    if dashboard is None:
         return None
     from dedup_service.interfaces.http.dashboard import EmbeddedDashboard
 
-    return EmbeddedDashboard(*wanted, mode)
+    return EmbeddedDashboard(*dashboard, mode)
 
 
-def tell_where(address: object) -> None:
-    """Say on stderr where the dashboard is."""
+def print_dashboard_url(address: object) -> None:
+    """Print the dashboard's URL to stderr."""
     click.echo(f"Dashboard: http://{address}/", err=True)

@@ -1,4 +1,4 @@
-"""What the command's exit code says; documented in docs/cli.md and under every `--help`."""
+"""Exit codes of the command line, as documented in docs/cli.md and at the end of every `--help`."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ __all__ = ["EPILOG", "ExitCode"]
 
 
 class ExitCode(IntEnum):
-    """One meaning each. Above 128 stands, as in shells, 128 + the signal that ended the run."""
+    """The result of a run. As in shells, a code above 128 is 128 + the signal that ended it."""
 
     DONE = 0
     FAILED = 1
@@ -18,8 +18,14 @@ class ExitCode(IntEnum):
     TERMINATED = 143
 
 
-EPILOG = (
-    "Exit codes: 0 done; 1 failed (state refused, disk full); 2 wrong usage or configuration; 3 done, but some "
-    "records were bad; 4 the broker could not be reached, the same command may work later; 130 and 143 stopped by "
-    "Ctrl-C and SIGTERM after the batch in hand; 141 the reader of the output went away."
-)
+EPILOG = """\b
+Exit codes:
+  0    done
+  1    failed; for example, the state was refused or the disk is full
+  2    wrong usage or configuration
+  3    done, but some records were bad or missing
+  4    the broker could not be reached; the same command may work later
+  130  stopped by Ctrl-C, after the current batch
+  141  the reader of the output closed the pipe
+  143  stopped by SIGTERM, after the current batch
+"""

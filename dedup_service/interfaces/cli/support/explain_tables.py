@@ -1,4 +1,4 @@
-"""An explanation on a terminal: what was decided and by what, both pages side by side, and the numbers behind it."""
+"""Print an explanation on a terminal: the verdict, both pages side by side, and every measured value."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,36 +10,38 @@ from rich.text import Text
 from dedup_service.core.explain.pair import PairView
 from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.side_by_side import show_pair
-from dedup_service.interfaces.explain_json import explanation_values
+from dedup_service.interfaces.explain_json import explanation_to_dict
 from dedup_service.interfaces.terminal_safe import terminal_safe
 from dedup_service.runtime.explain import Explanation, KnownPage
 
 __all__ = ["show_explanation"]
 
-DECIDED = {
+DECIDED_BY = {
     "row": "a row of the rule table",
-    "distance": "distance",
+    "distance": "the Hamming distance",
     "person": "a person",
-    "guard": "a guard, which did not believe the match",
-    "address": "an earlier visit of the address",
-    "nothing": "nothing: no row held for any page",
-    "unjudged": "nothing: it could not be judged",
-    "unknown": "what is known no longer",
+    "guard": "a guard, which did not accept the match",
+    "address": "an earlier visit of the URL",
+    "nothing": "nothing: no row of the rule held for any page",
+    "unjudged": "nothing: the page could not be judged",
+    "unknown": "unknown: the log no longer has it",
 }
-WORDS = 12
+MAX_WORDS = 12
+"""Words shown of each list: shared, and of one page alone."""
 
 
-def show_explanation(console: Console, found: Explanation) -> None:
-    """Print `found`."""
-    values = explanation_values(found)
+def show_explanation(console: Console, explanation: Explanation) -> None:
+    """Print `explanation`, with the texts side by side if both are known."""
+    values = explanation_to_dict(explanation)
     _summary(console, values)
-    match = found.match
+    match = explanation.match
     if match is not None:
-        if found.text is not None and match.text is not None:
-            show_pair(console, "the page, and the other", _page(found.page, found.text), _page(match.other, match.text))
+        if explanation.text is not None and match.text is not None:
+            left, right = _page(explanation.page, explanation.text), _page(match.other, match.text)
+            show_pair(console, "the page, and the other page", left, right)
         _pair(console, values["match"])
-    if found.neighbours:
-        _neighbours(console, values["neighbours"], [neighbour.view for neighbour in found.neighbours])
+    if explanation.neighbours:
+        _neighbours(console, values["neighbours"], [neighbour.view for neighbour in explanation.neighbours])
     if values["corrections"]:
         _corrections(console, values["corrections"])
     for note in values["notes"]:
@@ -51,16 +53,16 @@ def _summary(console: Console, values: dict[str, Any]) -> None:
     table = Table(show_header=False, box=None)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    said = "unknown" if verdict is None else verdict["kind"]
+    kind = "unknown" if verdict is None else verdict["kind"]
     if verdict is not None and verdict["of_url"]:
-        said += f" of {verdict['of_url']} (sequence {verdict['of']})"
+        kind += f" of {verdict['of_url']} (sequence {verdict['of']})"
     rows = [
         ("page", f"{page['url']} (sequence {page['sequence']}, {page['id']})"),
         ("title", page["title"]),
-        ("verdict", said),
+        ("verdict", kind),
         ("reason", (verdict or {}).get("reason") or "none"),
-        ("decided by", DECIDED[values["decided_by"]]),
-        ("kept now", "yes: later pages are compared with it" if page["kept"] else "no"),
+        ("decided by", DECIDED_BY[values["decided_by"]]),
+        ("kept now", "yes: new pages are compared with it" if page["kept"] else "no"),
         ("text", f"{page['letters']:,} letters, {page['sentences']} sentences, {page['numbers']} numbers"),
         ("space", values["space"]),
         ("rule", f"{values['policy']['text']} (since record {values['policy']['since']})"),
@@ -74,7 +76,7 @@ def _pair(console: Console, pair: dict[str, Any]) -> None:
     why = f"matches by {pair['row']!r}" if pair["matches"] else f"does not match: {pair['why_not']}"
     console.print(Text(terminal_safe(f"{pair['other']['url']} {why}"), style="bold"))
     if pair["judged"]:
-        console.print(Text(f"a person said: {pair['judged']}, which stands above the rule"))
+        console.print(Text(f"corrected by a person: {pair['judged']}, which overrides the rule"))
     _channels(console, pair)
     _rows(console, pair["rows"])
     if pair["features"] is not None:
@@ -84,10 +86,11 @@ def _pair(console: Console, pair: dict[str, Any]) -> None:
 def _channels(console: Console, pair: dict[str, Any]) -> None:
     columns = ("channel", "page", "other", "distance", "radius", "differing bits", "equal blocks", "found in")
     table = _table("fingerprints and index", columns)
-    for at in pair["channels"]:
-        equal = ", ".join(str(block["block"]) for block in at["blocks"] if not block["differing"])
-        found = "no index" if at["radius"] is None else f"table {at['table']}" if at["found"] else "not found"
-        row = (at["channel"], at["one"], at["other"], at["distance"], at["radius"], _list(at["bits"]), equal, found)
+    for channel in pair["channels"]:
+        name, radius, bits = channel["channel"], channel["radius"], _list(channel["bits"])
+        equal = ", ".join(str(block["block"]) for block in channel["blocks"] if not block["differing"])
+        found_in = "no index" if radius is None else f"table {channel['table']}" if channel["found"] else "not found"
+        row = (name, channel["one"], channel["other"], channel["distance"], radius, bits, equal, found_in)
         table.add_row(*map(_cell, row))
     keys = pair["keys"]
     if keys["used"]:
@@ -104,17 +107,17 @@ def _rows(console: Console, rows: Sequence[dict[str, Any]]) -> None:
             sign = "≥" if bound["asks"] == "at least" else "≤"
             text = f"{bound['quantity']} {_cell(bound['value'])} {sign} {bound['bound']:g}"
             bounds.append(("" if not bounds else ", ") + (text if bound["holds"] else f"[no: {text}]"))
-        says = "decides" if row["decides"] else "yes" if row["holds"] else "no"
-        table.add_row(Text(terminal_safe(row["name"])), says, bounds)
+        holds = "decides" if row["decides"] else "yes" if row["holds"] else "no"
+        table.add_row(Text(terminal_safe(row["name"])), holds, bounds)
     console.print(table)
 
 
 def _features(console: Console, features: dict[str, Any]) -> None:
-    table = _table("heaviest words", ("word", "in", "weight", "count", "idf", "factors"))
-    for both in features["shared"][:WORDS]:
+    table = _table("words of the largest weight", ("word", "in", "weight", "count", "idf", "factors"))
+    for both in features["shared"][:MAX_WORDS]:
         table.add_row(*_feature(both["word"], "both", both["one"]))
-    for side, name in (("one", "the page"), ("other", "the other")):
-        for alone in features[side][:WORDS]:
+    for side, name in (("one", "the page"), ("other", "the other page")):
+        for alone in features[side][:MAX_WORDS]:
             table.add_row(*_feature(alone["word"], name, alone["weight"]))
     console.print(table)
 
@@ -126,29 +129,28 @@ def _feature(word: str, where: str, weight: dict[str, Any]) -> tuple[Text, ...]:
 
 
 def _neighbours(console: Console, pairs: Sequence[dict[str, Any]], views: Sequence[PairView]) -> None:
-    table = _table(
-        "nearest pages that are kept", ("page", "shingles in common", "words", "body", "found by", "why not")
-    )
+    table = _table("nearest kept pages", ("page", "Jaccard", "words", "body", "found by", "why not"))
     for pair, view in zip(pairs, views, strict=True):
-        distance = {at["channel"]: at["distance"] for at in pair["channels"]}
-        why = "a person said they are apart" if pair["judged"] == "apart" and pair["matches"] else pair["why_not"]
+        distance = {channel["channel"]: channel["distance"] for channel in pair["channels"]}
+        why = "a correction says that it is not" if pair["judged"] == "apart" and pair["matches"] else pair["why_not"]
         row = (
             f"{pair['other']['url']} {pair['other']['title']}",
-            f"{view.likeness.jaccard:.2f}",
+            f"{view.similarity.jaccard:.2f}",
             distance["words"],
             distance["body"],
             _list(pair["found_by"]) or "nothing",
-            why or f"it does: {pair['row']}",
+            why or f"matches: {pair['row']}",
         )
         table.add_row(*(Text(terminal_safe(_cell(value))) for value in row))
     console.print(table)
 
 
 def _corrections(console: Console, corrections: Iterable[dict[str, Any]]) -> None:
-    for at in corrections:
-        verb = "is a duplicate" if at["duplicate"] else "is no duplicate"
-        by = f" by {at['by']}" if at["by"] else ""
-        text = f"correction {at['sequence']}{by}: {at['url']} {verb} of {at['of']} ({at['reason']})"
+    for correction in corrections:
+        sequence, reason = correction["sequence"], correction["reason"]
+        verb = "is a duplicate" if correction["duplicate"] else "is not a duplicate"
+        by = f" by {correction['by']}" if correction["by"] else ""
+        text = f"correction {sequence}{by}: {correction['url']} {verb} of {correction['of']} ({reason})"
         console.print(Text(terminal_safe(text)))
 
 

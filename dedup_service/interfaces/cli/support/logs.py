@@ -1,18 +1,16 @@
-"""Log lines of a service: one event a line, as text for people or JSON for machines, on stderr.
+"""Log lines of a service, on stderr: one event a line, as text for people or as JSON for machines.
 
-The standard library's logging with a formatter of our own: the client library and our modules log through it already,
-and a structlog or a JSON formatter from outside would have to be put behind the same handler to get their lines.
+    2026-11-21T16:00:00.123Z INFO    batches step=decide records=4200 unique=3991 {"at":
+    "2026-11-21T16:00:00.123Z", "level": "info", "logger": "…", "event": "batches", "step": "decide", …}
 
-    2026-11-21T16:00:00.123Z INFO  batches step=decide records=4200 unique=3991
-    {"at": "2026-11-21T16:00:00.123Z", "level": "info", "logger": "…", "event": "batches", "step": "decide", …}
+How: the standard library's logging, with two formatters. The Kafka client and our modules log through it
+already; a structlog or JSON formatter from outside would have to sit behind the same handler to format
+their lines. A line's fields come from `extra={"facts": {…}}`. The Kafka client repeats itself while a
+broker is away, so each of its warnings is written once a minute, with the number of suppressed repetitions.
 
-Facts go into `extra={"facts": {…}}`. The Kafka client repeats itself while a broker is away; each of its complaints is
-written once a minute, with how often it came in between.
-
-What a service does, as log lines: what happened, and now and then how much was done.
-
-At `info` a step tells every ten seconds what its batches added up to, if there were any; at `debug` each batch has a
-line of its own. Problems that were survived are warnings, the restore tells of itself every five seconds.
+`ServiceLog` is the observer that logs what the service does. At `info`, each step reports every ten seconds
+what its batches added up to, if there were any; at `debug`, each batch has a line. Problems that the
+service survived are warnings. A restore reports its progress every five seconds.
 """
 
 import logging
@@ -35,27 +33,32 @@ LEVELS = ("debug", "info", "warning", "error")
 CLIENT = "kafka"
 QUIET = {
     CLIENT: logging.WARNING,
-    "kafka.net.selector": logging.ERROR,  # warns of every 0.1 s that the processor was somebody else's
+    "kafka.net.selector": logging.ERROR,  # warns whenever other processes had the processor for 0.1 s
     "uvicorn": logging.WARNING,
 }
-"""Loggers of others, and from which level on they are heard, unless everything is."""
+"""Lowest level of other packages' loggers, unless the level is debug."""
 
 REPEAT_S = 60.0
-REMEMBERED = 500
-"""Complaints of the client told apart; it has far fewer, unless somebody formats them before they are logged."""
+MAX_WARNINGS = 500
+"""Distinct client warnings remembered; the client has far fewer, unless it formats one before logging."""
+
+SUMMARY_S = 10.0
+RESTORE_S = 5.0
 
 LOG_OPTIONS = (
     click.option(
-        "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Least that counts."
+        "--log-level", type=click.Choice(LEVELS), default="info", show_default=True, help="Lowest level to log."
     ),
     click.option(
-        "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Of a line."
+        "--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Log line format."
     ),
 )
 
+_LOG = logging.getLogger(__name__)
+
 
 def configure_logging(level: str, log_format: str, stream: TextIO | None = None) -> None:
-    """Have every logger of the process write to `stream` (stderr) in this format, from `level` on."""
+    """Make every logger of the process write to `stream` (stderr) in `log_format`, at `level` and above."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if log_format == "json" else TextLines())
     handler.addFilter(QuietClient())
@@ -64,24 +67,24 @@ def configure_logging(level: str, log_format: str, stream: TextIO | None = None)
         root.removeHandler(earlier)
     root.addHandler(handler)
     root.setLevel(level.upper())
-    for name, minimum in QUIET.items():
-        logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else minimum)
+    for name, quiet_level in QUIET.items():
+        logging.getLogger(name).setLevel(logging.DEBUG if level == "debug" else quiet_level)
     logging.captureWarnings(capture=True)
 
 
 class TextLines(logging.Formatter):
-    """Time, level, event, `name=value`; an error's trace on the lines after."""
+    """Format a record as time, level, event and `name=value`; a traceback follows on separate lines."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of `record`."""
-        facts = "".join(f" {name}={_plain(value)}" for name, value in _facts(record).items())
+        fields = "".join(f" {name}={_quoted(value)}" for name, value in _fields(record).items())
         source = "" if record.name.startswith("dedup_service") else f"{record.name}: "
-        line = f"{_time(record)} {record.levelname:<7} {source}{_one_line(record.getMessage())}{facts}"
+        line = f"{_time(record)} {record.levelname:<7} {source}{_one_line(record.getMessage())}{fields}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
 class JsonLines(logging.Formatter):
-    """One object a line; an error's trace is a string in it."""
+    """Format a record as one JSON object; a traceback is a string in it."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of `record`."""
@@ -90,7 +93,7 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
-            **_facts(record),
+            **_fields(record),
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
@@ -98,31 +101,122 @@ class JsonLines(logging.Formatter):
 
 
 class QuietClient(logging.Filter):
-    """Let each complaint of the client library through once a minute, and say how many were left out."""
+    """Pass each warning of the Kafka client once a minute, and count the suppressed ones."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._clock = clock
-        self._told: dict[tuple[str, str], tuple[float, int]] = {}
+        self._passed: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether `record` is written; one that is may get `suppressed` among its facts."""
+        """Return whether `record` is written, after adding `suppressed` to its fields if others were not."""
         if record.name.split(".")[0] != CLIENT or record.levelno < logging.WARNING:
             return True
         key, now = (record.name, str(record.msg)), self._clock()
-        told_at, left_out = self._told.get(key, (-REPEAT_S, 0))
-        if now - told_at < REPEAT_S:
-            self._told[key] = told_at, left_out + 1
+        passed_at, suppressed = self._passed.get(key, (-REPEAT_S, 0))
+        if now - passed_at < REPEAT_S:
+            self._passed[key] = passed_at, suppressed + 1
             return False
-        if len(self._told) >= REMEMBERED:
-            self._told.clear()
-        self._told[key] = now, 0
-        if left_out:
-            record.facts = {"suppressed": left_out}
+        if len(self._passed) >= MAX_WARNINGS:
+            self._passed.clear()
+        self._passed[key] = now, 0
+        if suppressed:
+            record.facts = {"suppressed": suppressed}
         return True
 
 
-def _facts(record: logging.LogRecord) -> dict[str, Any]:
+class ServiceLog(NullObserver):
+    """An observer that logs. restores: False if a progress bar shows restores."""
+
+    def __init__(self, *, restores: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
+        self._restores = restores
+        self._clock = clock
+        self._steps: dict[str, _BatchTotals] = {}
+        self._lock = threading.Lock()
+        self._next_restore_line: float | None = None
+
+    def batch(self, event: BatchEvent) -> None:
+        """Add a batch to its step's totals; at `debug`, also log it."""
+        if _LOG.isEnabledFor(logging.DEBUG):
+            _log(logging.DEBUG, "batch", _batch_fields(event))
+        with self._lock:
+            totals = self._steps.setdefault(event.step, _BatchTotals(self._clock()))
+            fields = totals.add(event, self._clock())
+        if fields is not None:
+            _log(logging.INFO, "batches", fields)
+
+    def restore(self, event: RestoreEvent) -> None:
+        """Log the progress of a restore, every RESTORE_S seconds and at its end."""
+        now = self._clock()
+        if self._next_restore_line is None:
+            self._next_restore_line = now + RESTORE_S
+        if not self._restores or not (event.done or now >= self._next_restore_line):
+            return
+        self._next_restore_line = now + RESTORE_S
+        fields = {"records": event.records, "of": event.total, "seconds": round(event.seconds, 1)}
+        _log(logging.INFO, "restored" if event.done else "restoring", fields)
+
+    def problem(self, event: ProblemEvent) -> None:
+        """Log a problem that the service survived."""
+        _log(logging.WARNING, event.text, {"step": event.step, "kind": event.kind})
+
+    def close(self) -> None:
+        """Log the batches since the last line."""
+        with self._lock:
+            remaining = [totals.take(self._clock()) for totals in self._steps.values() if totals.counts]
+        for fields in remaining:
+            _log(logging.INFO, "batches", fields)
+
+
+class _BatchTotals:
+    """Sums over one step's batches since its last log line."""
+
+    def __init__(self, now: float) -> None:
+        self._since = now
+        self._last: BatchEvent | None = None
+        self.counts: Counter[str] = Counter()
+
+    def add(self, event: BatchEvent, now: float) -> dict[str, Any] | None:
+        """Add a batch; return the fields of a log line if one is due."""
+        self._last = event
+        self.counts.update(batches=1, **_counts(event))
+        return self.take(now) if now - self._since >= SUMMARY_S else None
+
+    def take(self, now: float) -> dict[str, Any]:
+        """Return the fields of a log line, and reset the sums."""
+        assert self._last is not None, "at least one batch was added"
+        fields = {
+            "step": self._last.step,
+            **self.counts,
+            "seconds": round(now - self._since, 1),
+            **_gauges(self._last),
+        }
+        self._since, self.counts = now, Counter()
+        return fields
+
+
+def _batch_fields(event: BatchEvent) -> dict[str, Any]:
+    seconds = {f"{part}_s": round(value, 4) for part, value in event.seconds.items()}
+    return {"step": event.step, **_counts(event), **_gauges(event), **seconds}
+
+
+def _counts(event: BatchEvent) -> dict[str, int]:
+    counts = {"records": event.records, **event.verdicts, "rejected": event.rejected, "repeated": event.repeated}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _gauges(event: BatchEvent) -> dict[str, int]:
+    """Values as of the batch, which are not summed."""
+    lag = sum(event.lag.values()) if event.lag else None
+    gauges = {"sequence": event.sequence, "entries": event.entries, "lag": lag}
+    return {name: value for name, value in gauges.items() if value is not None}
+
+
+def _log(level: int, event: str, fields: Mapping[str, Any]) -> None:
+    _LOG.log(level, "%s", event, extra={"facts": dict(fields)})
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
     return getattr(record, "facts", {})
 
 
@@ -134,104 +228,9 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _plain(value: Any) -> str:
-    """A value that a reader can tell from the next name."""
+def _quoted(value: Any) -> str:
+    """Return `value` as text, quoted if it could be confused with the next field."""
     if isinstance(value, float):
         return f"{value:.3g}"
     text = str(value)
     return text if text and not any(c in text for c in ' ="\n') else msgspec.json.encode(text).decode()
-
-
-_LOG = logging.getLogger(__name__)
-
-SUMMARY_S = 10.0
-RESTORE_S = 5.0
-
-
-class ServiceLog(NullObserver):
-    """An observer that logs. restores: False where somebody else shows them."""
-
-    def __init__(self, *, restores: bool = True, clock: Callable[[], float] = time.monotonic) -> None:
-        self._restores = restores
-        self._clock = clock
-        self._steps: dict[str, _Sum] = {}
-        self._lock = threading.Lock()
-        self._restore_at: float | None = None
-
-    def batch(self, fact: BatchEvent) -> None:
-        """Add a batch up, or write it where every one is asked for."""
-        if _LOG.isEnabledFor(logging.DEBUG):
-            _log(logging.DEBUG, "batch", _facts_of(fact))
-        with self._lock:
-            total = self._steps.setdefault(fact.step, _Sum(self._clock()))
-            facts = total.add(fact, self._clock())
-        if facts is not None:
-            _log(logging.INFO, "batches", facts)
-
-    def restore(self, fact: RestoreEvent) -> None:
-        """Tell how far it has come."""
-        now = self._clock()
-        if self._restore_at is None:
-            self._restore_at = now + RESTORE_S
-        if not self._restores or not (fact.done or now >= self._restore_at):
-            return
-        self._restore_at = now + RESTORE_S
-        facts = {"records": fact.records, "of": fact.total, "seconds": round(fact.seconds, 1)}
-        _log(logging.INFO, "restored" if fact.done else "restoring", facts)
-
-    def problem(self, fact: ProblemEvent) -> None:
-        """Tell of a problem."""
-        _log(logging.WARNING, fact.text, {"step": fact.step, "kind": fact.kind})
-
-    def close(self) -> None:
-        """Tell of the batches since the last line."""
-        with self._lock:
-            rest = [total.facts(self._clock()) for total in self._steps.values() if total.counts]
-        for facts in rest:
-            _log(logging.INFO, "batches", facts)
-
-
-class _Sum:
-    """What the batches of one step added up to since the last line."""
-
-    def __init__(self, now: float) -> None:
-        self._since = now
-        self._last: BatchEvent | None = None
-        self.counts: Counter[str] = Counter()
-
-    def add(self, fact: BatchEvent, now: float) -> dict[str, Any] | None:
-        """Add one; return the line's facts where it is due."""
-        self._last = fact
-        self.counts.update(batches=1, **_counts_of(fact))
-        return self.facts(now) if now - self._since >= SUMMARY_S else None
-
-    def facts(self, now: float) -> dict[str, Any]:
-        """Return what was added, and begin anew."""
-        assert self._last is not None, "something was added"
-        facts = {
-            "step": self._last.step,
-            **self.counts,
-            "seconds": round(now - self._since, 1),
-            **_state_of(self._last),
-        }
-        self._since, self.counts = now, Counter()
-        return facts
-
-
-def _counts_of(fact: BatchEvent) -> dict[str, int]:
-    counts = {"records": fact.records, **fact.verdicts, "rejected": fact.rejected, "repeated": fact.repeated}
-    return {name: count for name, count in counts.items() if count}
-
-
-def _state_of(fact: BatchEvent) -> dict[str, int]:
-    state = {"sequence": fact.sequence, "entries": fact.entries, "lag": sum(fact.lag.values()) if fact.lag else None}
-    return {name: value for name, value in state.items() if value is not None}
-
-
-def _facts_of(fact: BatchEvent) -> dict[str, Any]:
-    seconds = {f"{part}_s": round(value, 4) for part, value in fact.seconds.items()}
-    return {"step": fact.step, **_counts_of(fact), **_state_of(fact), **seconds}
-
-
-def _log(level: int, event: str, facts: Mapping[str, Any]) -> None:
-    _LOG.log(level, "%s", event, extra={"facts": dict(facts)})

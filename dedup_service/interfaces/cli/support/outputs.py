@@ -1,9 +1,8 @@
-"""Bad records, told to people on stderr and kept for machines in `--errors FILE`.
+"""Files that a run writes: verdicts, kept pages, bad records.
 
-Files that a run writes: whole batches of records, or nothing of a batch.
-
-Invariant: after a failed write (disk full) a regular file ends where the last whole batch ended, so
-nothing in it is half-written.
+Each file gets whole batches of records, or nothing of a batch.
+Invariant: after a failed write (disk full), a regular file ends where the last whole batch ended, so no
+line in it is incomplete.
 """
 
 import base64
@@ -34,61 +33,21 @@ __all__ = [
     "open_kept",
 ]
 
-SHOWN = 100
-"""Messages on stderr; further bad records are counted, and written to the file, without one."""
+MAX_MESSAGES = 100
+"""Bad records reported on stderr. Further ones are only counted and written to the errors file."""
 
 RAW_BYTES = 1000
-
-
-class BadRecords:
-    """Report the bad records of the input `name`, and write them to the file `errors` where one is named."""
-
-    def __init__(self, name: str, errors: str | None) -> None:
-        self._name = name
-        self._file = None if errors is None else OutputFile(errors)
-        self.count = 0
-
-    def report(self, records: Sequence[tuple[Record, str]]) -> None:
-        """Report one batch of (record, problem)."""
-        for record, problem in records:
-            self.count += 1
-            if self.count <= SHOWN:
-                click.echo(f"twinsieve: {self._name}: {record.place}: {problem}", err=True)
-            if self.count == SHOWN:
-                click.echo("twinsieve: further bad records are counted without a message", err=True)
-        if self._file is not None:
-            self._file.write([_line(self._name, record, problem) for record, problem in records])
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            self._file.__exit__(None, None, None)
-
-
-def _line(name: str, record: Record, problem: str) -> bytes:
-    values = {"source": name, "line": record.number, "place": record.place, "error": problem}
-    return msgspec.json.encode(values | _raw(record.raw)) + b"\n"
-
-
-def _raw(raw: bytes) -> dict[str, Any]:
-    """The beginning of the record: as text where it is UTF-8, else in base 64."""
-    raw = raw.rstrip(b"\r\n")
-    cut = len(raw) > RAW_BYTES
-    try:
-        text = raw.decode()[:RAW_BYTES]
-    except UnicodeDecodeError:
-        return {"raw": None, "raw_base64": base64.b64encode(raw[:RAW_BYTES]).decode(), "raw_cut": cut}
-    return {"raw": text, "raw_base64": None, "raw_cut": cut}
+"""Bytes of a bad record that the errors file quotes."""
 
 
 class OutputError(TwinsieveError):
-    """An output could not be written. It ends after its last whole batch; make room and run the same command again."""
+    """An output could not be written; it ends after a whole batch. Make room and run the command again."""
 
     retryable = True
 
 
 class OutputFile:
-    """A file, or - for standard output, written batch by batch and past every buffer."""
+    """A file, or - for standard output, written batch by batch without a buffer."""
 
     def __init__(self, name: str) -> None:
         self._name = "standard output" if name == "-" else name
@@ -102,11 +61,18 @@ class OutputFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; standard output stays open."""
         if self._owned:
             os.close(self._descriptor)
 
     def write(self, chunks: Sequence[bytes]) -> None:
-        """Write `chunks` as one batch; OutputError where the batch does not fit, BrokenPipeError where nobody reads."""
+        """Write `chunks` as one batch.
+
+        Raises OutputError if the batch cannot be written, BrokenPipeError if the reader has closed the pipe.
+        """
         data = memoryview(b"".join(chunks))
         start = self._end() if self._regular else 0
         try:
@@ -119,30 +85,37 @@ class OutputFile:
                 os.ftruncate(self._descriptor, start)
                 os.lseek(self._descriptor, start, os.SEEK_SET)
             raise OutputError(
-                f"{self._name}: {error.strerror}; it ends after the last batch that was written whole. "
+                f"{self._name}: {error.strerror}; the output ends after its last whole batch. "
                 "Make room and run the same command again"
             ) from error
 
     def _end(self) -> int:
-        """Where the next byte goes; a file that the shell opened with >> is written at its end, wherever it stands."""
+        """Return the offset of the next byte: of a file opened by the shell with >>, always its end."""
         appends = fcntl.fcntl(self._descriptor, fcntl.F_GETFL) & os.O_APPEND
         return os.fstat(self._descriptor).st_size if appends else os.lseek(self._descriptor, 0, os.SEEK_CUR)
 
 
+def _create(name: str) -> int:
+    try:
+        return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise ConfigurationError(f"cannot write {name!r}: {error.strerror}") from error
+
+
 class KeptOutput(Protocol):
-    """Where the kept records go."""
+    """Where kept records go."""
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write `records` as they came."""
+        """Write `records` as they were read."""
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the output."""
         ...
 
 
 class KeptRecords:
-    """Kept records one after the other in one file: lines of JSON, or WARC records."""
+    """Kept records, one after the other in one file: lines of JSON, or WARC records."""
 
     def __init__(self, name: str) -> None:
         self._file = OutputFile(name)
@@ -153,22 +126,22 @@ class KeptRecords:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.__exit__(None, None, None)
+        self._file.close()
 
 
 class KeptFolder:
-    """Kept HTML files under the relative paths they came from."""
+    """Kept HTML files, under the relative paths of the input folder."""
 
     def __init__(self, source: Path, target: Path) -> None:
         if target.resolve().is_relative_to(source.resolve()):
             raise ConfigurationError(
-                f"--kept {str(target)!r} lies in the input folder {str(source)!r}: name one outside"
+                f"--kept {str(target)!r} is inside the input folder {str(source)!r}: name a folder outside it"
             )
         self._source, self._target = source, target
         target.mkdir(parents=True, exist_ok=True)
 
     def write(self, records: Sequence[Record]) -> None:
-        """Copy the records' files; one that does not fit is taken out again."""
+        """Copy the records' files; a copy that fails is removed."""
         for record in records:
             path = self._target / record.place
             try:
@@ -179,28 +152,62 @@ class KeptFolder:
                 raise OutputError(f"{path}: {error.strerror}; make room and run the same command again") from error
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is held open."""
 
 
 def open_kept(name: str, kind: InputKind, source: str) -> KeptOutput:
-    """Return where kept records of an input of `kind` go: a file, or for a folder of HTML a folder."""
+    """Return the output for kept records: a folder if the input is a folder of HTML, otherwise a file."""
     return KeptFolder(Path(source), Path(name)) if kind is InputKind.FOLDER else KeptRecords(name)
 
 
+class BadRecords:
+    """Reports bad records of the input `name` on stderr, and writes them to the file `errors`, if any."""
+
+    def __init__(self, name: str, errors: str | None) -> None:
+        self._name = name
+        self._file = None if errors is None else OutputFile(errors)
+        self.count = 0
+
+    def report(self, records: Sequence[tuple[Record, str]]) -> None:
+        """Report one batch of (record, problem)."""
+        for record, problem in records:
+            self.count += 1
+            if self.count <= MAX_MESSAGES:
+                click.echo(f"twinsieve: {self._name}: {record.place}: {problem}", err=True)
+            if self.count == MAX_MESSAGES:
+                click.echo("twinsieve: further bad records are counted without a message", err=True)
+        if self._file is not None:
+            self._file.write([_error_line(self._name, record, problem) for record, problem in records])
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _error_line(name: str, record: Record, problem: str) -> bytes:
+    values = {"source": name, "line": record.number, "place": record.place, "error": problem}
+    return msgspec.json.encode(values | _raw(record.raw)) + b"\n"
+
+
+def _raw(raw: bytes) -> dict[str, Any]:
+    """Return the beginning of a record: as text if it is UTF-8, otherwise in base 64."""
+    raw = raw.rstrip(b"\r\n")
+    cut = len(raw) > RAW_BYTES
+    try:
+        text = raw.decode()[:RAW_BYTES]
+    except UnicodeDecodeError:
+        return {"raw": None, "raw_base64": base64.b64encode(raw[:RAW_BYTES]).decode(), "raw_cut": cut}
+    return {"raw": text, "raw_base64": None, "raw_cut": cut}
+
+
 def check_distinct(**names: str | None) -> None:
-    """Raise ConfigurationError where two of the named files are one; - (standard output) counts too."""
+    """Raise ConfigurationError if two of the named files are the same; - is a file, too."""
     seen: dict[str, str] = {}
     for option, name in names.items():
         if name is None:
             continue
         place = "-" if name == "-" else str(Path(name).resolve())
         if place in seen and name != os.devnull:
-            raise ConfigurationError(f"{seen[place]} and {option} are the same file, {name!r}: name two")
+            raise ConfigurationError(f"{seen[place]} and {option} are the same file, {name!r}: name two files")
         seen[place] = option
-
-
-def _create(name: str) -> int:
-    try:
-        return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise ConfigurationError(f"cannot write {name!r}: {error.strerror}") from error

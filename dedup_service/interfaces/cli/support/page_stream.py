@@ -1,15 +1,16 @@
-"""The run of `filter`: batches of records in, verdicts out, in input order and bounded memory.
+"""Streams of prepared pages for batch commands: in input order, and in bounded memory.
 
-A batch is prepared, decided in one durable step, and then written; so every line that was written is
-backed by the state. A batch ends when it is full or when no more input is waiting.
-
-The pages of an input, prepared in their order and without their text, with a bar on a terminal.
+How: records are cut into batches, which are submitted ahead of the workers; the prepared batches come back
+in input order. A batch ends when it is full or when no more input is waiting, so that a slow pipe gets its
+answers at once.
+Invariant: `run` decides a batch in one durable step before it writes it, so the state backs every line
+written.
 """
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from dedup_service.core.page import PreparedPage
@@ -21,7 +22,7 @@ from dedup_service.runtime.events import BatchEvent, Observers
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
-__all__ = ["Batch", "VerdictSink", "batches", "each_prepared", "run"]
+__all__ = ["Batch", "VerdictSink", "batches", "iter_prepared", "prepared_by_id", "run"]
 
 BATCH_RECORDS = 256
 BATCH_BYTES = 32 * 2**20
@@ -29,33 +30,96 @@ BATCH_BYTES = 32 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records to decide together; `last_for_now` where nobody knows when the next one comes."""
+    """Records to decide together. last_for_now: no further record is waiting in the input."""
 
     records: tuple[Record, ...]
     last_for_now: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _TimedBatch:
-    """A batch. times: when its preparation began and, once it has, ended."""
+def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
+    """Cut `records` into batches; a None among them (no input is waiting) ends the current one early."""
+    current: list[Record] = []
+    size_bytes = 0
+    for record in records:
+        if record is not None:
+            current.append(record)
+            size_bytes += len(record.raw)
+        if record is None or len(current) >= BATCH_RECORDS or size_bytes >= BATCH_BYTES:
+            yield Batch(tuple(current), last_for_now=record is None)
+            current, size_bytes = [], 0
+    if current:
+        yield Batch(tuple(current), last_for_now=True)
 
-    batch: Batch
-    times: list[float] = field(default_factory=list)
+
+@dataclass(frozen=True, slots=True)
+class _PreparedBatch:
+    """The answers to a batch: pages and bad records. prepare_s: time from submission to the last answer."""
+
+    records: tuple[Record, ...]
+    pages: list[tuple[Record, PreparedPage]]
+    bad: list[tuple[Record, str]]
+    prepare_s: float
+
+
+class _PendingBatch:
+    """A batch that is being prepared."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self._started = 0.0
+        self._ended: float | None = None
 
     def submit(self, preparer: Preparer) -> Future[list[Answer]]:
-        self.times.append(time.perf_counter())
+        """Start on its records."""
+        self._started = time.perf_counter()
         answers = preparer.submit(self.batch.records)
-        answers.add_done_callback(lambda _: self.times.append(time.perf_counter()))
+        answers.add_done_callback(self._note_end)
         return answers
 
-    @property
-    def prepare_s(self) -> float:
-        end = self.times[1] if len(self.times) > 1 else time.perf_counter()
-        return end - self.times[0]
+    def _note_end(self, _answers: Future[list[Answer]]) -> None:
+        self._ended = time.perf_counter()
+
+    def prepared(self, answers: list[Answer]) -> _PreparedBatch:
+        """Return the batch with the answers to its records."""
+        pages: list[tuple[Record, PreparedPage]] = []
+        bad: list[tuple[Record, str]] = []
+        for record, answer in zip(self.batch.records, answers, strict=True):
+            if isinstance(answer, BadRecord):
+                bad.append((record, answer.problem))
+            else:
+                pages.append((record, answer))
+        # A waiter may wake before the callback has run.
+        ended = time.perf_counter() if self._ended is None else self._ended
+        return _PreparedBatch(self.batch.records, pages, bad, ended - self._started)
+
+
+def _prepared_batches(
+    records: Iterable[Record | None], preparer: Preparer, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[_PreparedBatch]:
+    """Yield the prepared batches of `records` in their order.
+
+    Once `stopped()`, the batches already submitted are yielded, and no further one is read.
+    """
+
+    def pending_batches() -> Iterator[_PendingBatch]:
+        for batch in batches(records):
+            yield _PendingBatch(batch)
+            if stopped():
+                return
+
+    answered = submit_ahead(
+        lambda pending: pending.submit(preparer),
+        pending_batches(),
+        preparer.depth,
+        drain=lambda pending: pending.batch.last_for_now or stopped(),
+    )
+    for pending, answers in answered:
+        if pending.batch.records:
+            yield pending.prepared(answers)
 
 
 class VerdictSink(Protocol):
-    """Whoever takes what a batch gave."""
+    """Takes the results of `run`, batch by batch."""
 
     def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
         """Take the verdicts of a batch."""
@@ -66,88 +130,46 @@ class VerdictSink(Protocol):
         ...
 
 
-def batches(records: Iterable[Record | None]) -> Iterator[Batch]:
-    """Cut `records` into batches; None among them (nothing waiting) ends one early."""
-    held: list[Record] = []
-    size = 0
-    for record in records:
-        if record is not None:
-            held.append(record)
-            size += len(record.raw)
-        if record is None or len(held) >= BATCH_RECORDS or size >= BATCH_BYTES:
-            yield Batch(tuple(held), last_for_now=record is None)
-            held, size = [], 0
-    if held:
-        yield Batch(tuple(held), last_for_now=True)
-
-
 def run(
     records: Iterable[Record | None],
     preparer: Preparer,
-    decider: NearDuplicateFilter,
+    dedup: NearDuplicateFilter,
     sink: VerdictSink,
     stopped: Callable[[], bool],
     observers: Observers | None = None,
 ) -> None:
-    """Give every record its verdict; once `stopped()`, finish what is in hand and return.
+    """Give every record its verdict; once `stopped()`, finish the batches already read and return.
 
-    observers: are told how long pages took to prepare, and of records that are none.
+    observers: get a BatchEvent for each prepared batch, with its duration and its number of bad records.
     """
     observers = observers or Observers()
-    prepared = submit_ahead(
-        lambda timed: timed.submit(preparer),
-        _until_stopped(records, stopped),
-        preparer.depth,
-        drain=lambda timed: timed.batch.last_for_now or stopped(),
-    )
-    for timed, answers in prepared:
-        if timed.batch.records:
-            _finish(timed, answers, decider, sink, observers)
+    for batch in _prepared_batches(records, preparer, stopped):
+        seconds, rejected = {"prepare": batch.prepare_s}, len(batch.bad)
+        observers.batch(BatchEvent(step="fingerprint", records=len(batch.records), seconds=seconds, rejected=rejected))
+        verdicts = dedup.decide_many([page for _, page in batch.pages], [record.identity for record, _ in batch.pages])
+        if batch.bad:
+            sink.bad(batch.bad)
+        if batch.pages:
+            sink.verdicts([(record, verdict) for (record, _), verdict in zip(batch.pages, verdicts, strict=True)])
 
 
-def _until_stopped(records: Iterable[Record | None], stopped: Callable[[], bool]) -> Iterator[_TimedBatch]:
-    for batch in batches(records):
-        yield _TimedBatch(batch)
-        if stopped():
-            return
+def iter_prepared(name: str, preparer: Preparer, bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
+    """Yield each record of the input `name` with its page; bad records are reported and left out.
 
-
-def _finish(
-    timed: _TimedBatch, answers: list[Answer], decider: NearDuplicateFilter, sink: VerdictSink, observers: Observers
-) -> None:
-    good, bad = [], []
-    records = timed.batch.records
-    for record, answer in zip(records, answers, strict=True):
-        if isinstance(answer, BadRecord):
-            bad.append((record, answer.problem))
-        else:
-            good.append((record, answer))
-    seconds = {"prepare": timed.prepare_s}
-    observers.batch(BatchEvent(step="fingerprint", records=len(records), seconds=seconds, rejected=len(bad)))
-    verdicts = decider.decide_many([page for _, page in good], [record.identity for record, _ in good])
-    if bad:
-        sink.bad(bad)
-    if good:
-        sink.verdicts([(record, verdict) for (record, _), verdict in zip(good, verdicts, strict=True)])
-
-
-def each_prepared(name: str, preparer: Preparer, bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
-    """Yield each record of the input `name` with its page; bad records are reported and left out."""
+    Shows a progress bar on a terminal.
+    """
     with open_source(name) as source, progress(source.name, source.size_bytes) as advance:
-        prepared = submit_ahead(
-            lambda batch: preparer.submit(batch.records),
-            batches(source.records),
-            preparer.depth,
-            drain=lambda batch: batch.last_for_now,
-        )
-        for batch, answers in prepared:
-            yield from _good(batch, answers, bad)
+        for batch in _prepared_batches(source.records, preparer):
+            if batch.bad:
+                bad.report(batch.bad)
+            yield from batch.pages
             advance(len(batch.records), sum(len(record.raw) for record in batch.records))
 
 
-def _good(batch: Batch, answers: list[Answer], bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
-    for record, answer in zip(batch.records, answers, strict=True):
-        if isinstance(answer, BadRecord):
-            bad.report([(record, answer.problem)])
-        else:
-            yield record, answer
+def prepared_by_id(name: str, ids: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
+    """Return the pages of the input `name` that `ids` names, by id: the first page if an id occurs twice."""
+    found: dict[str, PreparedPage] = {}
+    for _, prepared in iter_prepared(name, preparer, bad):
+        if prepared.page.id in ids:
+            found.setdefault(prepared.page.id, prepared)
+    return found

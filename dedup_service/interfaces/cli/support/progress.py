@@ -1,6 +1,7 @@
-"""A progress bar on a terminal, nothing elsewhere.
+"""Progress bars on stderr, for inputs, logs and restores; without a terminal, nothing is drawn.
 
-How far a restore has come, as a bar on a terminal.
+rich is imported only when a bar is drawn: it costs start-up time that a run without a terminal does not
+need.
 """
 
 import sys
@@ -9,20 +10,17 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
 from dedup_service.runtime.events import NullObserver, RestoreEvent
 
 __all__ = ["Advance", "RestoreBar", "progress", "records_progress"]
 
 Advance = Callable[[int, int], None]
-"""(pages, bytes) that a batch added."""
+"""Adds a batch to an input's progress: (pages, bytes)."""
 
 
 @contextmanager
 def progress(name: str, size_bytes: int | None) -> Iterator[Advance]:
-    """Show how far the input `name` is read; without a size, only how many pages there were."""
+    """Show how much of the input `name` has been read; if its size is unknown, only the number of pages."""
     if not sys.stderr.isatty():
         yield _nothing
         return
@@ -48,13 +46,9 @@ def progress(name: str, size_bytes: int | None) -> Iterator[Advance]:
         yield advance
 
 
-def _nothing(pages: int, size_bytes: int) -> None:
-    """Show nothing."""
-
-
 @contextmanager
 def records_progress(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Show how many of how many records are done."""
+    """Yield a progress callback: (done, total), in records."""
     if not sys.stderr.isatty():
         yield _nothing
         return
@@ -67,9 +61,19 @@ def records_progress(name: str) -> Iterator[Callable[[int, int], None]]:
 
 
 class RestoreBar(NullObserver):
-    """An observer that draws until the restore is done."""
+    """An observer that draws the progress of a restore until it is complete."""
 
     def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TaskProgressColumn,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+
         columns = (
             TextColumn("restoring"),
             BarColumn(),
@@ -90,8 +94,12 @@ class RestoreBar(NullObserver):
     ) -> None:
         self._bar.stop()
 
-    def restore(self, fact: RestoreEvent) -> None:
+    def restore(self, event: RestoreEvent) -> None:
         """Move the bar."""
-        self._bar.update(self._task, total=fact.total, completed=fact.records, visible=not fact.done)
-        if fact.done:
+        self._bar.update(self._task, total=event.total, completed=event.records, visible=not event.done)
+        if event.done:
             self._bar.stop()
+
+
+def _nothing(done: int, total: int) -> None:
+    """Draw nothing."""

@@ -1,16 +1,13 @@
-"""SIGINT and SIGTERM as something a command reads from a socket, instead of its end.
+"""SIGINT and SIGTERM as requests: the first signal finishes the current work, the second ends the process.
 
-Source: signal.set_wakeup_fd, the standard library's own way into select.
+`Interrupt` is for batch commands: the run checks it between two batches, and a read that waits for input
+wakes up. `StopSignals` is for services: a thread receives the signal and sets an event that the service
+waits for.
 
-Ctrl-C and SIGTERM as a request that the run answers between two batches.
-
-The first signal is noted, and wakes a read that waits for input; a second one ends the process at once.
-
-SIGTERM and Ctrl-C for a service: the first asks it to finish what it has in hand, the second ends it at once.
-
-How: the interpreter writes each signal's number into a socket (`caught_signals`) the moment it comes, and a thread
-reads it there; so neither a busy main thread nor a lock it holds keeps a signal waiting.
-Invariant: the second signal ends the process without a clean-up. Nothing depends on one (docs/adr/0012).
+How: the interpreter writes the number of each signal to a socket as soon as it arrives
+(`signal.set_wakeup_fd`). `Interrupt` includes that socket in its `select`; the thread of `StopSignals`
+reads from it, so neither a busy main thread nor a lock that it holds delays a signal.
+Invariant: the second signal ends a service without any clean-up. Nothing depends on one (docs/adr/0012).
 """
 
 import os
@@ -25,31 +22,14 @@ from typing import Self
 
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 
-__all__ = ["CODES", "Interrupt", "StopSignals", "caught"]
+__all__ = ["CODES", "Interrupt", "StopSignals"]
 
 CODES = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
-"""The signals that are caught, and what a command exits with that one of them stopped."""
-
-
-@contextmanager
-def caught(handler: Callable[[int, FrameType | None], None], clapper: socket.socket) -> Iterator[None]:
-    """While entered, each of CODES calls `handler` and writes its number into `clapper`; then all is as it was.
-
-    clapper: does not block. The number is written the moment the signal comes, `handler` is called when the main
-    thread next runs bytecode.
-    """
-    earlier = {number: signal.signal(number, handler) for number in CODES}
-    earlier_descriptor = signal.set_wakeup_fd(clapper.fileno(), warn_on_full_buffer=False)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(earlier_descriptor)
-        for number, former in earlier.items():
-            signal.signal(number, former)
+"""The signals that are caught, and the exit code of a command that one of them stopped."""
 
 
 class Interrupt:
-    """While entered, SIGINT and SIGTERM set `code` instead of ending the process."""
+    """While entered, SIGINT and SIGTERM set `code` instead of ending the process; a second one raises."""
 
     def __init__(self) -> None:
         self.code: ExitCode | None = None
@@ -61,7 +41,7 @@ class Interrupt:
     def __enter__(self) -> Self:
         self._entered.enter_context(self._wakeup_read)
         self._entered.enter_context(self._wakeup_write)
-        self._entered.enter_context(caught(self._note, self._wakeup_write))
+        self._entered.enter_context(_caught(self._on_signal, self._wakeup_write))
         return self
 
     def __exit__(
@@ -70,31 +50,34 @@ class Interrupt:
         self._entered.close()
 
     def wait(self, descriptor: int) -> bool:
-        """Block until `descriptor` has input or a signal comes; False after a signal."""
+        """Block until `descriptor` has input or a signal arrives; return False after a signal."""
         if self.code is None:
             select.select([descriptor, self._wakeup_read.fileno()], [], [])
         return self.code is None
 
-    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
         if self.code is not None:
             raise KeyboardInterrupt
         self.code = CODES[signal.Signals(number)]
 
 
 class StopSignals:
-    """While entered, signals set `stop` and `code`. told: called in a thread of its own, once, with the first one."""
+    """While entered, a signal sets `stop` and `code`.
 
-    def __init__(self, told: Callable[[signal.Signals], None]) -> None:
+    on_stop: called once, with the first signal, in a separate thread.
+    """
+
+    def __init__(self, on_stop: Callable[[signal.Signals], None]) -> None:
         self.stop = threading.Event()
         self.code: ExitCode | None = None
-        self._told = told
+        self._on_stop = on_stop
         self._wakeup_read, self._wakeup_write = socket.socketpair()
         self._wakeup_write.setblocking(False)
         self._thread = threading.Thread(target=self._listen, name="twinsieve-signals", daemon=True)
         self._entered = ExitStack()
 
     def __enter__(self) -> Self:
-        self._entered.enter_context(caught(_leave_it_to_the_thread, self._wakeup_write))
+        self._entered.enter_context(_caught(_leave_to_thread, self._wakeup_write))
         self._thread.start()
         return self
 
@@ -115,8 +98,25 @@ class StopSignals:
                 os._exit(CODES[number])
             self.code = CODES[number]
             self.stop.set()
-            self._told(number)
+            self._on_stop(number)
 
 
-def _leave_it_to_the_thread(number: int, frame: FrameType | None) -> None:
-    """A handler there has to be, or the signal would end the process."""
+def _leave_to_thread(number: int, frame: FrameType | None) -> None:
+    """Do nothing: without a handler, the signal would end the process."""
+
+
+@contextmanager
+def _caught(handler: Callable[[int, FrameType | None], None], wakeup: socket.socket) -> Iterator[None]:
+    """Install `handler` for each signal of CODES and `wakeup` for its number; restore both at exit.
+
+    wakeup: a non-blocking socket. The number is written as soon as the signal arrives; `handler` is called
+    when the main thread next runs bytecode.
+    """
+    former_handlers = {number: signal.signal(number, handler) for number in CODES}
+    former_descriptor = signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(former_descriptor)
+        for number, former in former_handlers.items():
+            signal.signal(number, former)

@@ -1,4 +1,4 @@
-"""What a run did, in numbers: a table for people, one line of JSON for machines, both on stderr."""
+"""What a run did, in numbers: a table for people or one line of JSON for machines, both on stderr."""
 
 import sys
 from collections import Counter
@@ -13,38 +13,37 @@ __all__ = ["Summary"]
 
 
 class Summary:
-    """Counts of one run."""
+    """Counts of one run: verdicts by kind, guards, bad records."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self.guards: Counter[str] = Counter()
         self.bad_records = 0
-        self.size_bytes = 0
 
     @property
     def pages(self) -> int:
-        """Pages that got a verdict."""
+        """Number of pages with a verdict."""
         return self.kinds.total()
 
     def count(self, verdicts: Iterable[Verdict]) -> None:
-        """Take a batch of verdicts into account."""
+        """Add a batch of verdicts."""
         for verdict in verdicts:
             self.kinds[verdict.kind.value] += 1
             if verdict.guard is not None:
                 self.guards[verdict.guard.value] += 1
 
-    def as_dict(self, **facts: Any) -> dict[str, Any]:
-        """Return the counts and `facts` as plain values."""
+    def as_dict(self, **details: Any) -> dict[str, Any]:
+        """Return the counts and `details` as JSON values."""
         verdicts = {kind.value: self.kinds[kind.value] for kind in VerdictKind}
         guards = {guard.value: self.guards[guard.value] for guard in Guard}
-        return {"pages": self.pages, "verdicts": verdicts, "guards": guards, "bad_records": self.bad_records, **facts}
+        return {"pages": self.pages, "verdicts": verdicts, "guards": guards, "bad_records": self.bad_records, **details}
 
-    def print_json(self, **facts: Any) -> None:
+    def print_json(self, **details: Any) -> None:
         """Write one line of JSON to stderr."""
-        sys.stderr.write(msgspec.json.encode(self.as_dict(**facts)).decode() + "\n")
+        sys.stderr.write(msgspec.json.encode(self.as_dict(**details)).decode() + "\n")
 
-    def print_table(self, **facts: Any) -> None:
-        """Write the table to stderr, with `facts` below the counts."""
+    def print_table(self, **details: Any) -> None:
+        """Write the table to stderr, with `details` below the counts."""
         from rich.console import Console
         from rich.table import Table
 
@@ -60,5 +59,5 @@ class Summary:
         table.add_row("bad records", f"{self.bad_records:,}", "")
         console = Console(stderr=True)
         console.print(table)
-        for name, value in facts.items():
+        for name, value in details.items():
             console.print(f"{name.replace('_', ' ')}: {value}", markup=False, highlight=False)

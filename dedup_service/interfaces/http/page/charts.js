@@ -1,15 +1,15 @@
-// Charts by plotly.js, each with its figures as a table for those who do not see it. Without the library the tables
-// stand alone. Nothing that strangers wrote goes into a chart: plotly reads markup in labels.
+// Charts by plotly.js, each with its figures as a table for those who cannot see it. Without the library only the tables
+// are shown. A chart contains no text of crawled pages, because plotly interprets markup in labels.
 import { el, exchange, table } from "./dom.js";
 
 const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false, showTips: false };
 const drawn = new Map();
 
 document.addEventListener("themechange", () => {
-  for (const again of drawn.values()) again();
+  for (const redraw of drawn.values()) redraw();
 });
 
-// figure: the element; summary: one sentence; columns, rows: the figures; traces(colours), layout: plotly's.
+// figure: the element; summary: one sentence; columns, rows: the table; traces(colours), layout: for plotly.
 export function chart(figure, { summary, columns, rows, traces, layout = {} }) {
   const plot = figure.querySelector(".plot") ?? figure.appendChild(el("div", { class: "plot", role: "img" }));
   plot.setAttribute("aria-label", summary);
@@ -18,18 +18,18 @@ export function chart(figure, { summary, columns, rows, traces, layout = {} }) {
     plot.hidden = true;
     return;
   }
-  const again = () => {
+  const redraw = () => {
     const colours = palette();
-    const [data, laid] = [traces(colours), laidOut(layout, colours)];
-    const key = JSON.stringify([data, laid]); // drawing costs a hundred times as much as finding that nothing changed
-    if (plot.drawnKey !== key) window.Plotly.react(plot, data, laid, CONFIG);
+    const [data, fullLayout] = [traces(colours), withDefaults(layout, colours)];
+    const key = JSON.stringify([data, fullLayout]); // drawing costs a hundred times as much as this comparison
+    if (plot.drawnKey !== key) window.Plotly.react(plot, data, fullLayout, CONFIG);
     plot.drawnKey = key;
   };
-  drawn.set(figure, again);
-  again();
+  drawn.set(figure, redraw);
+  redraw();
 }
 
-// The table is made when somebody opens it, and kept up to date while it is open.
+// The table is filled when it is opened, and updated while it is open.
 function figures(figure, columns, rows) {
   let details = figure.querySelector("details");
   if (!details) {
@@ -49,14 +49,14 @@ function palette() {
     probe.style.color = `var(--${name})`;
     return getComputedStyle(probe).color;
   };
-  const found = {
+  const colours = {
     text: colour("text"), grid: colour("edge"), one: colour("one"), two: colour("two"), bad: colour("bad"),
   };
   probe.remove();
-  return found;
+  return colours;
 }
 
-function laidOut(layout, colours) {
+function withDefaults(layout, colours) {
   const axis = { gridcolor: colours.grid, zerolinecolor: colours.grid, linecolor: colours.grid, fixedrange: true };
   return {
     height: 240,

@@ -1,11 +1,11 @@
-// The table of newest duplicates: live, filtered, and still where somebody reads it.
+// The table of newest duplicates: live, with filters, and with a pause for reading.
 import { el } from "./dom.js";
 import { count } from "./format.js";
 import { ask } from "./line.js";
 import { rowOf } from "./rows.js";
 
-const PAGE = 20;
-const MOST = 50;
+const PAGE_ROWS = 20;
+const MAX_ROWS = 50;
 
 export class Duplicates {
   #body = document.querySelector("#rows tbody");
@@ -15,8 +15,8 @@ export class Duplicates {
   #filter = document.getElementById("filter");
   #rows = [];
   #waiting = 0;
-  #asked = 0;
-  #most = MOST;
+  #request = 0;
+  #maxRows = MAX_ROWS;
 
   constructor(onTrouble) {
     this.trouble = onTrouble;
@@ -38,55 +38,55 @@ export class Duplicates {
     return this.#pause.getAttribute("aria-pressed") === "true";
   }
 
-  // Show those of one host.
+  // Show the duplicates of one host.
   choose(host) {
     this.#filter.host.value = host;
     this.load();
     document.getElementById("newest").focus();
   }
 
-  // Ask for the newest again, and go on from there.
+  // Load the newest rows again, and continue from there.
   load() {
-    this.#most = MOST;
+    this.#maxRows = MAX_ROWS;
     return this.#load();
   }
 
   async #load(before) {
-    const asked = ++this.#asked;
-    const query = new URLSearchParams({ limit: PAGE });
+    const request = ++this.#request;
+    const query = new URLSearchParams({ limit: PAGE_ROWS });
     for (const name of ["host", "verdict"]) if (this.#wanted[name]) query.set(name, this.#wanted[name]);
     if (before) query.set("before", before);
     try {
-      const found = await ask(`/api/duplicates?${query}`);
-      if (asked !== this.#asked) return; // another answer is on its way
-      this.#rows = before ? [...this.#rows, ...found.rows] : found.rows;
-      if (before) this.#most = Math.max(this.#most, this.#rows.length);
-      this.#older.hidden = !found.more;
+      const answer = await ask(`/api/duplicates?${query}`);
+      if (request !== this.#request) return; // a later request is in progress
+      this.#rows = before ? [...this.#rows, ...answer.rows] : answer.rows;
+      if (before) this.#maxRows = Math.max(this.#maxRows, this.#rows.length);
+      this.#older.hidden = !answer.more;
       this.#waiting = 0;
       this.#body.replaceChildren(...this.#rows.map(rowOf));
-      this.#tell();
+      this.#showState();
     } catch (error) {
       this.trouble(error);
     }
   }
 
-  // rows: newest first; missed: how many more there were.
+  // rows: newest first; missed: number of further rows.
   add({ rows, missed }) {
     const newest = this.#rows[0]?.number ?? 0;
     const fresh = rows.filter((row) => row.number > newest && this.#fits(row));
     if (this.paused) {
       this.#waiting += fresh.length + missed;
-      this.#tell();
+      this.#showState();
     } else if (missed) {
       this.load();
     } else if (fresh.length) {
-      this.#rows = [...fresh, ...this.#rows].slice(0, this.#most);
+      this.#rows = [...fresh, ...this.#rows].slice(0, this.#maxRows);
       this.#body.prepend(...fresh.map(rowOf));
       while (this.#body.children.length > this.#rows.length) {
         this.#body.lastElementChild.remove();
         this.#older.hidden = false;
       }
-      this.#tell();
+      this.#showState();
     }
   }
 
@@ -102,17 +102,17 @@ export class Duplicates {
 
   #toggle() {
     this.#pause.setAttribute("aria-pressed", String(!this.paused));
-    this.#pause.textContent = this.paused ? "Go on" : "Pause";
-    if (this.paused) this.#tell();
+    this.#pause.textContent = this.paused ? "Resume" : "Pause";
+    if (this.paused) this.#showState();
     else this.load();
   }
 
-  #tell() {
-    const waiting = this.#waiting ? `, ${count(this.#waiting)} new ones wait` : "";
-    this.#state.textContent = this.paused ? `Paused${waiting}.` : this.#rows.length ? "" : "None yet.";
+  #showState() {
+    const waiting = this.#waiting ? `, ${count(this.#waiting)} new rows wait` : "";
+    this.#state.textContent = this.paused ? `Paused${waiting}.` : this.#rows.length ? "" : "No rows yet.";
   }
 
-  // Offer the hosts that are known.
+  // Offer the known hosts as suggestions.
   offer(pairs) {
     const known = new Set(pairs.flatMap((pair) => [pair.source, pair.copy]));
     document.getElementById("hosts-known").replaceChildren(...[...known].map((host) => el("option", { value: host })));

@@ -1,4 +1,4 @@
-// Figures as people read them. What is not known is a dash.
+// Numbers in readable form; an unknown value is a dash.
 const DASH = "–";
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const rough = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
@@ -11,8 +11,8 @@ export const count = (value) => (known(value) ? whole.format(value) : DASH);
 export const rate = (value) => (known(value) ? rough.format(value) : DASH);
 export const percent = (share) => (known(share) ? `${rough.format(share * 100)}%` : DASH);
 export const score = (value) => (known(value) ? value.toFixed(3) : DASH);
-export const time = (at) => (known(at) ? clock.format(at * 1000) : DASH);
-export const moment = (at) => (known(at) ? day.format(at * 1000) : DASH);
+export const time = (unixSeconds) => (known(unixSeconds) ? clock.format(unixSeconds * 1000) : DASH);
+export const moment = (unixSeconds) => (known(unixSeconds) ? day.format(unixSeconds * 1000) : DASH);
 
 // 12_600_000 → "12.6 MB"
 export function bytes(size) {

@@ -1,19 +1,19 @@
-// The line to the server: answers as JSON, and events as they come, with what state the line is in.
+// The connection to the server: JSON answers, the event stream, and the state of the connection.
 //
-// The browser reconnects by itself and says what it had last. It gives up where the answer is no event stream; then we
-// ask why, and try again.
-const AGAIN_MS = 5000;
+// The browser reconnects by itself and sends the id of its last event. It gives up if the answer is no event stream; then
+// we find out why, and open the stream again.
+const RECONNECT_MS = 5000;
 const EVENTS = ["tick", "duplicates", "problem", "removal", "correction", "reset"];
 
 export class TokenNeeded extends Error {}
 
-// The JSON at `path`; TokenNeeded, or an Error with the server's own words.
+// Return the JSON at `path`; throw TokenNeeded, or an Error with the server's message.
 export async function ask(path, options = {}) {
   const answer = await fetch(path, { ...options, headers: { accept: "application/json", ...options.headers } });
-  const found = await answer.json().catch(() => ({}));
-  if (answer.status === 401) throw new TokenNeeded(found.error ?? "this dashboard needs its token");
-  if (!answer.ok) throw Object.assign(new Error(found.error ?? `the server said ${answer.status}`), { status: answer.status });
-  return found;
+  const body = await answer.json().catch(() => ({}));
+  if (answer.status === 401) throw new TokenNeeded(body.error ?? "this dashboard needs its token");
+  if (!answer.ok) throw Object.assign(new Error(body.error ?? `the server answered ${answer.status}`), { status: answer.status });
+  return body;
 }
 
 // handlers: {state(name, text), tick(data), duplicates(data), …}
@@ -39,7 +39,7 @@ export class Line {
     }
   }
 
-  // last: id of the last event that figures asked for include.
+  // last: id of the last event that the loaded figures include.
   since(last) {
     this.#last ||= last ?? "";
   }
@@ -52,6 +52,6 @@ export class Line {
     } catch (error) {
       if (error instanceof TokenNeeded) this.#handlers.state("token", "token needed");
     }
-    setTimeout(() => this.open(), AGAIN_MS);
+    setTimeout(() => this.open(), RECONNECT_MS);
   }
 }

@@ -1,15 +1,15 @@
-// The page at `/`: figures once, then what ticks tell, and the slower figures again every few seconds.
+// The page at `/`: all figures once, then updates from ticks, and the other figures again every few seconds.
 import { fill } from "./dom.js";
 import { Duplicates } from "./duplicates.js";
 import { moment } from "./format.js";
 import { ask, Line, TokenNeeded } from "./line.js";
 import { overTime } from "./over_time.js";
-import { problems, tell } from "./problems.js";
+import { addProblem, problems } from "./problems.js";
 import { Rings } from "./rings.js";
 import * as sections from "./sections.js";
 import { distances, latency, scores } from "./spreads.js";
 
-const SLOW_MS = 5000;
+const REFRESH_MS = 5000;
 const byId = (id) => document.getElementById(id);
 const duplicates = new Duplicates(trouble);
 let rings = null;
@@ -21,21 +21,21 @@ const line = new Line({
     rings?.put(seconds);
     showSummary(summary);
   },
-  duplicates: (told) => duplicates.add(told),
-  problem: tell,
-  removal: () => slow(),
-  correction: () => slow(),
-  reset: () => all(),
+  duplicates: (rows) => duplicates.add(rows),
+  problem: addProblem,
+  removal: () => refresh(),
+  correction: () => refresh(),
+  reset: () => reload(),
 });
 
-// Everything anew: at the start, and where events were missed.
-async function all() {
+// Load everything: at the start, and if events were missed.
+async function reload() {
   try {
-    const found = await ask("/api/stats");
-    rings = new Rings(found.history, found.summary.started_at);
-    line.since(found.summary.watchers.last_event);
-    showSummary(found.summary);
-    showSlow(found);
+    const stats = await ask("/api/stats");
+    rings = new Rings(stats.history, stats.summary.started_at);
+    line.since(stats.summary.watchers.last_event);
+    showSummary(stats.summary);
+    showDetails(stats);
     trouble(null);
   } catch (error) {
     trouble(error);
@@ -43,14 +43,14 @@ async function all() {
   await duplicates.load();
 }
 
-async function slow() {
+async function refresh() {
   if (document.hidden) return;
   try {
-    const found = await ask("/api/stats?history=none");
-    showSummary(found.summary);
-    showSlow(found);
+    const stats = await ask("/api/stats?history=none");
+    showSummary(stats.summary);
+    showDetails(stats);
   } catch {
-    // the line says that it is lost
+    // the connection state shows it
   }
 }
 
@@ -69,15 +69,15 @@ function showSummary(summary) {
     (summary.scope === "log" ? "Counts are of the whole log." : "Counts are of this process.");
 }
 
-function showSlow(found) {
-  sections.falseDrops(found.false_drops);
-  sections.hosts(found.hosts, (host) => duplicates.choose(host));
-  sections.groups(found.groups);
-  sections.index(found.index);
-  duplicates.offer(found.hosts.pairs);
-  distances(found.distances);
-  scores(found.scores);
-  fill(byId("latency"), latency(found.latency));
+function showDetails(stats) {
+  sections.falseDrops(stats.false_drops);
+  sections.hosts(stats.hosts, (host) => duplicates.choose(host));
+  sections.groups(stats.groups);
+  sections.index(stats.index);
+  duplicates.offer(stats.hosts.pairs);
+  distances(stats.distances);
+  scores(stats.scores);
+  fill(byId("latency"), latency(stats.latency));
 }
 
 function drawTime() {
@@ -97,12 +97,12 @@ function trouble(error) {
   const shown = byId("trouble");
   shown.hidden = !error;
   shown.textContent = !error ? "" : error instanceof TokenNeeded
-    ? "This dashboard needs its token: load the page again to give it."
-    : `The figures could not be had: ${error.message}`;
+    ? "This dashboard needs its token: reload the page to enter it."
+    : `The figures could not be loaded: ${error.message}`;
 }
 
 for (const choice of document.querySelectorAll("input[name=span]")) choice.addEventListener("change", drawTime);
-document.addEventListener("visibilitychange", slow);
-await all();
+document.addEventListener("visibilitychange", refresh);
+await reload();
 line.open();
-setInterval(slow, SLOW_MS);
+setInterval(refresh, REFRESH_MS);

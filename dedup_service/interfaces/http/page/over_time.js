@@ -2,9 +2,9 @@
 import { chart } from "./charts.js";
 import { percent, rate, time } from "./format.js";
 
-const TICKS = 5; // as many times of day as a telephone has room for
+const TICKS = 5; // times of day that fit on a phone
 
-// rings: of the history; span: "hour" or "day"; now: Unix seconds.
+// rings: the history; span: "hour" or "day"; now: Unix seconds.
 export function overTime(rings, span, now) {
   const bins = rings.bins(span, now);
   const x = bins.map((bin) => local(bin.start));
@@ -43,8 +43,8 @@ export function overTime(rings, span, now) {
 
 const byId = (id) => document.getElementById(id);
 
-// The wall clock here, as the library takes a time without a zone to be.
-function local(at) {
-  const shift = new Date(at * 1000).getTimezoneOffset() * 60;
-  return new Date((at - shift) * 1000).toISOString().slice(0, -1);
+// Local time without a zone, as plotly expects it.
+function local(unixSeconds) {
+  const shift = new Date(unixSeconds * 1000).getTimezoneOffset() * 60;
+  return new Date((unixSeconds - shift) * 1000).toISOString().slice(0, -1);
 }

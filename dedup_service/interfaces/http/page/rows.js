@@ -1,5 +1,5 @@
-// One row of the table of duplicates. On a telephone each becomes a card, so cells carry their heading with them.
-import { alien, el, link } from "./dom.js";
+// One row of the table of duplicates. On a phone each row becomes a card, so each cell has its heading as an attribute.
+import { foreign, el, link } from "./dom.js";
 import { bits, moment, score, time } from "./format.js";
 
 export function whyLink(row) {
@@ -13,7 +13,7 @@ export function rowOf(row) {
     cell("Time", el("time", { datetime: new Date(row.at * 1000).toISOString(), title: moment(row.at) }, time(row.at))),
     cell("Verdict", el("span", { class: `verdict ${row.verdict}` }, row.verdict)),
     cell("Page", page(row.title, row.url)),
-    cell("Repeats", page("", row.of_url ?? row.of)),
+    cell("Original", page("", row.of_url ?? row.of)),
     cell("Bits", bits(row.distance)),
     cell("Score", score(row.score)),
     cell("Rule", row.reason ?? "–"),
@@ -21,5 +21,5 @@ export function rowOf(row) {
 }
 
 function page(title, url) {
-  return [title ? el("span", { class: "page-title" }, alien(title)) : null, el("span", { class: "page-url" }, link(url))];
+  return [title ? el("span", { class: "page-title" }, foreign(title)) : null, el("span", { class: "page-url" }, link(url))];
 }

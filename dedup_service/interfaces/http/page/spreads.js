@@ -1,18 +1,18 @@
-// The charts of what duplicates were like, and of where time goes.
+// The charts of distances, scores and latency.
 import { chart } from "./charts.js";
 import { table } from "./dom.js";
 import { count, duration } from "./format.js";
 
-const LEAST_BITS = 16;
+const MIN_BITS = 16;
 
 export function distances({ without, ...channels }) {
   const names = Object.keys(channels);
-  const furthest = Math.max(LEAST_BITS, ...names.map((name) => channels[name].findLastIndex(Boolean)));
+  const furthest = Math.max(MIN_BITS, ...names.map((name) => channels[name].findLastIndex(Boolean)));
   const bits = Array.from({ length: furthest + 1 }, (_, bit) => bit);
   const missing = Object.entries(without).filter(([, pages]) => pages);
   const total = (name) => channels[name].reduce((sum, pages) => sum + pages, 0);
   chart(document.getElementById("chart-distances"), {
-    summary: names.map((name) => `${name}: ${count(total(name))} duplicates, ${count(channels[name][0])} without a differing bit`)
+    summary: names.map((name) => `${name}: ${count(total(name))} duplicates, ${count(channels[name][0])} with no differing bit`)
       .concat(missing.map(([name, pages]) => `${count(pages)} without ${name}`)).join("; ") || "No duplicates yet.",
     columns: [["Bits", "number"], ...names.map((name) => [name, "number"])],
     rows: () => bits.map((bit) => [count(bit), ...names.map((name) => count(channels[name][bit]))]),
@@ -45,7 +45,7 @@ export function latency(parts) {
     marker: { color: colour, pattern: { shape } },
   });
   chart(document.getElementById("chart-latency"), {
-    summary: parts.map((part, i) => `${names[i]}: half of all within ${duration(part.p50_s)}, 99% within ${duration(part.p99_s)}`)
+    summary: parts.map((part, i) => `${names[i]}: half within ${duration(part.p50_s)}, 99% within ${duration(part.p99_s)}`)
       .join("; ") || "No batches yet.",
     columns: [["Part", ""], ["p50", "number"], ["p99", "number"]],
     rows: () => parts.map((part, i) => [names[i], duration(part.p50_s), duration(part.p99_s)]),
@@ -58,7 +58,7 @@ export function latency(parts) {
       hovermode: "y unified",
     },
   });
-  const columns = [["Step", ""], ["Part", ""], ["Batches", "number"], ["p50", "number"], ["p99", "number"], ["A page", "number"]];
+  const columns = [["Step", ""], ["Part", ""], ["Batches", "number"], ["p50", "number"], ["p99", "number"], ["Per page", "number"]];
   return table("Time by step and part", columns, parts.map((part) => [
     part.step, part.part, count(part.batches), duration(part.p50_s), duration(part.p99_s), duration(part.page_s),
   ]));

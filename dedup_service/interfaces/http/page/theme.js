@@ -1,15 +1,15 @@
-// Light or dark: what the system asks for, unless a choice is remembered. Not a module, so that it runs before the first
-// paint. Whoever draws with colours of its own listens to `themechange` on the document.
+// Light or dark: the system's choice, unless a choice is stored. Not a module, so that it runs before the first paint.
+// Code that draws with its own colours listens to `themechange` on the document.
 "use strict";
 (() => {
   const root = document.documentElement;
   const KEY = "twinsieve-theme";
 
-  function remembered() {
+  function storedChoice() {
     try {
       return localStorage.getItem(KEY) ?? "";
     } catch {
-      return ""; // a browser may refuse to remember
+      return ""; // a browser may forbid storage
     }
   }
 
@@ -19,8 +19,8 @@
     document.dispatchEvent(new Event("themechange"));
   }
 
-  apply(remembered());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => apply(remembered()));
+  apply(storedChoice());
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => apply(storedChoice()));
   document.addEventListener("DOMContentLoaded", () => {
     const select = document.getElementById("theme");
     select.value = root.dataset.theme ?? "";
@@ -28,7 +28,7 @@
       try {
         localStorage.setItem(KEY, select.value);
       } catch {
-        // then for this page alone
+        // then the choice is for this page only
       }
       apply(select.value);
     });

@@ -1,29 +1,29 @@
-// The fingerprints, block by block, with the bits that differ; and which table finds the pair.
+// The fingerprints, block by block, with the differing bits, and the table that finds the pair.
 import { el, table } from "./dom.js";
 
 const BLOCK = 16;
 
 export function bitsOf(pair) {
   const { keys } = pair;
-  const shared = keys.shared.length ? `${keys.shared.length} of ${keys.one} and ${keys.other} keys are shared: ${keys.shared.join(", ")}.` : "No key is shared.";
+  const shared = keys.shared.length ? `${keys.shared.length} keys are shared, of ${keys.one} and ${keys.other}: ${keys.shared.join(", ")}.` : "No key is shared.";
   return [
     ...pair.channels.flatMap(channelOf),
     el("h3", {}, "Keys"),
-    el("p", {}, keys.used ? "" : "The rule does not look for keys. ", shared),
+    el("p", {}, keys.used ? "" : "The rule does not use keys. ", shared),
   ];
 }
 
 function channelOf(channel) {
   const heading = el("h3", {}, `Channel ${channel.channel}`);
-  if (channel.distance === null) return [heading, el("p", {}, "One of the two has no fingerprint here.")];
-  const reach = channel.radius === null ? "This index is not asked." : channel.found
-    ? `Its index looks as far as ${channel.radius} and finds the pair, first in table ${channel.table}.`
-    : `Its index looks as far as ${channel.radius} and does not find the pair.`;
-  const columns = [["Block", "number"], ["This page", ""], ["The other", ""], ["Differ", "number"], ["May", "number"], ["", ""]];
+  if (channel.distance === null) return [heading, el("p", {}, "One of the two pages has no fingerprint in this channel.")];
+  const reach = channel.radius === null ? "The rule does not search this index." : channel.found
+    ? `The index searches within ${channel.radius} bits and finds the pair, first in table ${channel.table}.`
+    : `The index searches within ${channel.radius} bits and does not find the pair.`;
+  const columns = [["Block", "number"], ["This page", ""], ["Other page", ""], ["Differing", "number"], ["Allowed", "number"], ["", ""]];
   const rows = channel.blocks.map((block) => [
     String(block.block),
-    el("span", { class: "bits" }, spell(block.one, block, channel.bits)),
-    el("span", { class: "bits" }, spell(block.other, block, channel.bits)),
+    el("span", { class: "bits" }, bitGroups(block.one, block, channel.bits)),
+    el("span", { class: "bits" }, bitGroups(block.other, block, channel.bits)),
     String(block.differing),
     block.tolerance < 0 ? "–" : String(block.tolerance),
     el("span", { class: block.agrees ? "holds" : "fails" }, block.agrees ? "✓ agrees" : "✗ differs"),
@@ -35,14 +35,14 @@ function channelOf(channel) {
   ];
 }
 
-// Sixteen bits, the highest first, in fours; those that differ stand out.
-function spell(hex, block, differing) {
+// Sixteen bits, the highest first, in groups of four; differing bits are marked.
+function bitGroups(hex, block, differing) {
   const bits = Number.parseInt(hex, 16).toString(2).padStart(BLOCK, "0");
   const lowest = block.bits[0];
-  const fours = [[], [], [], []];
-  [...bits].forEach((bit, at) => {
-    const differs = differing.includes(lowest + BLOCK - 1 - at);
-    fours[at >> 2].push(differs ? el("b", {}, bit) : bit);
+  const groups = [[], [], [], []];
+  [...bits].forEach((bit, position) => {
+    const differs = differing.includes(lowest + BLOCK - 1 - position);
+    groups[position >> 2].push(differs ? el("b", {}, bit) : bit);
   });
-  return fours.map((four) => el("span", {}, four));
+  return groups.map((group) => el("span", {}, group));
 }

@@ -1,1 +1,1 @@
-"""Why, in the service: pages of the log by sequence, from a process that decides or from the log alone."""
+"""Page sources of `why` in the service: a deciding process, or the log alone."""

@@ -1,7 +1,7 @@
-"""Why, in a process of the service that runs: from its replica, the log, and the topics `pages` and `verdicts`.
+"""Pages for `why` in a running service: from its replica, the log, and the topics `pages` and `verdicts`.
 
-The log has no index of addresses. A page that is kept is found by its address in the replica; of the others the latest
-are remembered here, since those are what people ask about.
+The log has no index of URLs. The replica finds a kept page by its URL; of the other pages the latest are
+remembered here (`RecentDecisions`), since these are the ones that people ask about.
 """
 
 import threading
@@ -26,42 +26,45 @@ from dedup_service.runtime.kafka.service import Service
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["LivePages", "LogCorrections", "Recent"]
+__all__ = ["LivePages", "LogCorrections", "RecentDecisions"]
 
-REMEMBERED = 100_000
-"""Pages by their address: 20 MB."""
+MAX_RECENT = 100_000
+"""Pages that are remembered by URL: 20 MB."""
 
-TOLD = 1000
+MAX_ADDED = 1000
+"""Corrections added here of which author and time are remembered."""
+
+_MAX_LOGGED = 1000
 
 
-class Recent(NullObserver):
-    """An observer that remembers where the latest pages stand in the log. size: how many."""
+class RecentDecisions(NullObserver):
+    """An observer that remembers the sequences of the latest pages by URL. size: the number of URLs."""
 
-    def __init__(self, size: int = REMEMBERED) -> None:
+    def __init__(self, size: int = MAX_RECENT) -> None:
         self._size = size
-        self._at: OrderedDict[int, tuple[int, int | None]] = OrderedDict()
+        self._decisions: OrderedDict[int, tuple[int, int | None]] = OrderedDict()
         self._lock = threading.Lock()
 
     def decided(self, pages: Sequence[PageDecided]) -> None:
-        """Remember pages by their addresses."""
+        """Remember pages by their URLs."""
         with self._lock:
             for page in pages:
-                address = url_hash(page.verdict.url)
-                self._at[address] = (page.verdict.sequence, page.original)
-                self._at.move_to_end(address)
-            while len(self._at) > self._size:
-                self._at.popitem(last=False)
+                url = url_hash(page.verdict.url)
+                self._decisions[url] = (page.verdict.sequence, page.original)
+                self._decisions.move_to_end(url)
+            while len(self._decisions) > self._size:
+                self._decisions.popitem(last=False)
 
     def find(self, url: str) -> tuple[int, int | None] | None:
-        """Return the sequence of the latest visit of an address, and of the page that its verdict names."""
+        """Return the sequence of the latest visit of a URL, and that of the page that its verdict names."""
         with self._lock:
-            return self._at.get(url_hash(url))
+            return self._decisions.get(url_hash(url))
 
 
 class LivePages:
-    """Pages of `service`, whose observer `recent` is. One thread uses it; connected when it is made."""
+    """Pages of `service`; `recent` is one of its observers. Connects when constructed. Not thread-safe."""
 
-    def __init__(self, service: Service, connection: Connection, topics: Topics, recent: Recent) -> None:
+    def __init__(self, service: Service, connection: Connection, topics: Topics, recent: RecentDecisions) -> None:
         self._service = service
         self._recent = recent
         self._stack = ExitStack()
@@ -75,7 +78,7 @@ class LivePages:
         return self._service.ask(_policy)[0]
 
     def find(self, reference: str | int) -> KnownPage | None:
-        """Return the page at a sequence, or the latest visit of an address that is kept, or was judged lately."""
+        """Return the page at a sequence, or the latest visit of a URL that is kept or recent."""
         if isinstance(reference, str):
             sequence = self._sequence_of(reference)
             return None if sequence is None else self.find(sequence)
@@ -83,13 +86,13 @@ class LivePages:
         if found is None:
             return None
         page, logged_ms = found
-        if len(self._logged_ms) > TOLD:
+        if len(self._logged_ms) > _MAX_LOGGED:
             self._logged_ms.clear()
         self._logged_ms[page.sequence] = logged_ms
         return page
 
     def judged(self, page: KnownPage) -> KnownPage:
-        """Return `page` with its verdict, where the topic `verdicts` has it still."""
+        """Return `page` with its verdict, if the topic `verdicts` still has it."""
         verdict = self._verdicts.find(page.sequence, page.canonical_url, self._logged_ms.get(page.sequence, 0))
         recent = self._recent.find(page.url)
         original = recent[1] if recent is not None and recent[0] == page.sequence else None
@@ -98,39 +101,39 @@ class LivePages:
         return replace(page, verdict=verdict, original=None if original == page.sequence else original)
 
     def text(self, page: KnownPage) -> str | None:
-        """Return the main text of a page; None where the topic `pages` keeps it no longer."""
+        """Return the main text of a page; None if the topic `pages` no longer has it."""
         return self._pages.text(page.sequence)
 
     def held(self) -> HeldEntries:
-        """Return the pages that others are compared with now."""
+        """Return the entries that pages are compared with now."""
         return self._service.ask(Replica.held)
 
     def rule(self, page: KnownPage) -> RuleInForce:  # noqa: ARG002 - the log remembers policies, the replica the last one
-        """Return the rule in force now; whether it was when the page was decided is not known."""
+        """Return the rule in force now, which may not be the one that decided the page."""
         _, in_force = self._service.ask(_policy)
         return in_force
 
     def corrections(self) -> list[Correction]:
-        """Return the corrections in force, without who, when and where in the log."""
+        """Return the corrections in force, without author, time and sequence."""
         return [Correction(sequence=None, record=record) for record in self.corrections_at()[0]]
 
     def corrections_at(self) -> tuple[tuple[CorrectionRecord, ...], int]:
-        """Return the corrections in force, and up to which record of the log."""
+        """Return the corrections in force, and the sequence of the log up to which they are known."""
         return self._service.ask(lambda replica: (replica.corrections, replica.sequence))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._stack.close()
 
     def _sequence_of(self, url: str) -> int | None:
-        """Return the later of the kept visit of an address and the latest one that was judged lately."""
-        found = [recent[0] for name in references_of(url) if (recent := self._recent.find(name)) is not None]
+        """Return the later of the kept visit of a URL and its latest recent visit."""
+        latest = [recent[0] for name in references_of(url) if (recent := self._recent.find(name)) is not None]
         kept = self._service.ask(lambda replica: [replica.sequence_of(name) for name in references_of(url)])
-        return max([*found, *(sequence for sequence in kept if sequence is not None)], default=None)
+        return max([*latest, *(sequence for sequence in kept if sequence is not None)], default=None)
 
 
 class LogCorrections:
-    """Corrections of a service: records of its log. clock: Unix seconds."""
+    """Corrections of a service, as records of its log. clock: returns Unix seconds."""
 
     def __init__(
         self, pages: LivePages, connection: Connection, topics: Topics, clock: Callable[[], float] = time.time
@@ -139,28 +142,28 @@ class LogCorrections:
         self._connection = connection
         self._topics = topics
         self._clock = clock
-        self._told: list[Correction] = []
+        self._added: list[Correction] = []
 
-    def add(self, said: CorrectionRequest) -> Correction:
-        """Append a correction to the log, in force for every process once it has read that far."""
-        record = record_of(said, self._pages)
-        (sequence,) = add_records(self._connection, self._topics, [record], by=said.by)
-        correction = Correction(sequence=sequence, record=record, at=self._clock(), by=said.by)
-        self._told = [*self._told[-TOLD:], correction]
+    def add(self, request: CorrectionRequest) -> Correction:
+        """Append a correction to the log; it is in force for every process that has read that far."""
+        record = record_of(request, self._pages)
+        (sequence,) = add_records(self._connection, self._topics, [record], by=request.by)
+        correction = Correction(sequence=sequence, record=record, at=self._clock(), by=request.by)
+        self._added = [*self._added[-MAX_ADDED:], correction]
         return correction
 
     def all(self) -> list[Correction]:
-        """Return those in force, and with who and when those that this process was told."""
+        """Return the corrections in force, and those added here; only the latter have author and time."""
         in_force, sequence = self._pages.corrections_at()
-        holding, told = set(in_force), {at.record for at in self._told}
-        others = [Correction(sequence=None, record=record) for record in in_force if record not in told]
+        active, known = set(in_force), {added.record for added in self._added}
+        others = [Correction(sequence=None, record=record) for record in in_force if record not in known]
         return others + [
-            replace(at, in_force=at.record in holding or (at.sequence or 0) > sequence) for at in self._told
+            replace(added, in_force=added.record in active or (added.sequence or 0) > sequence) for added in self._added
         ]
 
 
 def _policy(replica: Replica) -> tuple[str, RuleInForce]:
     if replica.policy is None:
-        raise QueryTimeoutError("the log has no policy yet; try again once a service has begun it")
+        raise QueryTimeoutError("the log has no policy yet; try again once a service has started it")
     single = replica.counts["policy"] - replica.counts["policy_void"] <= 1
     return replica.policy.space_id, RuleInForce(replica.policy.rule, 0 if single else None)

@@ -155,7 +155,7 @@ def known_page(sequence: int, record: PageRecord) -> KnownPage:
         url=page.url,
         canonical_url=page.canonical_url,
         title=page.title,
-        entry=Entry.of(sequence, record.prepared, url_hash(page.canonical_url)),
+        entry=Entry.from_page(sequence, record.prepared, url_hash(page.canonical_url)),
     )
 
 

@@ -1,7 +1,7 @@
-"""Why, from the log alone: it is read whole, and decided again.
+"""Pages for `why` from the log alone: the whole log is read and decided again.
 
-A replay gives the verdicts that were given, byte for byte, so the topic `verdicts` is not needed, nor a process of the
-service. It costs the reading of the log, as `twinsieve replay` does, and the memory of the kept pages.
+A replay gives the same verdicts byte for byte, so neither the topic `verdicts` nor a running service is
+needed. It costs the reading of the log, as `twinsieve replay` does, and the memory of the kept pages.
 """
 
 from collections.abc import Iterable
@@ -31,16 +31,17 @@ WAIT_S = 0.5
 
 
 class ReplayedLog:
-    """The log as it stands now. wanted: addresses and sequences that will be asked for. read: is told how far it is.
+    """The log up to its current end.
 
-    Raises ForeignLogError where no service has begun the log, BrokerError where it cannot be read.
+    wanted: URLs and sequences that `find` will be called with. read: progress callback (done, total).
+    Raises ForeignLogError if no service has started the log, BrokerError if it cannot be read.
     """
 
     def __init__(
         self, connection: Connection, topics: Topics, wanted: Iterable[str | int], read: Read = lambda _done, _end: None
     ) -> None:
-        self._wanted = {name for at in wanted if isinstance(at, str) for name in references_of(at)}
-        self._sequences = {at for at in wanted if isinstance(at, int)}
+        self._wanted = {name for url in wanted if isinstance(url, str) for name in references_of(url)}
+        self._sequences = {sequence for sequence in wanted if isinstance(sequence, int)}
         self._found: dict[str | int, KnownPage] = {}
         self._rules: list[tuple[int, MatchRule]] = []
         self._corrections: list[Correction] = []
@@ -57,11 +58,11 @@ class ReplayedLog:
         """The space of the log."""
         policy = self._replica.policy
         if policy is None:
-            raise StateError("the log has no policy")
+            raise StateError("the log has no policy: start the service once, which writes it")
         return policy.space_id
 
     def find(self, reference: str | int) -> KnownPage | None:
-        """Return the page at a sequence, or the latest visit of an address that was wanted; None: there is none."""
+        """Return the page at a sequence, or the latest visit of a wanted URL; None if there is none."""
         if isinstance(reference, str):
             return next((self._found[name] for name in references_of(reference) if name in self._found), None)
         if reference in self._found:
@@ -70,28 +71,28 @@ class ReplayedLog:
         return None if found is None else found[0]
 
     def judged(self, page: KnownPage) -> KnownPage:
-        """Return `page`, which has its verdict if it was wanted."""
+        """Return `page`; it has its verdict already if it was wanted."""
         return page
 
     def text(self, page: KnownPage) -> str | None:
-        """Return the main text of a page; None where the topic `pages` keeps it no longer."""
+        """Return the main text of a page; None if the topic `pages` no longer has it."""
         return self._pages.text(page.sequence)
 
     def held(self) -> HeldEntries:
-        """Return the pages that others are compared with at the end of the log."""
+        """Return the entries that pages are compared with at the end of the log."""
         return self._replica.held()
 
     def rule(self, page: KnownPage) -> RuleInForce:
-        """Return the rule that was in force at the page."""
-        since, rule = [at for at in self._rules if at[0] < page.sequence][-1]
+        """Return the rule that decided the page."""
+        since, rule = [change for change in self._rules if change[0] < page.sequence][-1]
         return RuleInForce(rule, since, changed=rule != self._rules[-1][1])
 
     def corrections(self) -> list[Correction]:
-        """Return all corrections, in their order."""
+        """Return all corrections, in order of the log."""
         return with_force(self._corrections)
 
     def close(self) -> None:
-        """Let go of connections and temporary files."""
+        """Close connections and delete temporary files."""
         self._stack.close()
 
     def _take_all(self, log: LogConsumer, read: Read) -> None:
@@ -105,14 +106,14 @@ class ReplayedLog:
         outcomes = self._replica.apply_many([(record.offset, value) for record, value in batch])
         for (record, value), outcome in zip(batch, outcomes, strict=True):
             if isinstance(value, PageRecord):
-                self._look_at(value, outcome)
+                self._remember_wanted(value, outcome)
             elif isinstance(value, PolicyRecord) and not (value.initial and self._rules):
                 self._rules.append((record.offset, value.policy.rule))
             elif (correction := correction_of(record, value)) is not None:
                 self._corrections.append(correction)
 
-    def _look_at(self, record: PageRecord, outcome: Outcome | None) -> None:
-        """Remember a page that was wanted; a record that the log has twice counts once."""
+    def _remember_wanted(self, record: PageRecord, outcome: Outcome | None) -> None:
+        """Remember the page if it is wanted; a repeated record of the same delivery has no outcome."""
         if outcome is None:
             return
         page, sequence = record.prepared.page, outcome.sequence

@@ -1,7 +1,8 @@
-"""What the messages look like: keys, headers and values of every topic, as bytes and back (docs/topics.md).
+"""Messages of every topic as bytes and back: keys, headers and values (docs/topics.md).
 
-Nothing here knows a broker. Each file is one message: `page` (read), `log_record` (written and read),
-`verdict` and `stats` (written; read by tools), `dead_letter`; `keys` and `headers` are those of all of them.
-Rules of all of them: a field that is not known is left alone; a field may be added where ignoring it changes no
-verdict; anything else is a new version, which older readers refuse.
+Nothing here knows a broker. `page` is read; it refuses oversized values and makes dead letters of rejected
+records. `log_record` is written and read; `verdict` has verdicts and stats, which are written, and read by
+tools; `headers` has the keys and headers of all of them.
+Compatibility: unknown fields are ignored; a field may be added if ignoring it changes no verdict; any other
+change is a new version, which older readers refuse.
 """

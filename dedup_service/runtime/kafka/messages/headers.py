@@ -1,14 +1,18 @@
-"""What messages are keyed by: the canonical URL, so that the visits of one page stay together and in order.
+"""Keys and headers of messages.
 
-Headers: CloudEvents attributes of what twinsieve says, and twinsieve's own on what it passes on.
+Keys: pages, records of the log and verdicts are keyed by the canonical URL, so the visits of one page stay
+in one partition, in order.
 
-Our messages are CloudEvents 1.0 in binary mode (headers `ce_…`, value = data): `ce_type` names schema and version,
-`ce_source` the topic it was written to, and `ce_id` is made of what the message is about, so that the same event
-has the same id whoever writes it. There is no `ce_time`: a verdict is a function of the log, which has no clock,
-and every record of Kafka carries a timestamp anyway.
-Records that are passed on, to `pages.unique`, `pages.duplicate` or `pages.dlq`, keep value, key and the headers that
-their producer gave them, CloudEvents ones included; ours are added under names of their own, `twinsieve.…`. Where
-such a name is there already, as on a record that went through twinsieve before, ours takes its place.
+Headers of our own messages: CloudEvents 1.0 in binary mode (headers `ce_…`, value = data). `ce_type` names
+schema and version, `ce_source` the topic that the message was written to. `ce_id` is made from what the
+message is about, so the same event has the same id whichever process writes it. There is no `ce_time`: a
+verdict is a function of the log, which has no clock, and every Kafka record has a timestamp anyway.
+
+Headers of records that are passed on, to `pages.unique`, `pages.duplicate` or `pages.dlq`: such a record
+keeps its value, its key and the headers of its producer, CloudEvents ones included; ours are added under
+their own names, `twinsieve.…`. A header that already has such a name, as on a record that passed through
+twinsieve before, is replaced.
+
 Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters after Kafka Connect's
 `__connect.errors.…` (KIP-298).
 """
@@ -31,8 +35,16 @@ __all__ = [
     "verdict_headers",
 ]
 
+PAGE_TYPE = "twinsieve.page.v1"
+LOG_TYPE = "twinsieve.log.v1"
+VERDICT_TYPE = "twinsieve.verdict.v1"
+STATS_TYPE = "twinsieve.stats.v1"
+
+Headers = tuple[tuple[str, bytes], ...]
+"""Names and values, in order; a name may be repeated."""
+
 STATS_KEY = b"stats"
-"""One key for all figures: they stay in one partition, in order."""
+"""One key for all stats: they stay in one partition, in order."""
 
 
 def page_key(canonical_url: str) -> bytes:
@@ -44,17 +56,8 @@ def page_key(canonical_url: str) -> bytes:
     return canonical_url.encode("utf-8", "replace")
 
 
-Headers = tuple[tuple[str, bytes], ...]
-"""Names and values, in order."""
-
-PAGE_TYPE = "twinsieve.page.v1"
-LOG_TYPE = "twinsieve.log.v1"
-VERDICT_TYPE = "twinsieve.verdict.v1"
-STATS_TYPE = "twinsieve.stats.v1"
-
-
 def event_headers(event_type: str, topic: str, event_id: str) -> Headers:
-    """Return the CloudEvents headers of a message with JSON in it, written to `topic`."""
+    """Return the CloudEvents headers of a JSON message written to `topic`."""
     return (
         ("ce_specversion", b"1.0"),
         ("ce_id", event_id.encode("utf-8", "replace")),
@@ -65,23 +68,23 @@ def event_headers(event_type: str, topic: str, event_id: str) -> Headers:
 
 
 def page_headers(topic: str, event_id: str) -> Headers:
-    """Return the headers that a producer of pages may give; `event_id` is its own for one fetch of one page."""
+    """Return the headers for a producer of pages; `event_id` identifies one fetch of one page."""
     return event_headers(PAGE_TYPE, topic, event_id)
 
 
 def log_headers(record: LogRecord, topic: str) -> Headers:
-    """Return the headers of a record in the log. What people append (a policy, a retraction) gets an id of its own."""
-    event_id = _of(record.source) if isinstance(record, PageRecord | RejectedRecord) else uuid.uuid4().hex
+    """Return the headers of a record of the log; operator records (policy, retraction …) get a random id."""
+    event_id = _event_id(record.source) if isinstance(record, PageRecord | RejectedRecord) else uuid.uuid4().hex
     return event_headers(LOG_TYPE, topic, event_id)
 
 
 def verdict_headers(source: Source, topic: str) -> Headers:
     """Return the headers of the verdict on the record at `source`."""
-    return event_headers(VERDICT_TYPE, topic, _of(source))
+    return event_headers(VERDICT_TYPE, topic, _event_id(source))
 
 
 def stats_headers(sequence: int, topic: str) -> Headers:
-    """Return the headers of the figures up to `sequence`."""
+    """Return the headers of the stats up to `sequence`."""
     return event_headers(STATS_TYPE, topic, str(sequence))
 
 
@@ -95,11 +98,11 @@ def passed_on(
     error: str | None = None,
     cut_from_bytes: int | None = None,
 ) -> Headers:
-    """Return `headers` of the record at `source` with ours after them, none of which is doubled.
+    """Return the `headers` of the record at `source`, followed by ours, each of which occurs once.
 
-    sequence: of its record in the log. verdict, of_url: what was said of a page. error: why a record was rejected;
-    cut_from_bytes: length of its value where only the beginning is passed on.
-    A null value becomes an empty one: kafka-python reads nulls and cannot write them.
+    sequence: of its record in the log. verdict, original_url: of a page. error: why a record was rejected.
+    cut_from_bytes: size of its value if only the beginning is passed on.
+    A null header becomes an empty one: kafka-python reads nulls and cannot write them.
     """
     ours = {
         "twinsieve.verdict": verdict,
@@ -117,11 +120,11 @@ def passed_on(
 
 
 def source_in(headers: Iterable[tuple[str, bytes | None]]) -> Source:
-    """Return which record of `pages` a message with these headers was; KeyError where it was not passed on by us."""
+    """Return the source of a passed-on record from its headers; KeyError without ours."""
     values = dict(headers)
     topic, partition, offset = (values[f"twinsieve.{name}"] or b"" for name in ("topic", "partition", "offset"))
     return Source(topic.decode(), int(partition), int(offset))
 
 
-def _of(source: Source) -> str:
+def _event_id(source: Source) -> str:
     return f"{source.topic}/{source.partition}/{source.offset}"

@@ -1,16 +1,17 @@
-"""The JSON objects of the log `fingerprints`, version 1, as typed structs: one for each kind of record.
-
-Short, because a restore reads all of them: a name that equals `url` is null, and what has its default is left out.
-
-A record of the log `fingerprints` as the value of its message, and back.
+"""Records of the log `fingerprints` as message values, and back: JSON, version 1.
 
     decode(encode(record)) == record
 
-but for what the log does not keep of a page: its text, its metadata in clear, and of a long title all but the
-beginning. A message is well below a kilobyte for an ordinary page, and below 400 KB for any.
+except for what the log does not keep of a page: its text, its metadata in clear, and the end of a long
+title. A message is well below a kilobyte for an ordinary page, and below 400 KB for any.
 
-Unknown fields are ignored, but for those of a rule; a newer version or an unknown kind is refused with StateError,
-since going on without understanding a record could change every later verdict.
+The `…Line` structs are the JSON objects, one for each kind of record. Their fields have the names that are
+on the wire (`least_letters`, `most_pages`, `of`), which differ from those of the values in `core`; renaming
+one changes the wire format. They are short, because a restore reads all of them: a name that equals `url` is
+null, and a field with its default is left out.
+
+Unknown fields are ignored, except in a rule. A newer version or an unknown kind is refused with StateError,
+because ignoring a record could change every later verdict.
 Cost of a page: see docs/topics.md, "fingerprints".
 """
 
@@ -31,6 +32,7 @@ from dedup_service.core.log_records import (
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.core.verdict import Action
 
 __all__ = [
@@ -50,15 +52,24 @@ __all__ = [
 
 VERSION = 1
 
+MAX_TITLE_CHARS = 300
+"""Length of the title in the log, for people who read it; no verdict depends on it."""
+
+MAX_PROBLEM_CHARS = 1000
+
 
 class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind"):
-    """What every record has: its kind and the version of its schema."""
+    """Common fields of every record: its kind (the tag) and the version of its schema."""
 
     v: int
 
 
 class PageLine(LogLine, frozen=True, tag="page"):
-    """A page. words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null where `url`."""
+    """A page.
+
+    words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null if equal to
+    `url`.
+    """
 
     topic: str
     partition: int
@@ -76,7 +87,7 @@ class PageLine(LogLine, frozen=True, tag="page"):
 
 
 class RejectedLine(LogLine, frozen=True, tag="rejected"):
-    """An input record that describes no page."""
+    """An input record that is not a page."""
 
     topic: str
     partition: int
@@ -85,14 +96,14 @@ class RejectedLine(LogLine, frozen=True, tag="rejected"):
 
 
 class RetractionLine(LogLine, frozen=True, tag="retraction"):
-    """A kept page leaves. url: canonical."""
+    """A kept page is removed. url: canonical."""
 
     url: str
     reason: str = ""
 
 
 class CorrectionLine(LogLine, frozen=True, tag="correction"):
-    """A person's judgement. url, of: canonical."""
+    """A person's statement that `url` is a duplicate of `of`, or is not. url, of: canonical."""
 
     url: str
     of: str
@@ -101,14 +112,14 @@ class CorrectionLine(LogLine, frozen=True, tag="correction"):
 
 
 class DistanceBoundLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A condition of a rule: bits in each channel."""
+    """A distance condition of a rule: at most so many differing bits in each channel."""
 
     words: int | None = None
     body: int | None = None
 
 
 class MatchRowLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A row of a rule's table: see `core.rules.match_row`."""
+    """A row of a rule's table; see `core.rules.match_row`."""
 
     name: str
     jaccard: float
@@ -122,7 +133,7 @@ class MatchRowLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 
 
 class GuardsLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What matches a rule does not believe: see `core.rules.guards`."""
+    """Bounds beyond which a match is not accepted; see `core.rules.guards`."""
 
     most_pages: int = 0
     most_hosts: int = 0
@@ -131,7 +142,7 @@ class GuardsLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
 
 class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A match rule, as `MatchRule.to_dict` writes it. Strict: half a rule would give other verdicts."""
+    """A match rule, as `MatchRule.to_dict` writes it; strict, since half a rule gives other verdicts."""
 
     conditions: list[DistanceBoundLine] = []
     combined_mu_thousandths: int | None = None
@@ -141,7 +152,7 @@ class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
 
 class PolicyLine(LogLine, frozen=True, tag="policy"):
-    """A policy that holds from here on."""
+    """A policy, in force from this record on."""
 
     rule: RuleLine
     action: str
@@ -153,41 +164,37 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
 AnyLine = PageLine | RejectedLine | RetractionLine | CorrectionLine | PolicyLine
 
 
-MAX_TITLE_CHARS = 300
-"""What the log keeps of a title: for people who look at it; no verdict reads it."""
-
-MAX_PROBLEM_CHARS = 1000
-
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(AnyLine)
-
-
 class _Head(msgspec.Struct):
-    """What can be read of a record whatever its version."""
+    """What can be read of a record of any version."""
 
     v: int | None = None
     kind: str | None = None
 
 
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(AnyLine)
+
+
 def encode(record: LogRecord) -> bytes:
-    """Return the value of the message that holds `record`. Raises nothing for any page: lone surrogates become `?`."""
+    """Return the message value of `record`. Never raises for a page: lone surrogates become `?`."""
     line = _line(record)
     try:
         return _encoder.encode(line)
-    except UnicodeEncodeError:  # lone surrogates, which no JSON from a topic can hold, but a caller's string can
-        return _encoder.encode(_without_surrogates(msgspec.to_builtins(line)))
+    except UnicodeEncodeError:  # lone surrogates: not in JSON from a topic, but possible in a caller's string
+        return _encoder.encode(_replace_surrogates(msgspec.to_builtins(line)))
 
 
 def decode(value: bytes) -> LogRecord:
-    """Return the record in the value of a message.
+    """Return the record in a message value.
 
-    StateError where it is of a newer version or of an unknown kind (update twinsieve), or no record at all.
+    StateError for a newer version or an unknown kind (update twinsieve), and for anything that is not a
+    record.
     """
     try:
         line = _decoder.decode(value)
         if line.v == VERSION:
             return _record(line)
-    except (ValueError, RecursionError, ConfigurationError) as error:  # ValueError: msgspec's, of UTF-8, of int(…, 16)
+    except (ValueError, RecursionError, ConfigurationError) as error:  # ValueError: from msgspec, UTF-8, int(…, 16)
         raise _unreadable(value, error) from None
     raise _unreadable(value, None)
 
@@ -265,30 +272,31 @@ def _value(digits: str | None) -> int | None:
     return None if digits is None else int(digits, 16)
 
 
-def _without_surrogates(value: Any) -> Any:
+def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_surrogates(field) for name, field in value.items()}
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        return {name: _replace_surrogates(field) for name, field in value.items()}
+    return without_surrogates(value) if isinstance(value, str) else value
 
 
 def _unreadable(value: bytes, error: Exception | None) -> StateError:
-    """Say why a record cannot be read: it is newer than this program, or it is none."""
+    """Return the error that says why a record cannot be read and what to do."""
     try:
         head = msgspec.json.decode(value, type=_Head)
     except ValueError:
         head = _Head()
     if head.v is not None and head.v > VERSION:
         return StateError(
-            f"a record of the log has version {head.v}, this one reads {VERSION}: update twinsieve and start again"
+            f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: "
+            "update twinsieve and start again"
         )
     kinds = [line.__struct_config__.tag for line in AnyLine.__args__]
     if head.v == VERSION and head.kind not in kinds:
         return StateError(
-            f"a record of the log is of kind {head.kind!r}, this one knows {', '.join(map(str, kinds))}: "
+            f"a record of the log is of kind {head.kind!r}, this twinsieve knows {', '.join(map(str, kinds))}: "
             "update twinsieve and start again"
         )
     return StateError(
         f"a record of the log cannot be read ({error or 'it has no version'}), it begins with {value[:60]!r}: "
-        "either a newer twinsieve wrote it, then update this one, or something else wrote to this topic, then keep it "
-        "out and begin a new log with another --prefix"
+        "if a newer twinsieve wrote it, update this one; if something else wrote to this topic, stop it and start a "
+        "new log with another --prefix"
     )

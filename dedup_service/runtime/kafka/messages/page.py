@@ -1,14 +1,18 @@
-"""A message of `pages` as a record that can be prepared, here or in a worker process.
+"""Messages of `pages`: read as pages, refused if oversized, and made into dead letters if rejected.
 
-The value is the JSON object of one line of `filter`, typed by the same code (`readers.jsonlines`), so that a file
-and a topic with the same pages have the same verdicts. The key is not read: a page is identified by its `url`.
-Invariant: small enough names for the log, whose records must fit one message whatever a page says of itself.
+The value is the JSON object of one line of `filter`, decoded by the same code (`readers.jsonlines`), so a
+file and a topic with the same pages have the same verdicts. The key is not read: a page is identified by its
+`url`.
 
-What a rejected record looks like in `pages.dlq`: as it came, and why it is there.
+Size limits: a value over `MAX_VALUE_BYTES` is refused (`refuse_oversized`), and so is a `url` or `id` over
+`MAX_NAME_CHARS` (`refuse_long_names`), so that the record of a page in the log fits one message whatever the
+page contains. A text over 10 MiB in a smaller value is not refused: the page is `undecided`
+(`readers.jsonlines`).
 
-Value, key and headers are the record's own, so that it can be mended and published again. A value that unpacks to more
-than any topic takes is cut to its beginning, and says so: the whole is where the headers point, while `pages` keeps it,
-and one such record does not stop the stream.
+A dead letter is the rejected record in `pages.dlq`: its own value, key and headers, so that it can be
+corrected and published again, and the reason as a header. A value larger than any topic accepts is cut to
+its beginning, with its size in a header; the headers point to the whole record, as long as `pages` keeps it.
+One such record does not stop the stream.
 """
 
 from collections.abc import Iterable
@@ -22,18 +26,33 @@ from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, page_in_json
 from dedup_service.runtime.readers.record import Extract
 
-__all__ = ["CUT_BYTES", "MAX_DEAD_LETTER_BYTES", "MAX_NAME_CHARS", "MAX_VALUE_BYTES", "PageMessage", "dead_letter"]
+__all__ = [
+    "CUT_BYTES",
+    "MAX_DEAD_LETTER_BYTES",
+    "MAX_NAME_CHARS",
+    "MAX_VALUE_BYTES",
+    "PageMessage",
+    "dead_letter",
+    "refuse_long_names",
+    "refuse_oversized",
+]
 
 MAX_VALUE_BYTES = 15 << 20
-"""The longest value, unpacked: fits the output topics (16 MiB) with its headers, whether it compresses or not."""
+"""Size limit of a value, unpacked: fits the outputs (16 MiB) with headers, however it compresses."""
 
 MAX_NAME_CHARS = MAX_URL_LENGTH
-"""The longest `url` and `id`: they stand in the log, in verdicts and in the verdicts of their copies."""
+"""Length limit of `url` and `id`: they are in the log, in the verdict, and in the verdicts of copies."""
+
+MAX_DEAD_LETTER_BYTES = 30 << 20
+"""Size limit of a value kept whole: fits `pages.dlq` (32 MiB) with headers, however it compresses."""
+
+CUT_BYTES = 1 << 20
+"""Size of the beginning that is kept of a larger value."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageMessage:
-    """One message: where it stands and its value, None for a null."""
+    """A message of `pages`: its place, and its value or None for a null. Implements `Record`."""
 
     topic: str
     partition: int
@@ -42,48 +61,51 @@ class PageMessage:
 
     @property
     def number(self) -> int:
-        """Its place in its partition, from 1."""
+        """Position in its partition, from 1."""
         return self.offset + 1
 
     @property
     def place(self) -> str:
-        """What `kafka-console-consumer` asks for."""
+        """Topic, partition and offset, as `kafka-console-consumer` takes them."""
         return f"{self.topic}, partition {self.partition}, offset {self.offset}"
 
     @property
     def raw(self) -> bytes:
-        """The value; nothing for a null."""
+        """The value; empty for a null."""
         return self.value or b""
 
     @property
     def identity(self) -> bytes:
-        """Topic, partition and offset: the same delivery, whenever it is read."""
+        """Topic, partition and offset: they identify the delivery however often it is read."""
         return f"{self.topic}/{self.partition}/{self.offset}".encode()
 
     def page(self, extract: Extract) -> Page:
-        """Return the page; RecordError for a null, a value too long, not a page in JSON, or names too long."""
+        """Return the page; RecordError for a null, not a page in JSON, an oversized value or long names."""
         if self.value is None:
             raise RecordError("the value is null: a page is a JSON object with at least `url`")
-        if len(self.value) > MAX_VALUE_BYTES:
-            raise RecordError(f"the value has {len(self.value):,} bytes, at most {MAX_VALUE_BYTES:,} are read")
+        refuse_oversized(self.value)
         page = page_in_json(self.value.removeprefix(BYTE_ORDER_MARK), extract)
-        for name, text in (("url", page.url), ("id", page.id)):
-            if len(text) > MAX_NAME_CHARS:
-                raise RecordError(f"`{name}` has {len(text):,} characters, at most {MAX_NAME_CHARS:,} are read")
+        refuse_long_names(page)
         return page
 
 
-MAX_DEAD_LETTER_BYTES = 30 << 20
-"""The longest value that is kept whole: fits `pages.dlq` (32 MiB) with its headers, whether it compresses or not."""
+def refuse_oversized(value: bytes) -> None:
+    """Raise RecordError for a value over `MAX_VALUE_BYTES`."""
+    if len(value) > MAX_VALUE_BYTES:
+        raise RecordError(f"the value has {len(value):,} bytes, the limit is {MAX_VALUE_BYTES:,}")
 
-CUT_BYTES = 1 << 20
-"""What is kept of a longer one."""
+
+def refuse_long_names(page: Page) -> None:
+    """Raise RecordError for a `url` or `id` over `MAX_NAME_CHARS`."""
+    for name, text in (("url", page.url), ("id", page.id)):
+        if len(text) > MAX_NAME_CHARS:
+            raise RecordError(f"`{name}` has {len(text):,} characters, the limit is {MAX_NAME_CHARS:,}")
 
 
 def dead_letter(
     value: bytes | None, headers: Iterable[tuple[str, bytes | None]], source: Source, sequence: int, error: str
 ) -> tuple[bytes | None, Headers]:
-    """Return value and headers of the dead letter made of the record at `source`, which had `value` and `headers`."""
+    """Return value and headers of the dead letter for the record at `source` with `value` and `headers`."""
     if value is None or len(value) <= MAX_DEAD_LETTER_BYTES:
         return value, passed_on(headers, source, sequence, error=error)
     return value[:CUT_BYTES], passed_on(headers, source, sequence, error=error, cut_from_bytes=len(value))

@@ -1,12 +1,14 @@
-"""A verdict as the value of its message: the JSON that `filter` writes, and which record of `pages` it is about.
+"""Verdicts and stats as message values: JSON.
 
-Invariant: the bytes are a function of the verdict and the source alone, so that every process writes the same ones,
-and a test can hold them against an oracle byte for byte.
+A verdict is the JSON that `filter` writes, with the place of its record in `pages`. Invariant: the bytes are
+a function of the verdict and the source alone, so every process writes the same ones, and a test can compare
+them with an oracle byte for byte.
 
-Figures of the service as the value of a message in `dedup.stats`.
+Stats are the counts of the service in `dedup.stats`. They are cumulative and a function of the log up to
+`sequence`: the same sequence has the same counts whichever process wrote the record, and the last record is
+complete. Lag is what its writer saw.
 
-Counts are cumulative and a function of the log up to `sequence`: whoever wrote a record, the same sequence has the
-same counts, and the last record says it all. Lag is what its writer saw.
+The fields of the structs are the field names of the JSON objects; renaming one changes the wire format.
 """
 
 from collections.abc import Mapping
@@ -20,11 +22,9 @@ from dedup_service.runtime.verdict_json import verdict_dict
 
 __all__ = ["Stats", "read_stats", "read_verdict", "stats_value", "verdict_value"]
 
-_encoder = msgspec.json.Encoder()
-
 
 class _VerdictLine(msgspec.Struct):
-    """The keys of a verdict's message."""
+    """Fields of a verdict's message."""
 
     id: str
     url: str
@@ -41,19 +41,39 @@ class _VerdictLine(msgspec.Struct):
     reason: str | None = None
 
 
-_decoder = msgspec.json.Decoder(_VerdictLine)
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """One record of stats.
+
+    sequence: last record of the log counted. log: identity of the log. space: of its policy. counts: pages
+    by verdict, `rejected`, and other records by kind. entries: kept pages in the index. lag: records of
+    `pages` not yet done, by partition ("pages-0"). instance: the process that wrote it.
+    """
+
+    sequence: int
+    log: str | None
+    space: str | None
+    counts: dict[str, int]
+    entries: int
+    lag: dict[str, int]
+    instance: str
+
+
+_verdict_encoder = msgspec.json.Encoder()
+_verdict_decoder = msgspec.json.Decoder(_VerdictLine)
+_stats_encoder = msgspec.json.Encoder(order="sorted")
+_stats_decoder = msgspec.json.Decoder(Stats)
 
 
 def verdict_value(verdict: Verdict, source: Source) -> bytes:
-    """Return the value of the message that tells `verdict` on the record at `source`."""
+    """Return the message value of the `verdict` on the record at `source`."""
     fields = verdict_dict(verdict)
     fields |= {"topic": source.topic, "partition": source.partition, "offset": source.offset}
-    return _encoder.encode(fields)
+    return _verdict_encoder.encode(fields)
 
 
 def read_verdict(value: bytes) -> tuple[Verdict, Source]:
-    """Return what `verdict_value` wrote; ValueError where the bytes are no verdict. Unknown fields are ignored."""
-    line = _decoder.decode(value)
+    """Return what `verdict_value` wrote; ValueError for other bytes. Unknown fields are ignored."""
+    line = _verdict_decoder.decode(value)
     verdict = Verdict(
         sequence=line.sequence,
         id=line.id,
@@ -69,29 +89,8 @@ def read_verdict(value: bytes) -> tuple[Verdict, Source]:
     return verdict, Source(line.topic, line.partition, line.offset)
 
 
-class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """One record of figures.
-
-    sequence: last record of the log counted. log: its identity. space: of its policy. counts: pages by verdict,
-    `rejected`, and other records by kind. entries: kept pages in the index. lag: records of `pages` that wait, by
-    partition. instance: who wrote it.
-    """
-
-    sequence: int
-    log: str | None
-    space: str | None
-    counts: dict[str, int]
-    entries: int
-    lag: dict[str, int]
-    instance: str
-
-
-_stats_encoder = msgspec.json.Encoder(order="sorted")
-_stats_decoder = msgspec.json.Decoder(Stats)
-
-
 def stats_value(replica: Replica, instance: str, lag: Mapping[str, int]) -> bytes:
-    """Return the value of the message that `instance` writes about `replica` and the `lag` it sees."""
+    """Return the message value that `instance` writes about its `replica` and the `lag` that it sees."""
     return _stats_encoder.encode(
         Stats(
             sequence=replica.sequence,
@@ -106,5 +105,5 @@ def stats_value(replica: Replica, instance: str, lag: Mapping[str, int]) -> byte
 
 
 def read_stats(value: bytes) -> Stats:
-    """Return what `stats_value` wrote; ValueError where the bytes are none of it. Unknown fields are ignored."""
+    """Return what `stats_value` wrote; ValueError for other bytes. Unknown fields are ignored."""
     return _stats_decoder.decode(value)

@@ -1,1 +1,1 @@
-"""What a service process keeps in its folder, and how it comes back from it."""
+"""State of a service process: its folder, and the restore from snapshot and log."""

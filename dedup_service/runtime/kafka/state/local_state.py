@@ -1,22 +1,23 @@
-"""All that a deciding step remembers beside its entries and names, as bytes: the snapshot's extra section.
-
-MessagePack of the values themselves, by field name, with a version in front. A field that later versions add with a
-default can be missing; anything else that does not fit makes the snapshot unreadable, and the log has it all.
-
-The service's snapshot: a replica, its outcomes that wait and the end of the log it read, in one file.
-
-The file format is the embedded state's (`runtime.embedded.snapshot`); what is not an entry stands in its extra
-section. Taking
-one costs the deciding thread an export in pieces, milliseconds; a thread of its own joins and writes them meanwhile.
-When due: after `every` records and a quarter of the entries, so that writing them all again stays a constant share of
-the work (the embedded state's rule). Invariant: a snapshot is a shortcut; writing one never stops the service.
-
-What a service process keeps in its folder: its name, names of pages, and a snapshot of its replica.
+"""Folder of a service process: its name, the page names, and a snapshot of its deciding state.
 
     local = LocalState.open("state")
 
-`DIR/instance` is the name that the process has in its groups and transactions, made once. All else in the folder can be
-lost: the log restores it. One process at a time works on a folder; its lock goes when the process does.
+`DIR/instance` holds the name of the process in its groups and transactions; it is created once. Everything
+else in the folder can be lost: the log restores it. One process at a time works on a folder; the lock is
+released when the process exits.
+
+A snapshot is one file: the entries of the replica, and as its extra section the rest of the deciding state
+(`DecidingState`: the replica's state, the pending outcomes, the offsets known to be written), as MessagePack
+with a version. The file format is that of the embedded state (`runtime.embedded.snapshot`). Decoding ignores
+unknown fields and gives missing ones their default; bytes that do not fit otherwise make the snapshot
+unreadable, and the log rebuilds the state. The private `_…Fields` structs fix the field names as they are
+written; they do not follow renames of the classes that they store.
+
+Taking a snapshot costs the deciding thread an export in pieces, milliseconds; another thread joins and
+writes the pieces. A snapshot is due after `snapshot_every` records and a quarter of the entries, so that
+writing all entries again remains a constant share of the work (the rule of the embedded state).
+
+Invariant: a snapshot only shortens a restore. Failing to write one never stops the service.
 """
 
 import logging
@@ -35,9 +36,13 @@ import xxhash
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import Source
+from dedup_service.core.rules.rule import DistanceBound
+from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import StateFullError
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
 from dedup_service.runtime.embedded.snapshot import (
@@ -59,26 +64,42 @@ __all__ = [
     "DecidingState",
     "LocalState",
     "ServiceSnapshots",
-    "Stored",
+    "StoredSnapshot",
     "UnreadableDecidingStateError",
     "decode_deciding_state",
     "encode_deciding_state",
-    "outcomes_of",
+    "pending_outcomes_of",
     "tail_of",
 ]
 
+_LOG = logging.getLogger(__name__)
+
+NAMES_FILE = "names.sqlite"
+SNAPSHOT_FILE = "snapshot"
+
 DECIDING_STATE_VERSION = 1
+
+SNAPSHOT_EVERY = 100_000
+"""Records between two snapshots: reading them from the log takes seconds (`benchmarks/restore.py`)."""
+
+_GROWTH = 4
+
+_LEGAL_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+"""Names that Kafka accepts for a member: up to 249 characters, of which a prefix needs some."""
+
+_HOST_CHARS = 40
 
 
 class UnreadableDecidingStateError(Exception):
-    """The bytes are no memory of a known version; the log has all they held."""
+    """The bytes are not a deciding state of a known version. The log rebuilds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidingState:
-    """A replica's memory, and the outcomes that were not written yet, at its sequence.
+    """State of the deciding step but for entries and page names, at the replica's sequence.
 
-    written: (topic, partition) → offset below which all outputs are known to be written.
+    pending: outcomes that are not yet written. written: (topic, partition) → offset below which all outputs
+    are known to be written.
     """
 
     replica: ReplicaState
@@ -86,67 +107,138 @@ class DecidingState:
     written: dict[tuple[str, int], int] = field(default_factory=dict)
 
 
-class _Head(msgspec.Struct):
+class _MatchRowFields(msgspec.Struct, kw_only=True, rename={"min_letters": "least_letters"}):
+    name: str
+    min_letters: int = 0
+    jaccard: float
+    containment: float | None = None
+    title: float | None = None
+    sentences: float | None = None
+    numbers: float | None = None
+    missing_numbers: float | None = None
+    length_ratio: float | None = None
+    metadata: float | None = None
+    combined: float | None = None
+    words_distance: int | None = None
+    body_distance: int | None = None
+
+
+_GUARD_NAMES = {
+    "max_pages": "most_pages",
+    "max_hosts": "most_hosts",
+    "max_titles": "most_titles",
+    "surge_percent": "jump_percent",
+}
+
+
+class _GuardsFields(msgspec.Struct, frozen=True, rename=_GUARD_NAMES):
+    max_pages: int
+    max_hosts: int
+    max_titles: int
+    surge_percent: int
+
+
+class _RuleFields(msgspec.Struct):
+    conditions: tuple[DistanceBound, ...] = ()
+    combined: Combined | None = None
+    keys: bool = False
+    verified: tuple[_MatchRowFields, ...] = ()
+    guards: _GuardsFields = _GuardsFields(0, 0, 0, 0)
+
+
+class _PolicyFields(msgspec.Struct):
+    rule: _RuleFields
+    action: Action
+    space_id: str
+
+
+class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):
+    url: str
+    original: str
+    duplicate: bool
+    reason: str
+
+
+class _ReplicaFields(msgspec.Struct):
+    sequence: int = -1
+    log: str | None = None
+    policy: _PolicyFields | None = None
+    seen: dict[tuple[str, int], bytes] = {}
+    counts: dict[str, int] = {}
+    corrections: tuple[_CorrectionFields, ...] = ()
+    watch: GuardState | None = None
+
+
+class _PendingFields(msgspec.Struct, gc=False, rename={"original_url": "of_url"}):
+    sequence: int
+    kind: str | None
+    value: bytes
+    key: bytes = b""
+    original_url: str | None = None
+    drop: bool = False
+
+
+class _StateFields(msgspec.Struct):
+    replica: _ReplicaFields
+    pending: tuple[tuple[Source, _PendingFields], ...] = ()
+    written: dict[tuple[str, int], int] = {}
+
+
+class _VersionField(msgspec.Struct):
     version: int
 
 
-class _Whole(msgspec.Struct):
+class _SnapshotFields(msgspec.Struct, rename={"state": "memory"}):
     version: int
-    memory: DecidingState
+    state: _StateFields
 
 
 _encoder = msgspec.msgpack.Encoder()
-_head = msgspec.msgpack.Decoder(_Head)
-_whole = msgspec.msgpack.Decoder(_Whole)
+_version_decoder = msgspec.msgpack.Decoder(_VersionField)
+_decoder = msgspec.msgpack.Decoder(_SnapshotFields)
 
 
 def encode_deciding_state(replica: ReplicaState, outcomes: PendingOutcomes) -> bytes:
-    """Return the bytes of a replica's memory and of the outcomes that wait."""
-    memory = DecidingState(replica=replica, pending=tuple(outcomes.items()), written=dict(outcomes.written))
-    return _encoder.encode(_Whole(DECIDING_STATE_VERSION, memory))
+    """Return the replica's state and the pending outcomes as bytes."""
+    state = DecidingState(replica=replica, pending=tuple(outcomes.items()), written=dict(outcomes.written))
+    fields = msgspec.convert(state, _StateFields, from_attributes=True)
+    return _encoder.encode(_SnapshotFields(DECIDING_STATE_VERSION, fields))
 
 
 def decode_deciding_state(value: bytes) -> DecidingState:
     """Return the encoded state; UnreadableDecidingStateError for other bytes or a newer version."""
     try:
-        version = _head.decode(value).version
+        version = _version_decoder.decode(value).version
         if version > DECIDING_STATE_VERSION:
             raise UnreadableDecidingStateError(
-                f"its memory has version {version}, this twinsieve reads {DECIDING_STATE_VERSION}"
+                f"its state has version {version}, this twinsieve reads {DECIDING_STATE_VERSION}"
             )
-        return _whole.decode(value).memory
+        return msgspec.convert(_decoder.decode(value).state, DecidingState, from_attributes=True)
     except (ValueError, msgspec.MsgspecError, TwinsieveError) as error:
-        raise UnreadableDecidingStateError(f"its memory cannot be read: {error}") from error
+        raise UnreadableDecidingStateError(f"its state cannot be read: {error}") from error
 
 
-def outcomes_of(memory: DecidingState, topic: str | None = None) -> PendingOutcomes:
-    """Return the outcomes that waited, as they go on waiting; topic: see PendingOutcomes."""
-    return PendingOutcomes(dict(memory.pending), memory.written, topic)
-
-
-_LOG = logging.getLogger(__name__)
-
-SNAPSHOT_EVERY = 100_000
-"""Records; reading that many from the log takes seconds (`python -m benchmarks.restore`)."""
-_GROWTH = 4
+def pending_outcomes_of(state: DecidingState, topic: str | None = None) -> PendingOutcomes:
+    """Return the pending outcomes of a decoded state; topic: see PendingOutcomes."""
+    return PendingOutcomes(dict(state.pending), state.written, topic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stored:
-    """A snapshot that was read: what it is of, its entries, and the rest."""
+class StoredSnapshot:
+    """A snapshot that was read: its label, its entries, and the rest of the deciding state."""
 
     label: SnapshotLabel
     rows: EntryRows
-    memory: DecidingState
+    state: DecidingState
 
 
 def tail_of(value: bytes | None) -> str:
-    """Return the digest by which a record of the log is known again: xxh3_64 of its value, in hexadecimal."""
+    """Return a digest that identifies a record of the log: xxh3_64 of its value, in hexadecimal."""
     return xxhash.xxh3_64_hexdigest(value or b"")
 
 
 class ServiceSnapshots:
-    """The snapshot at `path`. every: records between two, at least."""
+    """The snapshot file at `path`. every: minimum number of records between two snapshots."""
 
     def __init__(self, path: Path, every: int = SNAPSHOT_EVERY) -> None:
         self.path = path
@@ -154,33 +246,35 @@ class ServiceSnapshots:
         self._taken_at = -1
         self._writing: threading.Thread | None = None
 
-    def load(self) -> Stored | None:
-        """Return the snapshot; None where there is none, or, with a warning, where it is no whole one."""
+    def load(self) -> StoredSnapshot | None:
+        """Return the snapshot; None if there is no file, or, with a warning, if it is unreadable."""
         if not self.path.exists():
             return None
         try:
             snapshot = read_snapshot(self.path)
-            return Stored(snapshot.label, snapshot.rows, decode_deciding_state(snapshot.extra))
+            return StoredSnapshot(snapshot.label, snapshot.rows, decode_deciding_state(snapshot.extra))
         except (UnreadableSnapshotError, UnreadableDecidingStateError) as error:
             self.ignore(str(error))
             return None
 
     def ignore(self, reason: str) -> None:
-        """Say that the snapshot is not used, and why."""
-        _LOG.warning("snapshot %s is not used: %s; the log rebuilds the state, which takes longer", self.path, reason)
+        """Warn that the snapshot is not used, and why."""
+        _LOG.warning(
+            "snapshot %s is not used: %s; the state is rebuilt from the log, which takes longer", self.path, reason
+        )
 
     def begin(self, sequence: int) -> None:
-        """Count from `sequence`, where a restore found the snapshot; -1 without one."""
+        """Set the sequence of the restored snapshot, -1 without one: records are counted from there."""
         self._taken_at = sequence
 
     def due(self, sequence: int, entries: int) -> bool:
-        """Whether the log has grown enough since the last one, and that one is written."""
+        """Whether the log has grown enough since the last snapshot, and that one has been written."""
         if sequence - self._taken_at < max(self._every, entries // _GROWTH):
             return False
         return self._writing is None or not self._writing.is_alive()
 
     def take(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
-        """Export the state and write it in the background, unless nothing came since the last. Never raises.
+        """Export the state and write it in the background, unless the sequence is unchanged. Never raises.
 
         tail: `tail_of` the record at the replica's sequence.
         """
@@ -192,12 +286,12 @@ class ServiceSnapshots:
             export = _Export.of(replica, outcomes, tail)
             self._writing = threading.Thread(target=self._write, args=(export,), name="snapshot")
             self._writing.start()
-        except (MemoryError, RuntimeError) as error:  # no memory for the export, no thread
+        except (MemoryError, RuntimeError) as error:  # no memory for the export, or no thread
             self._writing = None
-            self._missed(error)
+            self._warn(error)
 
     def wait(self) -> None:
-        """Return once nothing is being written."""
+        """Return once the snapshot under way, if any, is written."""
         if self._writing is not None:
             self._writing.join()
             self._writing = None
@@ -206,33 +300,33 @@ class ServiceSnapshots:
         try:
             write_snapshot(self.path, export.label(), export.entries, export.extra)
         except (OSError, MemoryError) as error:
-            self._missed(error)
+            self._warn(error)
 
-    def _missed(self, error: Exception) -> None:
+    def _warn(self, error: Exception) -> None:
         _LOG.warning("no snapshot written to %s: %s; the next start reads more of the log instead", self.path, error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Export:
-    """A state at one moment; what takes long is done by whoever writes it."""
+    """A state at one moment. The writing thread does what takes long."""
 
-    memory: ReplicaState
+    state: ReplicaState
     entries: HeldEntries
     extra: bytes
     tail: str
 
     @classmethod
     def of(cls, replica: Replica, outcomes: PendingOutcomes, tail: str) -> "_Export":
-        memory = replica.memory()
-        return cls(memory, replica.held(), encode_deciding_state(memory, outcomes), tail)
+        state = replica.state()
+        return cls(state, replica.held(), encode_deciding_state(state, outcomes), tail)
 
     def label(self) -> SnapshotLabel:
-        memory, sizes = self.memory, [(len(piece), len(piece.evidence)) for piece in self.entries]
+        state, sizes = self.state, [(len(piece), len(piece.evidence)) for piece in self.entries]
         return SnapshotLabel(
             version=SNAPSHOT_VERSION,
-            journal=memory.log or "",
-            space_id="" if memory.policy is None else memory.policy.space_id,
-            sequence=memory.sequence,
+            journal=state.log or "",
+            space_id="" if state.policy is None else state.policy.space_id,
+            sequence=state.sequence,
             tail=self.tail,
             entries=sum(entries for entries, _ in sizes),
             evidence_bytes=sum(evidence for _, evidence in sizes),
@@ -240,16 +334,8 @@ class _Export:
         )
 
 
-NAMES_FILE = "names.sqlite"
-SNAPSHOT_FILE = "snapshot"
-
-_LEGAL = re.compile(r"[A-Za-z0-9._-]{1,200}")
-"""What Kafka takes in a member's name, which may have 249 characters; ours gets something in front."""
-_HOST_CHARS = 40
-
-
 class LocalState:
-    """A folder in use; made by `open`. instance: this process's name."""
+    """A folder in use, returned by `open`. instance: the name of this process."""
 
     def __init__(self, folder: Path, instance: str, lock: StateLock, snapshot_every: int) -> None:
         self.folder = folder
@@ -260,40 +346,42 @@ class LocalState:
 
     @classmethod
     def open(cls, folder: str | Path, instance: str | None = None, *, snapshot_every: int = SNAPSHOT_EVERY) -> Self:
-        """Take `folder` into use, made where it is missing.
+        """Lock `folder` and open it; create it if it is missing.
 
-        instance: another name than the folder's, which no two processes may share. snapshot_every: records between
-        two snapshots, at least.
-        Raises StateInUseError while another process has the folder; ForeignStateError where the embedded filter's
-        state is in it; StateFullError where it cannot be written; ConfigurationError for a name Kafka does not take.
+        instance: a name to use instead of the folder's; no two processes may share one. snapshot_every:
+        minimum number of records between two snapshots.
+        Raises StateInUseError if another process uses the folder; ForeignStateError if it holds the state of
+        an embedded filter; StateFullError if it cannot be written; ConfigurationError for a name that Kafka
+        refuses.
         """
-        if instance is not None and not _LEGAL.fullmatch(instance):
+        if instance is not None and not _LEGAL_NAME.fullmatch(instance):
             raise ConfigurationError(
-                f"instance {instance!r} is no name for Kafka: use up to 200 of A-Z, a-z, 0-9, dot, underscore, hyphen"
+                f"Kafka does not accept the instance name {instance!r}: use up to 200 of A-Z, a-z, 0-9, dot, "
+                "underscore, hyphen"
             )
         folder = made_folder(Path(folder))
         lock = StateLock(folder)
         lock.acquire()
         try:
             refuse_other_kind(folder, FolderKind.SERVICE)
-            named = _instance(folder / FolderKind.SERVICE.mark)
-            return cls(folder, instance or named, lock, snapshot_every)
+            own_name = _folder_instance(folder / FolderKind.SERVICE.mark)
+            return cls(folder, instance or own_name, lock, snapshot_every)
         except BaseException:
             lock.release()
             raise
 
     def snapshot_due(self, sequence: int, entries: int) -> bool:
-        """Whether a snapshot should be taken at `sequence`, with so many entries."""
+        """Whether to take a snapshot at `sequence`, with `entries` in the index."""
         return self.snapshots.due(sequence, entries)
 
     def take_snapshot(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
-        """Export the state now and write it in the background; see `ServiceSnapshots.take`. Never raises."""
+        """Export the state and write it in the background; see `ServiceSnapshots.take`. Never raises."""
         if replica.log is not None:
             self.names.flush(replica.log)
         self.snapshots.take(replica, outcomes, tail)
 
     def close(self) -> None:
-        """Finish what is being written and let go of the folder; a second call does nothing."""
+        """Finish writing and release the folder; a second call does nothing."""
         try:
             self.snapshots.wait()
             self.names.close()
@@ -309,18 +397,19 @@ class LocalState:
         self.close()
 
 
-def _instance(path: Path) -> str:
-    """Return the name in `path`, made where there is none: short host name and random digits."""
+def _folder_instance(path: Path) -> str:
+    """Return the name in the file `path`; if there is none, create it: short host name and random digits."""
     try:
         name = path.read_text(encoding="utf-8").strip() if path.exists() else ""
-        if _LEGAL.fullmatch(name):
+        if _LEGAL_NAME.fullmatch(name):
             return name
         host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname().split(".")[0])[:_HOST_CHARS] or "host"
         name = f"{host}-{secrets.token_hex(4)}"
         _write_durably(path, name + "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise StateFullError(
-            f"cannot keep this process's name in {path}: {error}; free space there, and make it a readable file"
+            f"cannot store the name of this process in {path}: {error}; free some space, and make sure that it is a "
+            "readable file"
         ) from error
     return name
 

@@ -1,12 +1,13 @@
-"""What the kept pages were called: a file beside the log, which has it all.
+"""Local cache of page names (id and URL of each kept page); rebuildable from the log.
 
-Names of many million pages do not belong into memory, and a verdict needs one only where it names an earlier page.
-So they stand in SQLite, written in batches. Whatever is missing there is read from the log, with what stands behind it,
-and remembered; so the file may be lost, old, or refuse to take more, and what it costs is time.
+The names of many million pages are not held in RAM, and a verdict needs one only if it names an earlier
+page. They are stored in SQLite, written in batches. A name that is missing is read from the log, together
+with those after it, and added. The file may therefore be lost, outdated or not writable: that costs time,
+never a verdict.
 
-Invariants: the file has names of one log only, and none from after the sequence at which a restore began, so it can
-never tell of a log that went on otherwise. WAL with synchronous=NORMAL: after a power cut the file is whole, if
-shorter. One thread at a time.
+Invariants: the file has names of one log only, and none after the sequence at which a restore began, so it
+cannot return names from a log that was replaced. WAL with synchronous=NORMAL: after a power cut the file is
+consistent, but may lack the latest names. One thread at a time.
 """
 
 import logging
@@ -22,11 +23,14 @@ __all__ = ["PageNameReader", "PageNameStore", "temporary_page_names"]
 _LOG = logging.getLogger(__name__)
 
 PageNameReader = Callable[[int], Mapping[int, tuple[str, str]]]
-"""Reads (id, url) of the page at a sequence from the log, and, since that is a journey, of pages after it."""
+"""Reads (id, url) of the page at a sequence, and of some after it, from the log.
+
+Each read is a round trip, so it returns a batch.
+"""
 
 _FORMAT = 1
-_AT_ONCE = 8192
-"""About 2 µs a name; a batch takes 15 ms."""
+_BATCH_NAMES = 8192
+"""Names written in one transaction: about 2 µs each, 15 ms a batch."""
 _CHECKPOINT_PAGES = 4096
 _CACHE_KIB = 16 << 10
 _TABLES = f"""
@@ -37,7 +41,10 @@ PRAGMA user_version = {_FORMAT};
 
 
 class PageNameStore:
-    """The names in the file `path`; `begin` says of which log, before anything is asked."""
+    """Names in the SQLite file `path`. `begin` opens it for a log, before any other call.
+
+    Never raises for a file that fails: it warns once, and reads from the log instead.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -47,35 +54,41 @@ class PageNameStore:
         self._failing = False
 
     def begin(self, log: str, sequence: int, read: PageNameReader) -> None:
-        """Keep what the file has of `log` up to `sequence` (-1: nothing); `read` finds what is missing in the log."""
-        self._let_go()
+        """Open the file for `log` and delete names after `sequence` (-1: all of them).
+
+        log: identity of the log. read: finds missing names in the log.
+        """
+        self._disconnect()
         self._read = read
         self._latest.clear()
         try:
-            self._connection = self._opened(log, sequence)
+            self._connection = self._open(log, sequence)
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
-            self._start_over(log)
+            self._recreate(log)
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the kept page at `sequence`. Raises what the reader of the log raises."""
-        found = self._latest.get(sequence) or self._stored(sequence)
-        if found is None:
+        name = self._latest.get(sequence) or self._stored(sequence)
+        if name is None:
             assert self._read is not None, "begin() comes first"
-            near = self._read(sequence)
-            for at, names in near.items():
-                self.add(at, *names)
-            found = near[sequence]
-        return found
+            names = self._read(sequence)
+            for read_at, (page_id, url) in names.items():
+                self.add(read_at, page_id, url)
+            name = names[sequence]
+        return name
 
     def add(self, sequence: int, page_id: str, url: str) -> None:
-        """Remember the kept page at `sequence`."""
+        """Add the kept page at `sequence`."""
         self._latest[sequence] = page_id, url
-        if len(self._latest) >= _AT_ONCE:
+        if len(self._latest) >= _BATCH_NAMES:
             self.flush()
 
     def flush(self, log: str | None = None) -> None:
-        """Write what was added, and of which log it is where that was not known; what the file refuses is left out."""
+        """Write the added names; those that the file refuses are dropped.
+
+        log: sets the identity of a log that had none when the file was opened.
+        """
         rows = [(sequence, None if name == url else name, url) for sequence, (name, url) in self._latest.items()]
         self._latest.clear()
         if self._connection is None:
@@ -90,9 +103,9 @@ class PageNameStore:
             self._warn(error)
 
     def close(self) -> None:
-        """Write what was added, and let go of the file; a second call does nothing."""
+        """Write the added names and close the file; a second call does nothing."""
         self.flush()
-        self._let_go()
+        self._disconnect()
 
     def _stored(self, sequence: int) -> tuple[str, str] | None:
         if self._connection is None:
@@ -104,9 +117,9 @@ class PageNameStore:
             return None
         return None if row is None else (row[1] if row[0] is None else row[0], row[1])
 
-    def _opened(self, log: str, sequence: int) -> sqlite3.Connection:
-        """Return the file of `log` with nothing after `sequence` in it; one that does not fit is made anew."""
-        connection = self._connected()
+    def _open(self, log: str, sequence: int) -> sqlite3.Connection:
+        """Open the file without names after `sequence`; replace a file of another log or format."""
+        connection = self._connect()
         try:
             if sequence >= 0 and _is_of(connection, log):
                 with connection:
@@ -116,21 +129,23 @@ class PageNameStore:
             self._warn(error)
         connection.close()
         self._delete()
-        return _laid_out(self._connected(), log)
+        return _create_tables(self._connect(), log)
 
-    def _start_over(self, log: str) -> None:
-        """Make the file anew; where even that fails, go on without one."""
-        self._let_go()
+    def _recreate(self, log: str) -> None:
+        """Replace the file; continue without one if that fails too."""
+        self._disconnect()
         try:
             self._delete()
-            self._connection = _laid_out(self._connected(), log)
+            self._connection = _create_tables(self._connect(), log)
         except (sqlite3.Error, OSError) as error:
             self._warn(error)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, check_same_thread=False)
         try:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")  # a look-up in half the time: it locks nothing
+            connection.execute(
+                "PRAGMA locking_mode = EXCLUSIVE"
+            )  # halves the time of a look-up: no file lock each time
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
@@ -144,17 +159,17 @@ class PageNameStore:
         for suffix in ("", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
 
     def _warn(self, error: Exception) -> None:
-        """Say once that the file fails, and again only after it worked."""
+        """Warn that the file fails, once until it works again."""
         if not self._failing:
             _LOG.warning(
-                "%s does not serve: %s; what it lacks is read from the log instead, which takes longer",
+                "page names in %s cannot be used: %s; they are read from the log instead, which takes longer",
                 self._path,
                 error,
             )
@@ -183,7 +198,7 @@ def _is_of(connection: sqlite3.Connection, log: str) -> bool:
     return bool(connection.execute("SELECT count(*) FROM of WHERE log = ?", (log,)).fetchone()[0])
 
 
-def _laid_out(connection: sqlite3.Connection, log: str) -> sqlite3.Connection:
+def _create_tables(connection: sqlite3.Connection, log: str) -> sqlite3.Connection:
     try:
         connection.executescript(_TABLES)
         with connection:

@@ -1,8 +1,9 @@
-"""PendingOutcomes of the log that are not written to the output topics yet.
+"""Pending outcomes: known from the log, and not yet written to the output topics.
 
-The log is one and read by everybody; what is written is split: a record's outputs are written by whoever has its
-partition of `pages` in the deciding group. So an outcome waits here for its page to be read, or for word that
-another process wrote it. It is kept small: the verdict as the bytes that will be written.
+Every process reads the whole log, but writing is split: the outputs of a record are written by the process
+that has its partition of `pages` in the deciding group. An outcome is therefore pending until its page is
+read here and written, or until the group's offsets show that another process wrote it. Outcomes are kept
+small: a verdict is held as the bytes that will be written.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,11 +19,12 @@ __all__ = ["PendingOutcome", "PendingOutcomes"]
 
 @dataclass(frozen=True, slots=True)
 class PendingOutcome:
-    """What is to be written of an input record.
+    """What to write for one input record.
 
-    value: the verdict's message, or, where `kind` is None (a rejected record), the problem in UTF-8.
-    key: canonical URL in UTF-8, empty for a rejected record. of_url: see Verdict.duplicate_of_url.
-    drop: the page itself is not passed on (action `drop`, a duplicate or unchanged).
+    sequence: of its record in the log. kind: of the verdict, None for a rejected record.
+    value: the verdict's message, or the problem in UTF-8 for a rejected record.
+    key: canonical URL in UTF-8, empty for a rejected record. original_url: see Verdict.duplicate_of_url.
+    drop: the page itself is not passed on (action `drop`, and a duplicate or unchanged page).
     """
 
     sequence: int
@@ -34,28 +36,29 @@ class PendingOutcome:
 
     @classmethod
     def of(cls, outcome: Outcome) -> "PendingOutcome":
-        """Return `outcome` as it waits."""
+        """Return what to write for `outcome`."""
         verdict = outcome.verdict
         if verdict is None:
             return cls(outcome.sequence, None, (outcome.problem or "").encode("utf-8", "replace"))
-        again = verdict.kind in {VerdictKind.DUPLICATE, VerdictKind.UNCHANGED}
+        repeats = verdict.kind in {VerdictKind.DUPLICATE, VerdictKind.UNCHANGED}
         return cls(
             outcome.sequence,
             verdict.kind.value,
             verdict_value(verdict, outcome.source),
             (outcome.canonical_url or "").encode("utf-8", "replace"),
             verdict.duplicate_of_url,
-            again and outcome.action is Action.DROP,
+            repeats and outcome.action is Action.DROP,
         )
 
 
 class PendingOutcomes:
     """Pending outcomes by partition and offset of `pages`.
 
-    written: (topic, partition) → offset below which all outputs are known to be written; it never goes back, so that
-    group offsets which expired, or were moved back, do not have outputs written twice.
-    topic: the `pages` whose outputs are written here, None for any: a log made by `replay` names those of another.
-    Invariant: an outcome waits here iff the log has brought it and its offset is not below `written`.
+    written: (topic, partition) → offset below which all outputs are known to be written. It never decreases,
+    so outputs are not written twice if group offsets expire or are reset to an earlier position.
+    topic: the `pages` whose outputs are written here, None for any. A log made by `replay` names another one.
+    Invariant: an outcome is pending iff its record was read from the log and its offset is not below
+    `written`.
     """
 
     def __init__(
@@ -77,7 +80,7 @@ class PendingOutcomes:
 
     @property
     def partitions(self) -> frozenset[tuple[str, int]]:
-        """The partitions (topic, number) for which outcomes wait."""
+        """The partitions (topic, number) that have pending outcomes."""
         return frozenset(key for key, waiting in self._waiting.items() if waiting)
 
     def is_written(self, source: Source) -> bool:
@@ -85,35 +88,35 @@ class PendingOutcomes:
         return source.offset < self.written.get((source.topic, source.partition), 0)
 
     def add(self, outcome: Outcome) -> None:
-        """Let `outcome` wait, unless it is known to be written, or of another topic."""
+        """Add `outcome`, unless it is known to be written or belongs to another topic."""
         if self._topic in {None, outcome.source.topic} and not self.is_written(outcome.source):
             self._put(outcome.source, PendingOutcome.of(outcome))
 
     def get(self, topic: str, partition: int, offset: int) -> PendingOutcome | None:
-        """Return what waits for a record, None where the log has not brought it yet."""
+        """Return the pending outcome of a record, None if the log has not been read that far."""
         waiting = self._waiting.get((topic, partition))
         return None if waiting is None else waiting.get(offset)
 
     def forget(self, topic: str, partition: int, offset: int) -> None:
-        """Forget the outcome of a record that was just written, the next one of its partition."""
+        """Remove the outcome of a record that was just written, the next one of its partition."""
         waiting = self._waiting.get((topic, partition), {})
         self._size -= waiting.pop(offset, None) is not None
         self.written[topic, partition] = max(self.written.get((topic, partition), 0), offset + 1)
 
     def written_below(self, topic: str, partition: int, offset: int) -> None:
-        """Forget all outcomes of a partition below `offset`: they are written, by whomever."""
+        """Remove all outcomes of a partition below `offset`: some process has written them."""
         key = (topic, partition)
         if offset <= self.written.get(key, 0):
             return
         self.written[key] = offset
         waiting = self._waiting.get(key, {})
-        done = [at for at in waiting if at < offset]
-        for at in done:
-            del waiting[at]
+        done = [earlier for earlier in waiting if earlier < offset]
+        for earlier in done:
+            del waiting[earlier]
         self._size -= len(done)
 
     def items(self) -> Iterator[tuple[Source, PendingOutcome]]:
-        """Yield all that waits, for a snapshot."""
+        """Yield all pending outcomes, for a snapshot."""
         for (topic, partition), waiting in self._waiting.items():
             for offset, outcome in waiting.items():
                 yield Source(topic, partition, offset), outcome

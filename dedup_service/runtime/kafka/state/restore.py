@@ -1,8 +1,9 @@
-"""From the log to the state at its committed end: the snapshot, where a good one is there, and the log after it.
+"""Restore the deciding state at the committed end of the log: from a usable snapshot and the log after it.
 
-Invariants: the state is that of a replica that read the whole log. A snapshot that is damaged, or whose last record
-the log has otherwise, is left out with a warning; one of another log, or one that is ahead of the log, says that
-something is wrong with the topic or the folder, and nothing starts until a person has looked.
+Invariants: the state equals that of a replica that read the whole log. A damaged snapshot, or one whose last
+record differs from the log's, is ignored with a warning. A snapshot of another log, or one ahead of the log,
+means that the topic or the folder is wrong: the restore raises, and the service does not start until a
+person has looked at it.
 """
 
 import threading
@@ -18,7 +19,7 @@ from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.state.local_state import LocalState, Stored, outcomes_of, tail_of
+from dedup_service.runtime.kafka.state.local_state import LocalState, StoredSnapshot, pending_outcomes_of, tail_of
 from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 
@@ -29,43 +30,43 @@ _WAIT_S = 0.5
 _LAST_WAIT_S = 5.0
 _REPORT_S = 0.2
 _PATIENCE_S = 30.0
-"""How long a log may look shorter than the snapshot: a new leader learns the committed end from its followers."""
+"""How long a log may look shorter than the snapshot: a new leader learns its end from followers."""
 
 
 class LogSource(Protocol):
-    """The log as it is read: committed records in order, each with `.offset` and `.value`."""
+    """A reader of the log: committed records in order, each with `.offset` and `.value`."""
 
     def seek(self, offset: int) -> None:
-        """Go on from `offset`."""
+        """Continue reading at `offset`."""
         ...
 
     @property
     def position(self) -> int:
-        """Offset of the next record to be read."""
+        """Offset of the next record to read."""
         ...
 
     def poll(self, timeout_s: float, max_records: int) -> list[Any]:
-        """The next records in order; [] where there are none yet."""
+        """Return the next records in order; [] if there are none yet."""
         ...
 
     def end(self) -> int:
-        """The offset after the last committed record."""
+        """Return the offset after the last committed record."""
         ...
 
     def read_one(self, offset: int) -> Any | None:
-        """The first committed record at or after `offset`, or None; the position stays."""
+        """Return the first committed record at or after `offset`, or None; the position does not change."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RestoredReplica:
-    """A state at its place in the log.
+    """A replica and its pending outcomes at a position of the log.
 
-    position: offset of the log from which to read on. tail: `tail_of` the last record applied, "" before any.
+    position: offset of the log at which to continue. tail: `tail_of` the last record applied, "" before any.
     """
 
     replica: Replica
-    outcomes: PendingOutcomes
+    pending_outcomes: PendingOutcomes
     position: int
     tail: str
 
@@ -81,18 +82,19 @@ def restore(
     max_waiting: int | None = None,
     pages: str | None = None,
 ) -> RestoredReplica | None:
-    """Return the state at the committed end of `log`, as it is now; None where `stop` was set first.
+    """Return the state at the current committed end of `log`; None if `stop` was set first.
 
-    written: (topic, partition) → offset that the deciding group has committed; outcomes below it need not wait.
-    pages: the topic whose outcomes wait, None for any.
-    most_waiting: outcomes, above which the restore ends early, so that memory stays bounded where nothing was ever
-    written; reading on from `position` is then the same as restoring.
-    Raises ForeignStateError where the folder is of another log, StateError where the log is shorter than the snapshot
-    or holds what cannot be read, and what the log raises.
+    written: (topic, partition) → offset that the deciding group has committed; outcomes below it are not
+    pending.
+    pages: the topic whose outcomes are pending, None for any.
+    max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if
+    nothing was ever written; reading on from `position` is then equivalent to restoring.
+    Raises ForeignStateError if the folder belongs to another log, StateError if the log is shorter than the
+    snapshot or has an unreadable record, and what the log raises.
     """
     stop = stop or threading.Event()
     end, identity = log.end(), _identity(log)
-    stored = _usable(local, log, end, identity, stop)
+    stored = _usable_snapshot(local, log, end, identity, stop)
     if stop.is_set():
         return None
     run = _Run(local, log, stored, identity, written, shards, stop, pages)
@@ -100,13 +102,13 @@ def restore(
 
 
 class _Run:
-    """One restore under way."""
+    """A restore in progress."""
 
     def __init__(
         self,
         local: LocalState,
         log: LogSource,
-        stored: Stored | None,
+        stored: StoredSnapshot | None,
         identity: str | None,
         written: Mapping[tuple[str, int], int],
         shards: int,
@@ -118,13 +120,13 @@ class _Run:
         self._log = log
         sequence = -1 if stored is None else stored.label.sequence
         self.start = sequence + 1
-        local.names.begin(identity or "", sequence, _names_in(log, stop))
+        local.names.begin(identity or "", sequence, _page_name_reader(log, stop))
         local.snapshots.begin(sequence)
         if stored is None:
             self._replica, self._outcomes = Replica(local.names, shards=shards), PendingOutcomes(topic=pages)
         else:
-            self._replica = Replica(local.names, shards=shards, rows=stored.rows, memory=stored.memory.replica)
-            self._outcomes = outcomes_of(stored.memory, pages)
+            self._replica = Replica(local.names, shards=shards, rows=stored.rows, state=stored.state.replica)
+            self._outcomes = pending_outcomes_of(stored.state, pages)
         self._tail = "" if stored is None else stored.label.tail
         for (topic, partition), offset in written.items():
             self._outcomes.written_below(topic, partition, offset)
@@ -155,8 +157,8 @@ class _Run:
     def _apply(self, records: list[Any]) -> None:
         if not records:
             return
-        read = [(record.offset, decode(record.value or b"")) for record in records]
-        for outcome in self._replica.apply_many(read):
+        decoded = [(record.offset, decode(record.value or b"")) for record in records]
+        for outcome in self._replica.apply_many(decoded):
             if outcome is not None:
                 self._outcomes.add(outcome)
         self._tail = tail_of(records[-1].value)
@@ -165,28 +167,30 @@ class _Run:
 
 
 def _identity(log: LogSource) -> str | None:
-    """Return the identity that the log's first record gives it, None where it has no record yet."""
+    """Return the identity of the log from its first record, None if it has no record yet."""
     first = log.read_one(0)
     record = None if first is None else decode(first.value or b"")
     return record.log if isinstance(record, PolicyRecord) else None
 
 
-def _usable(local: LocalState, log: LogSource, end: int, identity: str | None, stop: threading.Event) -> Stored | None:
-    """Return the snapshot, if it is one of this log as it is."""
+def _usable_snapshot(
+    local: LocalState, log: LogSource, end: int, identity: str | None, stop: threading.Event
+) -> StoredSnapshot | None:
+    """Return the snapshot if its last record is in the log; None, with a warning, if it is to be ignored."""
     stored = local.snapshots.load()
     if stored is None:
         return None
     sequence = stored.label.sequence
     if identity is not None and stored.label.journal != identity:
         raise ForeignStateError(
-            f"{local.folder} has a snapshot of log {stored.label.journal}, the topic holds log {identity}: give the "
-            "--state, --prefix and --bootstrap that belong together; where the topic was made anew on purpose, "
-            f"delete {local.snapshots.path}"
+            f"{local.folder} has a snapshot of log {stored.label.journal}, the topic holds log {identity}: use the "
+            "--state, --prefix and --bootstrap that belong together; if the topic was recreated on purpose, delete "
+            f"{local.snapshots.path}"
         )
-    if not _reaches(log, sequence, end, stop):
+    if not _wait_until_past(log, sequence, end, stop):
         raise StateError(
             f"{local.folder} has a snapshot at {sequence}, the log ends at {log.end()}: the topic lost records or was "
-            f"made anew; bring the log back, or, where that is on purpose, delete {local.snapshots.path}"
+            f"recreated; restore the topic, or, if this is on purpose, delete {local.snapshots.path}"
         )
     last = log.read_one(sequence)
     if last is None or last.offset != sequence or tail_of(last.value) != stored.label.tail:
@@ -195,7 +199,8 @@ def _usable(local: LocalState, log: LogSource, end: int, identity: str | None, s
     return stored
 
 
-def _reaches(log: LogSource, sequence: int, end: int, stop: threading.Event) -> bool:
+def _wait_until_past(log: LogSource, sequence: int, end: int, stop: threading.Event) -> bool:
+    """Wait until the log ends after `sequence`; False if it does not within `_PATIENCE_S`."""
     deadline = time.monotonic() + _PATIENCE_S
     while end <= sequence and not stop.is_set():
         if time.monotonic() >= deadline:
@@ -205,8 +210,8 @@ def _reaches(log: LogSource, sequence: int, end: int, stop: threading.Event) -> 
     return True
 
 
-def _names_in(log: LogSource, stop: threading.Event) -> PageNameReader:
-    """Return a reader of names that waits for brokers that are away: a decision cannot be left half made."""
+def _page_name_reader(log: LogSource, stop: threading.Event) -> PageNameReader:
+    """Return a reader of names that waits for unavailable brokers: no decision is left incomplete."""
 
     def names(sequence: int) -> dict[int, tuple[str, str]]:
         position, began = log.position, time.monotonic()
@@ -214,12 +219,15 @@ def _names_in(log: LogSource, stop: threading.Event) -> PageNameReader:
         try:
             while not (records := log.poll(_WAIT_S, _AT_ONCE)):
                 if stop.is_set() and time.monotonic() - began >= _LAST_WAIT_S:
-                    raise UnreachableError(f"the log does not give its record at {sequence}; start again when it does")
+                    raise UnreachableError(
+                        f"the log did not return its record at {sequence}; start again when the brokers can be reached"
+                    )
         finally:
             log.seek(position)
         if records[0].offset != sequence:
             raise StateError(
-                f"the log has no page at {sequence}, where a kept one stood: it lost records; bring it back"
+                f"the log has no page at {sequence}, where the replica has a kept page: the topic lost records; "
+                "restore it"
             )
         return dict(_names_of(records))
 
@@ -228,6 +236,6 @@ def _names_in(log: LogSource, stop: threading.Event) -> PageNameReader:
 
 def _names_of(records: list[Any]) -> Iterator[tuple[int, tuple[str, str]]]:
     for record in records:
-        read = decode(record.value or b"")
-        if isinstance(read, PageRecord):
-            yield record.offset, (read.prepared.page.id, read.prepared.page.url)
+        value = decode(record.value or b"")
+        if isinstance(value, PageRecord):
+            yield record.offset, (value.prepared.page.id, value.prepared.page.url)

@@ -1,1 +1,1 @@
-"""The two steps of the service: fingerprinting fills the log, deciding reads it and writes what follows."""
+"""The two steps of the service: fingerprinting fills the log; deciding reads it and writes the outputs."""

@@ -1,20 +1,20 @@
-"""What is written of one input record, once its outcome is known.
+"""The deciding step: the log in order → outcomes → outputs, each written once.
 
-A page: its verdict, and, unless the action drops it, the page as it came (value, key and headers, ours added) to
-`pages.unique` or `pages.duplicate`. A record that is no page: itself, to `pages.dlq`, with the reason.
+Every process reads the whole log, read-committed, and applies it to its replica, so each process knows all
+outcomes. The partitions of `pages` are divided among the group `<group>.decide`. The owner of a partition
+reads its pages, joins each with its outcome, and writes the outputs in order of offset, in transactions that
+commit these offsets for the group. If a transaction may be lost, everything in flight is dropped and read
+again from the committed offsets.
 
-The deciding step: the log in order → outcomes → outputs, each written once.
+Outputs (`outputs_of`). A page: its verdict, and, unless the action drops it, the page itself (value, key and
+headers, with ours added) to `pages.unique` or `pages.duplicate`. A rejected record: the record itself to
+`pages.dlq`, with the reason.
 
-How: every process reads the whole log, read-committed, and applies it to its replica; so each knows all outcomes. The
-partitions of `pages` are shared out in the group `<group>.decide`; who has one reads its pages, joins each with its
-outcome, and writes the outputs in order of offset, in transactions that commit these offsets for the group.
-Where a transaction may be lost, everything in hand is dropped and read again from the committed offsets.
-
-Invariants: a record's outputs are written by the owner of its partition only, in the transaction that commits its
-offset (docs/adr/0012 walks through every crash point). One thread uses the readers and the producer.
+Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that
+commits its offset (docs/adr/0012 walks through every crash point). One thread uses the consumers and the
+producer.
 """
 
-import logging
 import threading
 import time
 from collections import Counter
@@ -47,30 +47,14 @@ from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["DecideSettings", "DecideStep", "outputs_of"]
 
-STORED = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
-"""Verdicts whose pages go to `pages.unique`. The store behind Kafka cannot lose a page, so `unchanged` does not."""
+KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
+"""Verdicts whose pages go to `pages.unique`.
 
+`unchanged` is not among them: the store behind Kafka cannot lose a page.
+"""
 
-def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) -> Iterator[Message]:
-    """Yield the messages of the consumed `record`."""
-    source = Source(record.topic, record.partition, record.offset)
-    if outcome.kind is None:
-        error = outcome.value.decode("utf-8", "replace")
-        value, headers = dead_letter(record.value, record.headers, source, outcome.sequence, error)
-        yield Message(topics.dlq, value, record.key, headers)
-        return
-    yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
-    if not outcome.drop:
-        target = topics.unique if outcome.kind in STORED else topics.duplicate
-        headers = passed_on(
-            record.headers, source, outcome.sequence, verdict=outcome.kind, original_url=outcome.original_url
-        )
-        yield Message(target, record.value, outcome.key if record.key is None else record.key, headers)
-
-
-_LOG = logging.getLogger(__name__)
 _PATIENCE_S = 0.06  # a page's outcome takes longer
-_PAUSE_S = 0.05  # the longest an idle turn waits for either topic
+_PAUSE_S = 0.05  # the longest that an idle turn waits for either topic
 _LINGER_S = 0.25
 _SHORT_LINGER_S = 0.1
 _REFRESH_S = 5.0
@@ -79,23 +63,27 @@ _STATS_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecideSettings:
-    """Bounds of the step.
+    """Limits of the step.
 
     batch_records, batch_bytes: of a transaction. log_records: applied between two transactions.
-    held_records, held_bytes: pages that wait for the log. held_outcomes: outcomes that wait for their pages, above
-    which the log is not read on as long as any can be written.
+    buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
+    wait for their pages; from this number on the log is not read as long as any of them can be written.
     """
 
     batch_records: int = 500
     batch_bytes: int = 8 << 20
     log_records: int = 250
-    held_records: int = 2_000
-    held_bytes: int = 32 << 20
-    held_outcomes: int = 100_000
+    buffer_records: int = 2_000
+    buffer_bytes: int = 32 << 20
+    max_pending_outcomes: int = 100_000
 
 
 class DecideStep:
-    """Runs in one thread. restored: where to begin; log: the reader that was used for it, which stands there."""
+    """The deciding step; runs in one thread.
+
+    restored: the state to start from. log: the consumer that restored it, at its position. queries: from
+    other threads.
+    """
 
     def __init__(
         self,
@@ -105,7 +93,7 @@ class DecideStep:
         local: LocalState,
         restored: RestoredReplica,
         log: LogConsumer,
-        transactions: TransactionalProducer,
+        producer: TransactionalProducer,
         observer: Observer,
         *,
         settings: DecideSettings | None = None,
@@ -115,14 +103,14 @@ class DecideStep:
         self._topics = topics
         self._local = local
         self._replica = restored.replica
-        self._replica.take_left()  # before our time
-        self._outcomes = restored.outcomes
+        self._replica.take_removals()  # they happened before this start
+        self._pending_outcomes = restored.pending_outcomes
         self._tail = restored.tail
         self._log = log
-        self._transactions = transactions
+        self._producer = producer
         self._observer = observer
-        self._contents = PageBuffer(self._settings.held_records, self._settings.held_bytes)
-        self._reader = GroupConsumer(
+        self._page_buffer = PageBuffer(self._settings.buffer_records, self._settings.buffer_bytes)
+        self._consumer = GroupConsumer(
             connection,
             topics.pages,
             f"{group}.decide",
@@ -132,23 +120,26 @@ class DecideStep:
             session_timeout_s=session_timeout_s,
             patience_s=_PATIENCE_S,
         )
-        self._parts = StepTimings()
+        self._timings = StepTimings()
         self._failures = 0
         self._written_at = self._linger_s = 0.0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
-        self.questions = ReplicaQueries()
+        self.queries = ReplicaQueries()
 
     @property
     def status(self) -> StepStatus:
-        """Return where the step stands."""
-        assigned = tuple(sorted(at.partition for at in self._reader.assigned))
+        """Return the status of the step."""
+        assigned = tuple(sorted(assigned.partition for assigned in self._consumer.assigned))
         return StepStatus(step="decide", ticked_at=self.ticked_at, assigned=assigned)
 
     def run(self, stop: threading.Event, drain_s: float = 0.0) -> None:
-        """Take turns until `stop` is set, and then until all that the log has is written, for `drain_s` at most."""
+        """Take turns until `stop` is set; then write everything up to the end of the log, within `drain_s`.
+
+        Raises what ends the step; whatever was not committed is done again after the next start.
+        """
         try:
-            self._transactions.open(stop)
+            self._producer.open(stop)
             while not stop.is_set():
                 self.turn(stop)
             self._drain(drain_s)
@@ -163,176 +154,206 @@ class DecideStep:
         except BrokerError as error:
             self._observer.problem(ProblemEvent("decide", "not_drained", str(error)))
             return
-        while time.monotonic() < deadline and (self._log.position < end or self._owes()):
+        while time.monotonic() < deadline and (self._log.position < end or self._has_own_pending()):
             self.turn(threading.Event())
 
-    def _owes(self) -> bool:
-        """Whether outcomes of our own partitions wait to be written."""
-        mine = self._reader.assigned
-        return any(TopicPartition(*key) in mine for key in self._outcomes.partitions)
+    def _has_own_pending(self) -> bool:
+        """Whether outcomes of our own partitions are pending."""
+        mine = self._consumer.assigned
+        return any(TopicPartition(*key) in mine for key in self._pending_outcomes.partitions)
 
     def turn(self, stop: threading.Event) -> int:
-        """Read on, decide, write, look after the state; return how many records were written. `stop` ends a pause."""
+        """Read, decide, write, maintain the state; return the number of records written.
+
+        stop: cuts the pause after a failure short.
+        """
         self.ticked_at = time.monotonic()
-        self.questions.answer(self._replica)
+        self.queries.answer(self._replica)
         applied, read = self._read_log(0.0), self._read_pages(0.0)
         written = self._write(stop, behind=applied == self._settings.log_records)
         if not applied and not read and not written:
             self._wait()
-        self._look_after_state()
+        self._maintain_state()
         return written
 
     def _wait(self) -> None:
-        """Nothing to do: wait for the log where pages wait for it, for pages otherwise."""
-        if self._contents.records:
+        """Wait for the log if pages wait for their outcomes, for pages otherwise."""
+        if self._page_buffer.records:
             self._read_log(_PAUSE_S)
         else:
             self._read_pages(_PAUSE_S)
 
     def _read_log(self, timeout_s: float) -> int:
-        """Apply what the log has, unless too many outcomes wait and some of them can be written."""
-        if len(self._outcomes) >= self._settings.held_outcomes and self._contents.ready(self._outcomes, 1, 1):
+        """Apply new records of the log, unless too many outcomes are pending and some can be written."""
+        if len(self._pending_outcomes) >= self._settings.max_pending_outcomes and self._page_buffer.ready(
+            self._pending_outcomes, 1, 1
+        ):
             return 0
-        with self._parts.timed("read_log"):
+        with self._timings.timed("read_log"):
             records = self._log.poll(timeout_s, self._settings.log_records)
-        with self._parts.timed("decide"):
-            read = [(record.offset, decode(record.value or b"")) for record in records]
-            outcomes = [outcome for outcome in self._replica.apply_many(read) if outcome is not None]
+        with self._timings.timed("decide"):
+            decoded = [(record.offset, decode(record.value or b"")) for record in records]
+            outcomes = [outcome for outcome in self._replica.apply_many(decoded) if outcome is not None]
             for outcome in outcomes:
-                self._outcomes.add(outcome)
+                self._pending_outcomes.add(outcome)
         if records:
             self._tail = tail_of(records[-1].value)
-            self._tell_of_log(outcomes)
+            self._report_decided(outcomes)
         return len(records)
 
     def _read_pages(self, timeout_s: float) -> int:
-        """Queue pages of our partitions; while too much is queued, only stay in the group."""
-        assigned = self._reader.assigned
-        if self._contents.full:
-            self._reader.pause(assigned - self._reader.paused)
-        elif self._reader.paused:
-            self._reader.resume(self._reader.paused & assigned)
-        with self._parts.timed("read_pages"):
-            records = self._reader.poll(timeout_s, self._settings.batch_records)
-        self._contents.put(records)
+        """Queue pages of our partitions; while the buffer is full, poll only to stay in the group."""
+        assigned = self._consumer.assigned
+        if self._page_buffer.full:
+            self._consumer.pause(assigned - self._consumer.paused)
+        elif self._consumer.paused:
+            self._consumer.resume(self._consumer.paused & assigned)
+        with self._timings.timed("read_pages"):
+            records = self._consumer.poll(timeout_s, self._settings.batch_records)
+        self._page_buffer.put(records)
         return len(records)
 
     def _write(self, stop: threading.Event, *, behind: bool) -> int:
-        """Write the outputs of all pages whose outcome is known, in one transaction; return how many pages.
+        """Write the outputs of all pages with a known outcome in one transaction; return their number.
 
-        behind: the log has more to read, so that a larger transaction is worth waiting for; otherwise one waits as long
-        as the one before took, since it costs some 10 ms of processor time, however small.
+        behind: the log has more to read, so a larger transaction is worth a longer wait. Otherwise the step
+        waits as long as the previous transaction took: a transaction costs about 10 ms of processor time,
+        however small.
         """
-        ready = self._contents.ready(self._outcomes, self._settings.batch_records, self._settings.batch_bytes)
+        ready = self._page_buffer.ready(
+            self._pending_outcomes, self._settings.batch_records, self._settings.batch_bytes
+        )
         linger_s = _LINGER_S if behind else self._linger_s
         early = time.monotonic() < self._written_at + linger_s and len(ready) < self._settings.batch_records
         if not ready or early:
             return 0
-        with self._parts.timed("outputs"):
+        with self._timings.timed("outputs"):
             messages = [message for record, outcome in ready for message in outputs_of(self._topics, record, outcome)]
             messages += self._stats()
         offsets = {TopicPartition(record.topic, record.partition): record.offset + 1 for record, _ in ready}
         began = time.monotonic()
         try:
-            with self._parts.timed("commit"):
-                self._transactions.commit(messages, offsets, self._reader.group_metadata())
+            with self._timings.timed("commit"):
+                self._producer.commit(messages, offsets, self._consumer.group_metadata())
         except TransactionLostError as error:
-            self._lose(error, stop)
+            self._rewind_after(error, stop)
             return 0
         self._failures, self._written_at = 0, time.monotonic()
         self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
-        self._contents.done(ready)
+        self._page_buffer.done(ready)
         for record, _ in ready:
-            self._outcomes.forget(record.topic, record.partition, record.offset)
-        self._tell(ready)
+            self._pending_outcomes.forget(record.topic, record.partition, record.offset)
+        self._report_batch(ready)
         return len(ready)
 
     def _stats(self) -> Iterator[Message]:
-        """Yield the stats record that is due: the owner of partition 0 speaks for all."""
+        """Yield a stats record if one is due; the owner of partition 0 writes it for all processes."""
         first = TopicPartition(self._topics.pages, 0)
-        if time.monotonic() < self._stats_at or first not in self._reader.assigned:
+        if time.monotonic() < self._stats_at or first not in self._consumer.assigned:
             return
         self._stats_at = time.monotonic() + _STATS_S
         value = stats_value(self._replica, self._local.instance, self._lag())
         yield Message(self._topics.stats, value, STATS_KEY, stats_headers(self._replica.sequence, self._topics.stats))
 
-    def _lose(self, error: TransactionLostError, stop: threading.Event) -> None:
-        """Count everything in hand as not read, wait a little, and read on from the committed offsets.
+    def _rewind_after(self, error: TransactionLostError, stop: threading.Event) -> None:
+        """Drop everything in flight, pause, and continue from the committed offsets.
 
-        Also where `stop` ends the pause: the transaction may have been committed, and a drain must not write it again.
+        It rewinds even if `stop` ends the pause: the transaction may have been committed, and a drain must
+        not write it again.
         """
         self._failures += 1
         self._observer.problem(ProblemEvent("decide", "transaction_lost", str(error)))
         pause_after(self._failures, stop)
-        self._assigned(self._reader.rewind())
+        self._assigned(self._consumer.rewind())
 
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Begin with partitions at their committed positions; nothing known to be written is written again."""
-        for at, position in positions.items():
-            self._outcomes.written_below(at.topic, at.partition, position)
-            self._contents.begin(at.partition, self._outcomes.written.get((at.topic, at.partition), 0))
+        """Start partitions at their committed positions; skip outputs that are known to be written."""
+        for (topic, partition), position in positions.items():
+            self._pending_outcomes.written_below(topic, partition, position)
+            self._page_buffer.begin(partition, self._pending_outcomes.written.get((topic, partition), 0))
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        for at in partitions:
-            self._contents.end(at.partition)
+        for revoked in partitions:
+            self._page_buffer.end(revoked.partition)
 
-    def _look_after_state(self) -> None:
-        """Now and then: forget outcomes that other processes wrote; take a snapshot where one is due."""
+    def _maintain_state(self) -> None:
+        """From time to time, forget outcomes that other processes wrote; take a snapshot if one is due."""
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
             self._forget_others()
-            self._tell_of_index()
+            self._report_index()
         if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:
-        with self._parts.timed("snapshot"):
-            self._local.take_snapshot(self._replica, self._outcomes, self._tail)
+        with self._timings.timed("snapshot"):
+            self._local.take_snapshot(self._replica, self._pending_outcomes, self._tail)
 
     def _forget_others(self) -> None:
-        others = {TopicPartition(*key) for key in self._outcomes.partitions} - self._reader.assigned
+        others = {TopicPartition(*key) for key in self._pending_outcomes.partitions} - self._consumer.assigned
         try:
-            for at, offset in self._reader.committed(others).items() if others else ():
-                self._outcomes.written_below(at.topic, at.partition, offset)
-        except BrokerError as error:  # what waits too long costs memory, and is asked about again
+            for (topic, partition), offset in self._consumer.committed(others).items() if others else ():
+                self._pending_outcomes.written_below(topic, partition, offset)
+        except BrokerError as error:  # outcomes that stay too long only cost memory; the next refresh asks again
             if not error.retryable:
                 raise
             self._observer.problem(ProblemEvent("decide", "offsets_unknown", str(error)))
 
     def _close(self) -> None:
-        self._reader.close()
-        self._transactions.close()
+        self._consumer.close()
+        self._producer.close()
         self._log.close()
 
-    def _tell_of_log(self, outcomes: Sequence[Outcome]) -> None:
-        """Tell of every page that the log brought, whoever writes its outputs."""
-        decided = [PageDecided(at.verdict, at.title, at.original) for at in outcomes if at.verdict is not None]
+    def _report_decided(self, outcomes: Sequence[Outcome]) -> None:
+        """Report every page that the log brought, whichever process writes its outputs."""
+        decided = [
+            PageDecided(outcome.verdict, outcome.title, outcome.original)
+            for outcome in outcomes
+            if outcome.verdict is not None
+        ]
         self._observer.decided(decided)
-        for kind, url in self._replica.take_left():
+        for kind, url in self._replica.take_removals():
             self._observer.removed(RemovalEvent(kind, url))
 
-    def _tell_of_index(self) -> None:
+    def _report_index(self) -> None:
         sizes = self._replica.sizes()
         if sizes is not None:
             self._observer.index(IndexEvent(entries=len(self._replica), channels=sizes.channels, keys=sizes.keys))
 
-    def _tell(self, ready: list[Ready]) -> None:
+    def _report_batch(self, ready: list[Ready]) -> None:
         kinds = Counter(outcome.kind for _, outcome in ready)
         rejected = kinds.pop(None, 0)
         self._observer.batch(
             BatchEvent(
                 step="decide",
                 records=len(ready),
-                seconds=self._parts.take(),
+                seconds=self._timings.take(),
                 verdicts={kind: count for kind, count in kinds.items() if kind is not None},
                 rejected=rejected,
-                repeated=self._contents.repeated,
+                repeated=self._page_buffer.repeated,
                 sequence=self._replica.sequence,
                 entries=len(self._replica),
                 lag=self._lag(),
             )
         )
-        self._contents.repeated = 0
+        self._page_buffer.repeated = 0
 
     def _lag(self) -> dict[str, int]:
-        return {f"{at.topic}-{at.partition}": lag for at, lag in self._reader.lag().items()}
+        return {f"{topic}-{partition}": lag for (topic, partition), lag in self._consumer.lag().items()}
+
+
+def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) -> Iterator[Message]:
+    """Yield the messages to write for the consumed `record`."""
+    source = Source(record.topic, record.partition, record.offset)
+    if outcome.kind is None:
+        error = outcome.value.decode("utf-8", "replace")
+        value, headers = dead_letter(record.value, record.headers, source, outcome.sequence, error)
+        yield Message(topics.dlq, value, record.key, headers)
+        return
+    yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
+    if not outcome.drop:
+        target = topics.unique if outcome.kind in KEPT else topics.duplicate
+        headers = passed_on(
+            record.headers, source, outcome.sequence, verdict=outcome.kind, original_url=outcome.original_url
+        )
+        yield Message(target, record.value, outcome.key if record.key is None else record.key, headers)

@@ -1,14 +1,19 @@
 """The fingerprinting step: records of `pages` → prepared in worker processes → the log `fingerprints`.
 
-How: one thread polls, hands chunks to the workers, and commits what came back in transactions that hold the log's
-records together with the offsets of the input. A few chunks are with the workers while a transaction is under way.
-Where a transaction may be lost, or a partition goes to another process, what is in hand of it is dropped; it is
-read again from the committed offsets, by whoever has the partition then.
+One thread polls, hands chunks of records to the workers, and commits the results in transactions that hold
+both the log's records and the offsets of the input. Some chunks are with the workers while a transaction is
+under way. If a transaction may be lost, or a partition moves to another process, its records in flight are
+dropped; the next owner of the partition reads them again from the committed offsets.
 
-Invariants: each input record gives one record of the log, a page or a rejection; offsets are committed in order within
-a partition, with the log's records or not at all. Should a record be in the log twice all the same (its offsets were
-reset), whoever reads the log skips the second (`core.decision.replica`).
-Nothing is dead-lettered for a fault that passes: only what describes no page is rejected.
+A record that is not a page, or is oversized, is rejected by `messages.page`: it becomes a rejection record
+in the log, and the deciding step moves it to `pages.dlq`. `dead_letter_limit` bounds the share of such
+records.
+
+Invariants: each input record gives one record of the log, a page or a rejection. Offsets are committed in
+order within a partition, together with the log's records or not at all. If a record is in the log twice
+nevertheless (its offsets were reset), every reader of the log skips the second one
+(`core.decision.replica`). A record is never rejected because of a transient error, only because it does not
+describe a page.
 """
 
 import threading
@@ -37,31 +42,37 @@ from dedup_service.runtime.workers.preparation import Answer, BadRecord, Prepare
 
 __all__ = ["FingerprintSettings", "FingerprintStep"]
 
-_PATIENCE_S = 0.025  # of the 100 that a page takes at the least
-_IDLE_S = 0.1  # nothing in hand: the poll ends early when a record comes
-_BUSY_S = 0.01  # what workers finish meanwhile is seen that much later; a poll costs 0.3 to 0.5 ms
-_INLINE_S = 0.05  # where pages are prepared in this thread: how long before it looks around again
+_PATIENCE_S = 0.025  # of at least 0.1 s that a page takes end to end
+_IDLE_S = 0.1  # nothing in flight: the poll returns early when a record arrives
+_BUSY_S = 0.01  # results of the workers are seen that much later; a poll costs 0.3 to 0.5 ms
+_INLINE_S = 0.05  # if pages are prepared in this thread: the longest time between two polls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FingerprintSettings:
-    """Bounds of the step.
+    """Limits of the step.
 
-    batch_records: of a transaction. shortest, longer and longest_linger_s: how long one waits for more after the one
-    before, unless half a batch is ready: twice as long as that one took, from the first to the second, where the
-    workers keep up; the third where pages wait for them. A transaction costs some 10 ms of processor time, and every
-    reader of the log something, too.
+    batch_records: of a transaction. in_flight: of the records in flight.
+    min_linger_s, max_linger_s, backlog_linger_s: how long a transaction waits after the previous one for
+    more records, unless half a batch is ready. If the workers keep up, it waits twice as long as the
+    previous transaction took, between the minimum and the maximum; if chunks wait for the workers, it waits
+    `backlog_linger_s`. A transaction costs about 10 ms of processor time here, and some more in every reader
+    of the log.
     """
 
     batch_records: int = 500
-    shortest_linger_s: float = 0.02
-    longer_linger_s: float = 0.15
-    longest_linger_s: float = 0.25
-    in_hand: InFlightLimits = field(default_factory=InFlightLimits)
+    min_linger_s: float = 0.02
+    max_linger_s: float = 0.15
+    backlog_linger_s: float = 0.25
+    in_flight: InFlightLimits = field(default_factory=InFlightLimits)
 
 
 class FingerprintStep:
-    """Runs in one thread, which alone uses the reader and `transactions`. space_id: of what `preparer` makes."""
+    """The fingerprinting step; runs in one thread, which alone uses `producer`.
+
+    space_id: of the fingerprints that `preparer` makes. assigned: its partitions. lag: records not yet
+    committed, by partition ("pages-0").
+    """
 
     def __init__(
         self,
@@ -71,7 +82,7 @@ class FingerprintStep:
         instance: str,
         space_id: str,
         preparer: Preparer,
-        transactions: TransactionalProducer,
+        producer: TransactionalProducer,
         rejection_limit: RejectionLimit,
         observer: Observer,
         *,
@@ -82,79 +93,83 @@ class FingerprintStep:
         self._topics = topics
         self._space_id = space_id
         self._preparer = preparer
-        self._transactions = transactions
+        self._producer = producer
         self._rejections = RejectionTracker(rejection_limit)
         self._observer = observer
-        self._in_hand = InFlight(self._settings.in_hand)
-        self._reader = GroupConsumer(
+        self._in_flight = InFlight(self._settings.in_flight)
+        self._consumer = GroupConsumer(
             connection,
             topics.pages,
             group,
             instance,
-            on_revoked=self._in_hand.drop,
+            on_revoked=self._in_flight.drop,
             session_timeout_s=session_timeout_s,
             patience_s=_PATIENCE_S,
         )
-        self._parts = StepTimings()
+        self._timings = StepTimings()
         self._failures = 0
         self._expired = 0
         self._committed_at = 0.0
-        self._linger_s = self._settings.shortest_linger_s
+        self._linger_s = self._settings.min_linger_s
         self.assigned: frozenset[TopicPartition] = frozenset()
         self.lag: Mapping[str, int] = {}
         self.ticked_at = time.monotonic()
 
     @property
     def status(self) -> StepStatus:
-        """Return where the step stands; may be asked from any thread."""
-        assigned = tuple(sorted(at.partition for at in self.assigned))
+        """Return the status of the step; may be called from any thread."""
+        assigned = tuple(sorted(assigned.partition for assigned in self.assigned))
         return StepStatus(step="fingerprint", ticked_at=self.ticked_at, assigned=assigned)
 
     def run(self, stop: threading.Event, drain_s: float = 30.0) -> None:
-        """Take turns until `stop` is set, then commit what the workers have begun, for up to `drain_s`, and return.
+        """Take turns until `stop` is set; then commit the started chunks, within `drain_s`.
 
-        Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: nobody but a person
-        can mend these. What was not committed is read again by whoever comes next.
+        Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: an
+        operator has to fix these. Whatever was not committed is read again by the next owner of the
+        partitions.
         """
-        with closing(self._transactions), closing(self._reader):
-            self._transactions.open(stop)
+        with closing(self._producer), closing(self._consumer):
+            self._producer.open(stop)
             while not stop.is_set():
                 self.turn(stop)
             self._drain(time.monotonic() + drain_s)
 
     def turn(self, stop: threading.Event) -> int:
-        """Read on, start, commit; return how many records were committed. `stop` cuts a pause after a failure short."""
+        """Read, start chunks, commit; return the number of records committed.
+
+        stop: cuts the pause after a failure short.
+        """
         self.ticked_at = time.monotonic()
         self._read()
-        with self._parts.timed("prepare"):
-            self._in_hand.start(self._preparer.submit, _INLINE_S)
+        with self._timings.timed("prepare"):
+            self._in_flight.start(self._preparer.submit, _INLINE_S)
         return self._commit(stop)
 
     def _read(self) -> None:
-        """Take records in from the partitions that may have more in hand; stay in the group in any case."""
-        self._pause(self._in_hand.full(self._reader.assigned))
-        with self._parts.timed("poll"):
-            records = self._reader.poll(_BUSY_S if self._in_hand.records else _IDLE_S, self._settings.batch_records)
-        self.assigned = self._reader.assigned
-        self._in_hand.put(record for record in records if (record.topic, record.partition) in self.assigned)
-        if self._reader.expired > self._expired:
-            count, self._expired = self._reader.expired - self._expired, self._reader.expired
-            text = f"{count} records of {self._topics.pages} were deleted before they were read: keep them for longer"
+        """Read records of the partitions that are not full; the poll also keeps the process in the group."""
+        self._pause(self._in_flight.full(self._consumer.assigned))
+        with self._timings.timed("poll"):
+            records = self._consumer.poll(_BUSY_S if self._in_flight.records else _IDLE_S, self._settings.batch_records)
+        self.assigned = self._consumer.assigned
+        self._in_flight.put(record for record in records if (record.topic, record.partition) in self.assigned)
+        if self._consumer.expired > self._expired:
+            count, self._expired = self._consumer.expired - self._expired, self._consumer.expired
+            text = f"{count} records of {self._topics.pages} were deleted before they were read: increase its retention"
             self._observer.problem(ProblemEvent("fingerprint", "expired", text))
 
     def _pause(self, full: frozenset[TopicPartition]) -> None:
-        paused = self._reader.paused
+        paused = self._consumer.paused
         if full - paused:
-            self._reader.pause(full - paused)
+            self._consumer.pause(full - paused)
         if paused - full:
-            self._reader.resume((paused - full) & self._reader.assigned)
+            self._consumer.resume((paused - full) & self._consumer.assigned)
 
     def _commit(self, stop: threading.Event, *, at_once: bool = False) -> int:
-        """Commit what is ready, unless it is worth waiting for more; return how many records."""
-        ready = self._in_hand.ready(self._settings.batch_records)
+        """Commit the finished chunks, unless waiting for more pays; return the number of records."""
+        ready = self._in_flight.ready(self._settings.batch_records)
         count = sum(len(chunk.messages) for chunk in ready)
         settings = self._settings
-        linger_s = settings.longest_linger_s if self._in_hand.backlog else self._linger_s
+        linger_s = settings.backlog_linger_s if self._in_flight.backlog else self._linger_s
         early = time.monotonic() < self._committed_at + linger_s and 2 * count < settings.batch_records
         if not ready or (early and not at_once):
             return 0
@@ -164,26 +179,28 @@ class FingerprintStep:
         try:
             last = self._transact(ready, pairs)
         except TransactionLostError as error:
-            self._lose(error, stop)
+            self._rewind_after(error, stop)
             return 0
         self._failures = 0
-        self._in_hand.committed(ready)
+        self._in_flight.committed(ready)
         self._rejections.accept(problems)
-        self._tell(count, sum(problem is not None for problem in problems), last)
+        self._report_batch(count, sum(problem is not None for problem in problems), last)
         return count
 
     def _transact(self, ready: Sequence[Chunk], pairs: Sequence[tuple[PageMessage, Answer]]) -> int | None:
-        """Append the log's records and commit their offsets; return the offset of the last record in the log."""
-        with self._parts.timed("encode"):
+        """Append to the log and commit the input offsets; return the log offset of the last record."""
+        with self._timings.timed("encode"):
             messages = [self._message(message, answer) for message, answer in pairs]
-        offsets = {chunk.at: chunk.messages[-1].offset + 1 for chunk in ready}  # the last chunk of a partition counts
-        began, settings = time.monotonic(), self._settings
-        with self._parts.timed("commit"):
-            placed = self._transactions.commit(messages, offsets, self._reader.group_metadata())
+        offsets = {
+            chunk.partition: chunk.messages[-1].offset + 1 for chunk in ready
+        }  # the last chunk of a partition wins
+        started, settings = time.monotonic(), self._settings
+        with self._timings.timed("commit"):
+            positions = self._producer.commit(messages, offsets, self._consumer.group_metadata())
         self._committed_at = time.monotonic()
-        took_s = self._committed_at - began
-        self._linger_s = min(settings.longer_linger_s, max(settings.shortest_linger_s, 2 * took_s))
-        return placed[-1][1] if placed else None
+        took_s = self._committed_at - started
+        self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))
+        return positions[-1][1] if positions else None
 
     def _message(self, message: PageMessage, answer: Answer) -> Message:
         source = Source(message.topic, message.partition, message.offset)
@@ -195,37 +212,42 @@ class FingerprintStep:
         log = self._topics.fingerprints
         return Message(log, encode(record), key, log_headers(record, log), partition=0)
 
-    def _lose(self, error: TransactionLostError, stop: threading.Event) -> None:
-        """Drop everything in hand, wait a little, and read on from the committed offsets."""
-        self._in_hand.drop_all()
+    def _rewind_after(self, error: TransactionLostError, stop: threading.Event) -> None:
+        """Drop everything in flight, pause, and continue from the committed offsets."""
+        self._in_flight.drop_all()
         self._failures += 1
         self._observer.problem(ProblemEvent("fingerprint", "transaction_lost", str(error)))
         if not pause_after(self._failures, stop):
-            self._reader.rewind()
+            self._consumer.rewind()
 
     def _drain(self, deadline: float) -> None:
-        """Commit what the workers have begun; the rest was not begun and is left to whoever comes next."""
-        self._in_hand.drop_waiting()
-        over = threading.Event()
-        over.set()  # after a failure there is no second try
-        while self._in_hand.records and time.monotonic() < deadline:
+        """Commit the chunks that were started; the others are left to the next owner of the partitions."""
+        self._in_flight.drop_waiting()
+        no_retry = threading.Event()
+        no_retry.set()  # a transaction that fails during the drain is not repeated
+        while self._in_flight.records and time.monotonic() < deadline:
             self.ticked_at = time.monotonic()
-            self._pause(self._reader.assigned)
-            self._reader.poll(_BUSY_S, 1)  # stays in the group; nothing that it may give is taken in any more
-            self._commit(over, at_once=True)
+            self._pause(self._consumer.assigned)
+            self._consumer.poll(
+                _BUSY_S, 1
+            )  # to stay in the group; all partitions are paused, and what it may return is ignored
+            self._commit(no_retry, at_once=True)
 
-    def _tell(self, records: int, rejected: int, last: int | None) -> None:
-        lag = self._reader.lag()
-        self.lag = {f"{at.topic}-{at.partition}": lag[at] + self._in_hand.records_of(at) for at in sorted(lag)}
-        fact = BatchEvent(
+    def _report_batch(self, records: int, rejected: int, last: int | None) -> None:
+        lag = self._consumer.lag()
+        self.lag = {
+            f"{partition.topic}-{partition.partition}": lag[partition] + self._in_flight.records_of(partition)
+            for partition in sorted(lag)
+        }
+        event = BatchEvent(
             step="fingerprint",
             records=records,
-            seconds=self._parts.take(),
+            seconds=self._timings.take(),
             rejected=rejected,
             sequence=last,
             lag=self.lag,
         )
-        self._observer.batch(fact)
+        self._observer.batch(event)
 
 
 def _answered(chunk: Chunk) -> Iterator[tuple[PageMessage, Answer]]:

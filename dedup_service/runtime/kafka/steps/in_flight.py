@@ -1,9 +1,11 @@
-"""Pages between being read and being committed: what the fingerprinting step has in hand.
+"""Records in flight: read from `pages`, and not yet committed by the fingerprinting step.
 
-Chunks of one partition each, few enough records and bytes that none keeps others waiting. A chunk waits, is started
-(in the worker processes), and is ready once all chunks of its partition before it are: offsets are committed in
-order within a partition, and a page that takes long holds up its own partition only.
-Invariant: what was dropped is never ready again; the workers may still be busy with it, which `start` reckons with.
+Records are grouped into chunks of one partition each, limited in records and bytes, so that no chunk delays
+others. A chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its
+partition are done: offsets are committed in order within a partition, and a slow page delays its own
+partition only.
+Invariant: a dropped chunk is never ready again. Workers may still be busy with it; `start` takes that into
+account.
 """
 
 from collections import deque
@@ -19,15 +21,17 @@ from dedup_service.runtime.workers.preparation import Answer
 __all__ = ["Chunk", "InFlight", "InFlightLimits", "Submit"]
 
 Submit = Callable[[Sequence[PageMessage]], "Future[list[Answer]]"]
+"""Hands messages to the workers; the future has one answer for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InFlightLimits:
-    """How much is held.
+    """Bounds on the records in flight.
 
-    records, bytes: read and not yet committed; at most half of it of one partition. started: chunks that the workers
-    have. chunk_records, chunk_bytes: of a chunk. At 0.4 ms a page (text), or 60 KB and 10 ms (HTML), a chunk is up to
-    50 ms of work, so that a worker seldom waits for its owner, and what is started outlasts a commit.
+    records, bytes: read and not yet committed; one partition may use half of each. started: chunks that the
+    workers have at a time. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page (text), or 60 KB and
+    10 ms (HTML), a chunk is up to 50 ms of work: a worker seldom waits for its owner, and the started chunks
+    outlast a commit.
     """
 
     records: int = 4000
@@ -39,21 +43,21 @@ class InFlightLimits:
 
 @dataclass(slots=True)
 class Chunk:
-    """Records of one partition, in order. answers: None until it is started."""
+    """Records of one partition, in order. answers: None until the chunk is started."""
 
-    at: TopicPartition
+    partition: TopicPartition
     messages: list[PageMessage] = field(default_factory=list)
     size_bytes: int = 0
     answers: "Future[list[Answer]] | None" = None
 
     @property
     def done(self) -> bool:
-        """Whether its answers are there."""
+        """Whether the workers have answered."""
         return self.answers is not None and self.answers.done()
 
 
 class InFlight:
-    """The chunks, by partition."""
+    """Chunks in flight, in order within each partition. Not thread-safe."""
 
     def __init__(self, limits: InFlightLimits) -> None:
         self._limits = limits
@@ -63,42 +67,45 @@ class InFlight:
 
     @property
     def records(self) -> int:
-        """How many records are in hand."""
+        """Number of records in flight."""
         return sum(map(self.records_of, self._chunks))
 
     @property
     def backlog(self) -> bool:
-        """Whether chunks wait although the workers have as many as they should have."""
+        """Whether chunks wait because the workers have as many as allowed."""
         return bool(self._waiting)
 
-    def records_of(self, at: TopicPartition) -> int:
-        """How many of one partition."""
-        return sum(len(chunk.messages) for chunk in self._chunks.get(at, ()))
+    def records_of(self, partition: TopicPartition) -> int:
+        """Return the number of records in flight of one partition."""
+        return sum(len(chunk.messages) for chunk in self._chunks.get(partition, ()))
 
     def full(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        """Return those of `partitions` that should not be read for now: all, or those that fill half of it alone."""
-        records = {at: self.records_of(at) for at in self._chunks}
-        sizes = {at: sum(chunk.size_bytes for chunk in chunks) for at, chunks in self._chunks.items()}
+        """Return which of `partitions` to pause: all at a total limit, or those at half of it alone."""
+        records = {partition: self.records_of(partition) for partition in self._chunks}
+        sizes = {partition: sum(chunk.size_bytes for chunk in chunks) for partition, chunks in self._chunks.items()}
         limits, partitions = self._limits, frozenset(partitions)
         if sum(records.values()) >= limits.records or sum(sizes.values()) >= limits.bytes:
             return partitions
-        many = {at for at, count in records.items() if 2 * count >= limits.records}
-        large = {at for at, size in sizes.items() if 2 * size >= limits.bytes}
+        many = {partition for partition, count in records.items() if 2 * count >= limits.records}
+        large = {partition for partition, size in sizes.items() if 2 * size >= limits.bytes}
         return partitions & (many | large)
 
     def put(self, records: Iterable[ConsumerRecord]) -> None:
-        """Take consumed records in."""
+        """Add consumed records."""
         for record in records:
-            at, size = TopicPartition(record.topic, record.partition), len(record.value or b"")
-            chunks = self._chunks.setdefault(at, deque())
+            partition, size = TopicPartition(record.topic, record.partition), len(record.value or b"")
+            chunks = self._chunks.setdefault(partition, deque())
             if not chunks or not self._has_room(chunks[-1], size):
-                chunks.append(Chunk(at))
+                chunks.append(Chunk(partition))
                 self._waiting.append(chunks[-1])
             chunks[-1].messages.append(PageMessage(record.topic, record.partition, record.offset, record.value))
             chunks[-1].size_bytes += size
 
     def start(self, submit: Submit, budget_s: float) -> None:
-        """Give waiting chunks to the workers, as many as they should have; end after `budget_s` where it takes time."""
+        """Hand waiting chunks to the workers, up to `started` at a time, for up to `budget_s`.
+
+        The budget is checked between chunks; it matters if `submit` prepares the pages itself.
+        """
         deadline = monotonic() + budget_s
         self._started = [answers for answers in self._started if not answers.done()]
         while self._waiting and len(self._started) < self._limits.started and monotonic() < deadline:
@@ -107,38 +114,41 @@ class InFlight:
             self._started.append(chunk.answers)
 
     def ready(self, max_records: int) -> list[Chunk]:
-        """Return the chunks that can be committed, each partition in its order; they stay in hand until `committed`."""
-        found: list[Chunk] = []
+        """Return the chunks to commit, in order within a partition; they stay in flight until `committed`.
+
+        max_records: in all chunks together; the first chunk is returned whatever its size.
+        """
+        ready: list[Chunk] = []
         records = 0
         for chunks in self._chunks.values():
             for chunk in chunks:
-                if not chunk.done or (found and records + len(chunk.messages) > max_records):
+                if not chunk.done or (ready and records + len(chunk.messages) > max_records):
                     break
-                found.append(chunk)
+                ready.append(chunk)
                 records += len(chunk.messages)
-        return found
+        return ready
 
     def committed(self, ready: Sequence[Chunk]) -> None:
-        """Let go of what `ready` gave."""
+        """Remove what `ready` returned."""
         for chunk in ready:
-            self._chunks[chunk.at].popleft()
+            self._chunks[chunk.partition].popleft()
 
     def drop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Let go of all records of `partitions`."""
-        gone = frozenset(partitions)
-        self._waiting = deque(chunk for chunk in self._waiting if chunk.at not in gone)
-        for at in gone:
-            self._chunks.pop(at, None)
+        """Drop all records of `partitions`."""
+        dropped = frozenset(partitions)
+        self._waiting = deque(chunk for chunk in self._waiting if chunk.partition not in dropped)
+        for partition in dropped:
+            self._chunks.pop(partition, None)
 
     def drop_all(self) -> None:
-        """Let go of everything."""
+        """Drop all records."""
         self.drop(tuple(self._chunks))
 
     def drop_waiting(self) -> None:
-        """Let go of what no worker has begun, so that what is in hand comes to an end soon."""
+        """Drop the chunks that were not started, so that a drain ends soon."""
         self._waiting.clear()
-        for at, chunks in self._chunks.items():
-            self._chunks[at] = deque(chunk for chunk in chunks if chunk.answers is not None)
+        for partition, chunks in self._chunks.items():
+            self._chunks[partition] = deque(chunk for chunk in chunks if chunk.answers is not None)
 
     def _has_room(self, chunk: Chunk, size: int) -> bool:
         limits = self._limits

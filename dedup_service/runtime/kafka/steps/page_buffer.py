@@ -1,7 +1,8 @@
-"""Pages read from `pages` that wait for the log to say what becomes of them.
+"""Bounded buffer of pages that were read from `pages` and wait for their outcome in the log.
 
-Outputs are written in order of offset within a partition, so only the head of a partition's queue can go. Bounded
-in records and bytes: where too much waits, the reader pauses, and the broker keeps the rest.
+Outputs are written in order of offset within a partition, so only the head of a partition's queue can be
+written. The buffer is bounded in records and bytes: while it is full, the consumer pauses and the broker
+keeps the rest.
 """
 
 from collections import deque
@@ -16,11 +17,15 @@ Ready = tuple[Any, PendingOutcome]
 """A consumed record of `pages` and its outcome."""
 
 OVERHEAD_BYTES = 600
-"""What a record costs in memory beside its bytes: objects of the client, headers, queue."""
+"""Memory of a record beside its value and key: objects of the client, headers, queue."""
 
 
 class PageBuffer:
-    """The queues. most_records, most_bytes: `full` from here on."""
+    """One FIFO queue of consumed records for each partition.
+
+    max_records, max_bytes: the buffer is `full` from here on. records, size_bytes: what it holds.
+    repeated: records that were read again and skipped.
+    """
 
     def __init__(self, max_records: int, max_bytes: int) -> None:
         self._max_records = max_records
@@ -33,22 +38,22 @@ class PageBuffer:
 
     @property
     def full(self) -> bool:
-        """Whether no more should be read for now."""
+        """Whether reading should pause."""
         return self.records >= self._max_records or self.size_bytes >= self._max_bytes
 
     def begin(self, partition: int, offset: int) -> None:
-        """Start a partition anew: what is read of it below `offset` has its outputs already."""
+        """Start a partition with an empty queue; records below `offset` already have their outputs."""
         self.end(partition)
         self._next[partition] = offset
 
     def end(self, partition: int) -> None:
-        """Let go of a partition: another process has it now."""
+        """Drop a partition, which another process owns now."""
         for record in self._queues.pop(partition, ()):
             self._count(record, -1)
         self._next.pop(partition, None)
 
     def put(self, records: Iterable[Any]) -> None:
-        """Queue consumed records; one read a second time is left out."""
+        """Queue consumed records; a record that was read before is skipped."""
         for record in records:
             if record.offset < self._next.get(record.partition, 0):
                 self.repeated += 1
@@ -58,26 +63,22 @@ class PageBuffer:
             self._count(record, 1)
 
     def ready(self, outcomes: PendingOutcomes, max_records: int, max_bytes: int) -> list[Ready]:
-        """Return what can be written now, each partition in its order; it stays queued until `done`."""
-        found: list[Ready] = []
+        """Return the records that can be written, in order within a partition; they stay until `done`."""
+        ready: list[Ready] = []
         size = 0
         for queue in self._queues.values():
             for record in queue:
                 outcome = outcomes.get(record.topic, record.partition, record.offset)
-                if outcome is None or len(found) >= max_records or size >= max_bytes:
+                if outcome is None or len(ready) >= max_records or size >= max_bytes:
                     break
-                found.append((record, outcome))
+                ready.append((record, outcome))
                 size += len(record.value or b"")
-        return found
+        return ready
 
     def done(self, ready: Sequence[Ready]) -> None:
-        """Let go of what `ready` gave: it is written."""
+        """Remove what `ready` returned: it is written."""
         for record, _ in ready:
             self._count(self._queues[record.partition].popleft(), -1)
-
-    def waits_for(self) -> dict[int, int]:
-        """Return the offset at the head of each partition's queue."""
-        return {partition: queue[0].offset for partition, queue in self._queues.items() if queue}
 
     def _count(self, record: Any, sign: int) -> None:
         self.records += sign

@@ -1,7 +1,7 @@
-"""ReplicaQueries to the replica of the deciding step, asked by other threads and answered between two of its turns.
+"""Queries to the replica from other threads, answered between two turns of the deciding step.
 
-The replica has one owner, the thread that decides; whoever explains a page asks for what takes microseconds, or for
-the entries in pieces, which takes milliseconds, and looks at that in a thread of its own.
+The replica has one owner, the thread that decides. A thread that explains a page queries what takes
+microseconds, or the entries in pieces, which takes milliseconds, and analyses the result itself.
 """
 
 import queue
@@ -17,37 +17,40 @@ __all__ = ["QueryTimeoutError", "ReplicaQueries"]
 
 T = TypeVar("T")
 
-ANSWER_S = 10.0
-_WAITING = 32
+TIMEOUT_S = 10.0
+_MAX_WAITING = 32
 
 
 class QueryTimeoutError(StateError):
-    """The deciding step did not answer in time, or there is none. Try again, or ask a process that decides."""
+    """The deciding step did not answer in time, or does not run here. Retry, or ask another process."""
 
 
 class ReplicaQueries:
-    """The questions that wait."""
+    """Bounded queue of queries to the replica."""
 
     def __init__(self) -> None:
-        self._waiting: queue.Queue[tuple[Callable[[Replica], Any], Future[Any]]] = queue.Queue(_WAITING)
+        self._waiting: queue.Queue[tuple[Callable[[Replica], Any], Future[Any]]] = queue.Queue(_MAX_WAITING)
 
-    def ask(self, question: Callable[[Replica], T], timeout_s: float = ANSWER_S) -> T:
-        """Return the answer, or raise what it raised; QueryTimeoutError where nobody answers in time."""
+    def ask(self, query: Callable[[Replica], T], timeout_s: float = TIMEOUT_S) -> T:
+        """Return `query(replica)`, computed by the owner's thread, or raise what it raised.
+
+        QueryTimeoutError if there is no answer within `timeout_s`, or if the queue is full.
+        """
         answer: Future[T] = Future()
         try:
-            self._waiting.put_nowait((question, answer))
+            self._waiting.put_nowait((query, answer))
             return answer.result(timeout_s)
         except (queue.Full, FutureTimeoutError):
             answer.cancel()
-            raise QueryTimeoutError(f"the deciding step gave no answer within {timeout_s:.0f} s; try again") from None
+            raise QueryTimeoutError(f"the deciding step did not answer within {timeout_s:.0f} s; try again") from None
 
     def answer(self, replica: Replica) -> None:
-        """Answer those that wait; called by the owner of `replica`."""
+        """Answer the waiting queries; called by the owner of `replica`."""
         for _ in range(self._waiting.qsize()):
-            question, answer = self._waiting.get_nowait()
+            query, answer = self._waiting.get_nowait()
             if not answer.set_running_or_notify_cancel():
                 continue
             try:
-                answer.set_result(question(replica))
-            except Exception as error:  # it is the asker's
+                answer.set_result(query(replica))
+            except Exception as error:  # raised in the thread that asked
                 answer.set_exception(error)

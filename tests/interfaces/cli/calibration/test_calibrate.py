@@ -1,4 +1,4 @@
-"""`twinsieve calibrate`: thresholds that reach what was asked, and a profile that gives the same again."""
+"""`twinsieve calibrate`: thresholds that reach the precision, and a profile that reproduces the figures."""
 
 import json
 import sys
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dedup_service.core.rules.profiles import profile_in
+from dedup_service.core.rules.profiles import parse_profile
 from tests.interfaces.cli.edited import crawl
 from tests.interfaces.cli.running import Cli, page, write_lines
 
@@ -23,14 +23,14 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
 
 
 def report(folder: Path) -> dict[str, Any]:
-    """What a calibration found."""
+    """Return the report of a calibration."""
     values: dict[str, Any] = json.loads((folder / "calibration.json").read_text())
     return values
 
 
 @pytest.mark.parametrize("precision", ["0.9", "0.6"])
 def test_the_profile_gives_the_same_figures_to_evaluate(cli: Cli, known: Crawl, tmp_path: Path, precision: str) -> None:
-    """What was chosen on these pairs reaches the precision on them, as `evaluate` counts it."""
+    """The chosen rule reaches the precision on these pairs, as `evaluate` counts it."""
     ran = cli("calibrate", *known, "--precision", precision, "-o", tmp_path, "--no-plots")
     assert ran.code == 0
     chosen = report(tmp_path)["channels"]["rule"]["chosen"]
@@ -40,11 +40,11 @@ def test_the_profile_gives_the_same_figures_to_evaluate(cli: Cli, known: Crawl, 
     assert found["not_scored"]["kind edited"] == {"flagged": chosen["grey"], "of": report(tmp_path)["pairs"]["grey"]}
 
 
-def test_every_point_of_the_rule_s_curve_is_what_evaluate_says_of_it(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """Also loosened ones: written as profiles and scored one by one."""
+def test_evaluate_reproduces_every_point_of_the_rule_s_curve(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """Tightened and loosened rules, written as profiles, are scored one by one."""
     cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
     base = tomllib.loads((tmp_path / "profile.toml").read_text())
-    assert profile_in((tmp_path / "profile.toml").read_text()).keys
+    assert parse_profile((tmp_path / "profile.toml").read_text()).keys
     points = {point["threshold"]: point for point in report(tmp_path)["channels"]["rule"]["curve"]}
     chosen = report(tmp_path)["channels"]["rule"]["chosen"]["threshold"]
     for offset in (0.3, 0.12, 0.0, -0.15):
@@ -64,8 +64,8 @@ def test_every_point_of_the_rule_s_curve_is_what_evaluate_says_of_it(cli: Cli, k
 
 
 @pytest.mark.parametrize("channel", ["words", "body"])
-def test_a_channel_s_curve_is_what_evaluate_says_of_its_k(cli: Cli, known: Crawl, tmp_path: Path, channel: str) -> None:
-    """Up to the seven bits that an index finds."""
+def test_evaluate_reproduces_a_channel_s_curve_for_each_k(cli: Cli, known: Crawl, tmp_path: Path, channel: str) -> None:
+    """Up to seven bits, the largest radius of an index."""
     cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
     points = report(tmp_path)["channels"][channel]["curve"]
     for k in (0, 4, 7):
@@ -74,7 +74,7 @@ def test_a_channel_s_curve_is_what_evaluate_says_of_its_k(cli: Cli, known: Crawl
 
 
 def test_the_folder_holds_report_profile_and_plots(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """The terminal names the thresholds, how few pairs they rest on, and how to go on."""
+    """The output names the thresholds, the number of pairs behind them, and the next command."""
     ran = cli("calibrate", *known, "--half", "0", "--precision", "0.8", "-o", tmp_path / "new" / "folder")
     folder = tmp_path / "new" / "folder"
     assert ran.code == 0
@@ -87,8 +87,8 @@ def test_the_folder_holds_report_profile_and_plots(cli: Cli, known: Crawl, tmp_p
     assert sum(histogram["duplicates"]) == counts["duplicates"]
 
 
-def test_the_halves_make_the_whole(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """Each pair is in one of them."""
+def test_each_pair_is_in_one_half(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """The counts of both halves add up to those of all pairs."""
     totals = []
     for half in ([], ["--half", 0], ["--half", 1]):
         cli("calibrate", *known, *half, "--precision", "0.5", "-o", tmp_path, "--no-plots")
@@ -96,8 +96,8 @@ def test_the_halves_make_the_whole(cli: Cli, known: Crawl, tmp_path: Path) -> No
     assert totals[0] == {name: totals[1][name] + totals[2][name] for name in totals[0]}
 
 
-def test_a_precision_that_nothing_reaches_leaves_no_profile(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """Not even that of an earlier run; the line on stderr says what is nearest, and the report is there."""
+def test_an_unreachable_precision_leaves_no_profile(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """The profile of an earlier run is removed; stderr names the nearest rule, and the report is written."""
     assert cli("calibrate", *known, "--precision", "0.5", "-o", tmp_path, "--no-plots").code == 0
     ran = cli("calibrate", *known, "--precision", "0.99", "--confident", "-o", tmp_path, "--no-plots")
     assert ran.code == 1
@@ -107,8 +107,8 @@ def test_a_precision_that_nothing_reaches_leaves_no_profile(cli: Cli, known: Cra
     assert report(tmp_path)["channels"]["rule"]["chosen"] is None
 
 
-def test_pairs_of_pages_that_are_not_there_are_left_out(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """Counted, with the first of them, and code 3."""
+def test_pairs_of_missing_pages_are_left_out(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+    """They are counted, the first one is named, and the exit code is 3."""
     pages, pairs = known
     more = tmp_path / "more.jsonl"
     more.write_bytes(pairs.read_bytes() + b'{"a": "p0", "b": "nobody", "label": "dup"}\n')
@@ -120,28 +120,28 @@ def test_pairs_of_pages_that_are_not_there_are_left_out(cli: Cli, known: Crawl, 
 
 
 @pytest.mark.parametrize(
-    ("lines", "options", "says"),
+    ("lines", "options", "message"),
     [
         ([{"id": "p0", "duplicate_of": None}], [], "calibrate takes pairs"),
-        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are none among them"),
+        ([{"a": "p0", "b": "p1", "label": "dup"}], [], "no pairs that are not duplicates among them"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "simhash"], "no table to tighten"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--profile", "unknown"], "there is no profile 'unknown'"),
         ([{"a": "p0", "b": "p1", "label": "dup"}], ["--precision", "1"], "0<x<1"),
         ([], [], "is empty"),
     ],
 )
-def test_what_cannot_be_calibrated_is_said(
-    cli: Cli, tmp_path: Path, lines: list[object], options: list[str], says: str
+def test_unusable_input_is_refused(
+    cli: Cli, tmp_path: Path, lines: list[object], options: list[str], message: str
 ) -> None:
-    """In one line, with code 2."""
+    """With exit code 2 and one line that says why."""
     pages = write_lines(tmp_path / "pages.jsonl", [page(0), page(1)])
     pairs = write_lines(tmp_path / "pairs.jsonl", lines)
     ran = cli("calibrate", pages, pairs, "-o", tmp_path / "out", "--no-plots", *options)
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err
 
 
-def test_an_output_that_is_a_file_is_refused(cli: Cli, known: Crawl, tmp_path: Path) -> None:
+def test_an_output_folder_that_is_a_file_is_refused(cli: Cli, known: Crawl, tmp_path: Path) -> None:
     """Before any page is read."""
     taken = write_lines(tmp_path / "taken", [])
     assert cli("calibrate", *known, "-o", taken, "--no-plots").code == 2
@@ -151,7 +151,7 @@ def test_an_output_that_is_a_file_is_refused(cli: Cli, known: Crawl, tmp_path: P
 def test_plots_without_matplotlib_say_what_to_install(
     cli: Cli, known: Crawl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At once, and --no-plots does without it."""
+    """The command fails before any work; with --no-plots it needs no matplotlib."""
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delitem(sys.modules, "dedup_service.interfaces.cli.calibration.plots", raising=False)

@@ -1,4 +1,4 @@
-"""`twinsieve evaluate`: verdicts against what is known."""
+"""`twinsieve evaluate`: verdicts against known answers."""
 
 import json
 from pathlib import Path
@@ -10,12 +10,12 @@ from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 @pytest.fixture
 def crawl(tmp_path: Path) -> Path:
-    """A page, a copy of it, another one, and a longer one that nobody copied."""
+    """A page, a copy of it, another page, and a longer page without a copy."""
     return write_lines(tmp_path / "pages.jsonl", [page(1), page(2, article(1)), page(3), page(4, article(4, 300))])
 
 
-def test_pages_are_scored_as_filter_judges_them(cli: Cli, crawl: Path, tmp_path: Path) -> None:
-    """The copy is found; a truth that calls the third page one is a miss, in its stratum."""
+def test_pages_are_scored_by_the_verdicts_of_filter(cli: Cli, crawl: Path, tmp_path: Path) -> None:
+    """The copy is found; the third page, which the truth calls a copy, is a miss in its stratum."""
     truth = [
         {"id": "p1", "duplicate_of": None, "operator": "original"},
         {"id": "p2", "duplicate_of": "p1", "operator": "exact", "strength": "S1"},
@@ -33,8 +33,8 @@ def test_pages_are_scored_as_filter_judges_them(cli: Cli, crawl: Path, tmp_path:
     assert "strength S1" in shown
 
 
-def test_pairs_are_scored_as_pairs_compares_them(cli: Cli, crawl: Path, tmp_path: Path) -> None:
-    """Labels other than dup and not are shown apart."""
+def test_pairs_are_scored_by_the_verdicts_of_pairs(cli: Cli, crawl: Path, tmp_path: Path) -> None:
+    """Pairs with other labels than `dup` and `not` are not scored, and shown separately."""
     pairs = [
         {"a": "p1", "b": "p2", "label": "dup", "kind": "copy"},
         {"a": "p1", "b": "p3", "label": "not", "kind": "other"},
@@ -52,8 +52,8 @@ def test_pairs_are_scored_as_pairs_compares_them(cli: Cli, crawl: Path, tmp_path
         [{"a": "p1", "b": "p2", "label": "dup"}, {"a": "p1", "b": "gone", "label": "dup"}],
     ],
 )
-def test_a_truth_about_pages_that_are_not_there_is_reported(cli: Cli, crawl: Path, tmp_path: Path, truth: list) -> None:
-    """They count as not flagged, and a line says how many there are."""
+def test_truth_about_missing_pages_is_reported(cli: Cli, crawl: Path, tmp_path: Path, truth: list) -> None:
+    """Missing pages count as not flagged, and a line on stderr has their number."""
     ran = cli("evaluate", crawl, write_lines(tmp_path / "truth.jsonl", truth), "--json")
     assert "1 of 2 lines of" in ran.err
     found = json.loads(ran.out)
@@ -61,7 +61,7 @@ def test_a_truth_about_pages_that_are_not_there_is_reported(cli: Cli, crawl: Pat
 
 
 @pytest.mark.parametrize(
-    ("lines", "says"),
+    ("lines", "message"),
     [
         ("", "is empty"),
         ('{"id": "p1"}\n{"a": "p1", "b": "p2"}', "line 2: needs an id"),
@@ -69,10 +69,10 @@ def test_a_truth_about_pages_that_are_not_there_is_reported(cli: Cli, crawl: Pat
         ('{"id": "p1"}\nnothing', "line 2"),
     ],
 )
-def test_a_truth_that_cannot_be_read_is_named(cli: Cli, crawl: Path, tmp_path: Path, lines: str, says: str) -> None:
-    """With file and line, before any page is judged."""
+def test_an_unreadable_truth_file_is_refused(cli: Cli, crawl: Path, tmp_path: Path, lines: str, message: str) -> None:
+    """The message names file and line, and no page is decided."""
     truth = tmp_path / "truth.jsonl"
     truth.write_text(lines, encoding="utf-8")
     ran = cli("evaluate", crawl, truth)
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err

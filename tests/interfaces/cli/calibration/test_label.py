@@ -1,4 +1,4 @@
-"""`twinsieve label`: questions to a person, answers in a file."""
+"""`twinsieve label`: pairs shown to a person, labels stored in a file."""
 
 import io
 import json
@@ -19,32 +19,32 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Desk:
-    """Someone at the keyboard."""
+    """A person at the keyboard, simulated by standard input."""
 
     def __init__(self, cli: Cli, pages: Path, labels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._cli, self._pages, self._monkeypatch = cli, pages, monkeypatch
         self.labels = labels
 
     def press(self, keys: str, *options: object) -> Ran:
-        """Run the command with these keys waiting."""
+        """Run the command with `keys` on standard input."""
         self._monkeypatch.setattr(sys, "stdin", io.StringIO(keys))
         return self._cli("label", self._pages, "-o", self.labels, *options)
 
     @property
     def answers(self) -> list[tuple[str, str, str]]:
-        """What is in the file."""
+        """The labels in the file."""
         lines = [json.loads(line) for line in self.labels.read_bytes().splitlines()]
         return [(line["a"], line["b"], line["label"]) for line in lines]
 
 
 @pytest.fixture
 def desk(cli: Cli, pages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    """At a file of its own."""
+    """A desk with a new label file."""
     return Desk(cli, pages, tmp_path / "labels.jsonl", monkeypatch)
 
 
 def test_answers_are_stored_in_the_order_of_the_questions(desk: Desk) -> None:
-    """Keys are single characters, blanks between them do not matter, and what means nothing is asked again."""
+    """Keys are single characters; white space is skipped, and after an unknown key the pair is shown again."""
     ran = desk.press("d n\nx g\n", "--max-pairs", 5)
     assert ran.code == 0
     assert [label for *_, label in desk.answers] == ["dup", "not", "grey"]
@@ -52,8 +52,8 @@ def test_answers_are_stored_in_the_order_of_the_questions(desk: Desk) -> None:
     assert "3 pairs are labelled: 1 duplicates, 1 not, 1 grey" in ran.out
 
 
-def test_pairs_are_of_one_story_and_no_page_comes_twice(desk: Desk) -> None:
-    """Of this crawl each story gives one question, on both sides of the rule."""
+def test_pairs_are_of_one_story_and_no_page_appears_twice(desk: Desk) -> None:
+    """In this crawl most stories give one pair, on both sides of the rule's thresholds."""
     desk.press("d" * 50)
     numbers = [(int(a[1:]), int(b[1:])) for a, b, _ in desk.answers]
     assert len(numbers) > 8
@@ -61,8 +61,8 @@ def test_pairs_are_of_one_story_and_no_page_comes_twice(desk: Desk) -> None:
     assert len({page for pair in numbers for page in pair}) == 2 * len(numbers)
 
 
-def test_the_same_command_goes_on_where_it_was_left(desk: Desk, tmp_path: Path) -> None:
-    """Answered pairs are not asked again; skipped ones are. The choice depends on the seed alone."""
+def test_the_same_command_continues_where_it_was_left(desk: Desk, tmp_path: Path) -> None:
+    """Labelled pairs are not shown again; skipped pairs are. The choice of pairs is deterministic."""
     desk.press("dsn")
     ran = desk.press("g" * 50)
     assert "2 of" in ran.out
@@ -75,41 +75,41 @@ def test_the_same_command_goes_on_where_it_was_left(desk: Desk, tmp_path: Path) 
     assert interrupted[2][:2] == desk.answers[1][:2]
 
 
-def test_pairs_answered_in_the_other_order_are_answered(desk: Desk) -> None:
-    """Whoever wrote the labels."""
+def test_a_label_of_the_reversed_pair_counts(desk: Desk) -> None:
+    """A file may name the pages of a pair in either order."""
     desk.press("d", "--max-pairs", 1)
     ((a, b, _),) = desk.answers
     write_lines(desk.labels, [{"a": b, "b": a, "label": "not"}])
-    assert "Nothing to ask" in desk.press("d", "--max-pairs", 1).out
+    assert "Nothing to label" in desk.press("d", "--max-pairs", 1).out
     assert desk.answers == [(b, a, "not")]
 
 
-def test_undo_takes_the_last_answer_back_and_asks_again(desk: Desk) -> None:
-    """Also of a pair that was skipped; at the first pair there is nothing to undo."""
+def test_undo_removes_the_last_answer_and_shows_the_pair_again(desk: Desk) -> None:
+    """This includes skipped pairs; at the first pair there is nothing to undo."""
     ran = desk.press("uduun" + "su" + "g")
     assert ran.out.count("Nothing to undo") == 2
     labels = [label for *_, label in desk.answers]
     assert labels == ["not", "grey"]
 
 
-def test_q_ends_like_the_end_of_the_input(desk: Desk) -> None:
-    """What came before it is stored, what comes after it is not read."""
+def test_q_quits(desk: Desk) -> None:
+    """Earlier answers are stored, later keys are not read."""
     assert desk.press("dqd").code == 0
     assert len(desk.answers) == 1
 
 
-def test_a_random_sample_is_another_order(desk: Desk, tmp_path: Path) -> None:
-    """And the lines say how their pairs were chosen."""
+def test_a_random_sample_has_other_pairs(desk: Desk, tmp_path: Path) -> None:
+    """Each line also records how its pair was chosen."""
     desk.press("d" * 50)
-    by_border = [pair[:2] for pair in desk.answers]
+    uncertain = [pair[:2] for pair in desk.answers]
     desk.labels = tmp_path / "random.jsonl"
     desk.press("d" * 50, "--sample", "random")
-    assert [pair[:2] for pair in desk.answers] != by_border
+    assert [pair[:2] for pair in desk.answers] != uncertain
     assert {json.loads(line)["kind"] for line in desk.labels.read_bytes().splitlines()} == {"random"}
 
 
 def test_answers_are_pairs_for_evaluate_and_calibrate(desk: Desk, cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """The file goes from one command into the next."""
+    """Both commands read the file of `label` as it is."""
     desk.press("ddndngdnsdn")
     found = json.loads(cli("evaluate", pages, desk.labels, "--json").out)
     assert found["right"] + found["missed"] == [label for *_, label in desk.answers].count("dup")
@@ -118,8 +118,10 @@ def test_answers_are_pairs_for_evaluate_and_calibrate(desk: Desk, cli: Cli, page
     assert report["pairs"]["grey"] == [label for *_, label in desk.answers].count("grey")
 
 
-def test_what_a_page_says_is_shown_and_does_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escape sequences, reordering and markup in titles, addresses and texts are pictures of themselves."""
+def test_strings_of_a_page_cannot_affect_the_terminal(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Escape sequences, reordering characters and markup in titles, URLs and texts are shown as symbols."""
     bad = "\x1b]0;mine\x07 \u202eback [bold]7[/bold]"
     first = page(1, " ".join(story(1)), title=f"Story {bad}")
     second = page(2, " ".join(edited(1, 4)) + f" {bad} in 1998.", title="Story", url="https://b.example/\u202e")
@@ -135,8 +137,8 @@ def test_what_a_page_says_is_shown_and_does_nothing(cli: Cli, tmp_path: Path, mo
     assert "⟦" in shown
 
 
-def test_it_runs_as_a_process_of_its_own(pages: Path, tmp_path: Path) -> None:
-    """Keys come through a pipe, as from a script."""
+def test_it_reads_keys_from_a_pipe(pages: Path, tmp_path: Path) -> None:
+    """A script can answer in the place of a person."""
     labels = tmp_path / "labels"
     command = [
         sys.executable,
@@ -154,19 +156,19 @@ def test_it_runs_as_a_process_of_its_own(pages: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["label"] for line in labels.read_bytes().splitlines()] == ["dup", "not"]
 
 
-def test_a_crawl_without_candidates_has_no_questions(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Said in one line, with code 0."""
+def test_a_crawl_without_candidates_has_no_pairs(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line says so, and the exit code is 0."""
     monkeypatch.setattr(sys, "stdin", io.StringIO("d"))
-    pages = write_lines(tmp_path / "pages.jsonl", [page(at, " ".join(story(at))) for at in range(3)])
+    pages = write_lines(tmp_path / "pages.jsonl", [page(number, " ".join(story(number))) for number in range(3)])
     ran = cli("label", pages, "-o", tmp_path / "labels")
     assert (ran.code, (tmp_path / "labels").read_bytes()) == (0, b"")
-    assert "Nothing to ask" in ran.out
+    assert "Nothing to label" in ran.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
-        (["-", "-o", "labels"], "standard input is for the answers"),
+        (["-", "-o", "labels"], "standard input has the answers"),
         (["nowhere.jsonl"], "there is no file or folder"),
         (["pages.jsonl", "-o", "pages.jsonl"], "same file"),
         (["pages.jsonl", "-o", "no/labels"], "cannot write"),
@@ -174,14 +176,14 @@ def test_a_crawl_without_candidates_has_no_questions(cli: Cli, tmp_path: Path, m
         (["pages.jsonl", "-o", "text"], "line 1: not a label"),
     ],
 )
-def test_wrong_usage_is_said(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], says: str
+def test_wrong_usage(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    """In one line, with code 2, and nothing of a file that is there is changed."""
+    """Exit code 2 and one line on stderr; existing files are not changed."""
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "pages.jsonl", [page(1)])
     (tmp_path / "text").write_text("a letter\n")
     ran = cli("label", *arguments)
     assert ran.code == 2
-    assert says in ran.err
+    assert message in ran.err
     assert (tmp_path / "text").read_text() == "a letter\n"

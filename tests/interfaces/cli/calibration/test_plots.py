@@ -1,4 +1,4 @@
-"""Pictures of a calibration."""
+"""Plots of a calibration."""
 
 from pathlib import Path
 
@@ -15,34 +15,32 @@ VALUES = {"words": [0, 5, 9, 30, None], "body": [1, None, 9, 40, 3], "jaccard": 
 
 @pytest.fixture(scope="module")
 def found() -> Calibration:
-    """Five pairs; on one channel no threshold reaches the precision."""
+    """A calibration on five pairs; on one channel no threshold reaches the precision."""
     values = {**VALUES, "rule": [0.1, None, 0.4, None, -0.2]}
     return Calibration(0.9, tuple(curve_of(at, values[at.name], LABELS) for at in (WORDS, BODY, JACCARD, RULE)))
 
 
 @pytest.fixture(scope="module")
 def drawn(found: Calibration, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Its pictures."""
+    """The plots of `found`."""
     return contents(found, tmp_path_factory.mktemp("drawn"))
 
 
 def contents(found: Calibration, folder: Path) -> dict[str, bytes]:
-    """What is drawn, by name."""
+    """Draw the plots and return the files by name."""
     draw_calibration(found, folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_the_same_calibration_gives_the_same_pictures(
-    found: Calibration, drawn: dict[str, bytes], tmp_path: Path
-) -> None:
-    """Byte for byte, so that a changed picture means changed figures."""
+def test_the_same_calibration_gives_the_same_files(found: Calibration, drawn: dict[str, bytes], tmp_path: Path) -> None:
+    """Byte for byte, so that a changed plot means changed figures."""
     assert contents(found, tmp_path) == drawn
     assert drawn.keys() == NAMES
     assert drawn["distances.png"].startswith(b"\x89PNG")
     assert b"<svg" in drawn["distances.svg"]
 
 
-def test_other_figures_give_other_pictures(found: Calibration, drawn: dict[str, bytes], tmp_path: Path) -> None:
-    """A precision that is asked for is drawn, too."""
+def test_another_precision_gives_another_plot(found: Calibration, drawn: dict[str, bytes], tmp_path: Path) -> None:
+    """The requested precision is part of the plot."""
     other = contents(Calibration(0.5, found.curves), tmp_path)
     assert other["precision_recall.svg"] != drawn["precision_recall.svg"]

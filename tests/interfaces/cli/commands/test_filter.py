@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.profiles import rule_for, written
+from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.runtime.embedded.state_info import state_info
 from tests.interfaces.cli.running import Cli, article, page, write_lines
 
@@ -17,7 +17,7 @@ KEYS = ["id", "url", "verdict", "duplicate_of", "duplicate_of_url", "distance", 
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """Two articles, a repost of the first with another headline, the second again, and one too short."""
+    """Two articles, a repost of the first with another headline, the second again, and a short text."""
     second = page(2)
     repost = page(3, article(1), title="Another headline")
     return write_lines(tmp_path / "pages.jsonl", [page(1), second, repost, second | {"id": "again"}, page(4, "brief")])
@@ -33,8 +33,8 @@ def test_verdict_lines_come_in_input_order_with_the_documented_keys(cli: Cli, pa
     assert [line["sequence"] for line in ran.lines] == [1, 2, 3, 4, 5]
 
 
-def test_a_duplicate_names_its_page_and_how_far_it_is(cli: Cli, pages: Path) -> None:
-    """The line of a duplicate says of which page, at what distance, and by which rule."""
+def test_a_duplicate_names_its_original_and_the_distance(cli: Cli, pages: Path) -> None:
+    """The line of a duplicate has the original, the distances and the row of the rule."""
     line = cli("filter", pages).lines[2]
     assert (line["duplicate_of"], line["duplicate_of_url"]) == ("p1", "https://news.example/1")
     assert line["distance"]["body"] == 0
@@ -45,10 +45,8 @@ def test_a_duplicate_names_its_page_and_how_far_it_is(cli: Cli, pages: Path) -> 
 
 
 @pytest.mark.parametrize("action", ["pass", "flag", "drop"])
-def test_kept_pages_are_the_lines_as_they_came_whatever_the_action(
-    cli: Cli, pages: Path, tmp_path: Path, action: str
-) -> None:
-    """--kept gets every page but duplicates, byte for byte; no action takes a verdict away."""
+def test_kept_pages_are_unchanged_lines_whatever_the_action(cli: Cli, pages: Path, tmp_path: Path, action: str) -> None:
+    """--kept gets every page but duplicates, byte for byte; no action removes a verdict."""
     kept = tmp_path / "kept.jsonl"
     ran = cli("filter", pages, "--kept", kept, "--action", action)
     lines = pages.read_bytes().splitlines(keepends=True)
@@ -56,7 +54,7 @@ def test_kept_pages_are_the_lines_as_they_came_whatever_the_action(
     assert len(ran.lines) == 5
 
 
-def test_a_last_line_without_its_end_is_a_page_too(cli: Cli, tmp_path: Path) -> None:
+def test_a_last_line_without_a_newline_is_a_page(cli: Cli, tmp_path: Path) -> None:
     """A file that does not end in a newline loses nothing."""
     path, kept = tmp_path / "pages.jsonl", tmp_path / "kept.jsonl"
     path.write_bytes(json.dumps(page(1)).encode())
@@ -65,15 +63,15 @@ def test_a_last_line_without_its_end_is_a_page_too(cli: Cli, tmp_path: Path) -> 
 
 
 def test_the_same_command_again_writes_the_same_output(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """With a state, a record fed again byte for byte has the verdict it had."""
+    """With a state, an identical record gets its earlier verdict."""
     outputs = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
     for output in outputs:
         assert cli("filter", pages, "--state", tmp_path / "state", "--output", output).code == 0
     assert outputs[0].read_bytes() == outputs[1].read_bytes()
 
 
-def test_a_state_completes_what_was_cut_short(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """The whole input after its first part on the same state gives the verdicts of one uninterrupted run."""
+def test_a_state_completes_an_interrupted_run(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """After a run on part of the input, a run on all of it gives the verdicts of a single run."""
     whole = cli("filter", pages).out
     part = tmp_path / "part.jsonl"
     part.write_bytes(b"".join(pages.read_bytes().splitlines(keepends=True)[:3]))
@@ -82,7 +80,7 @@ def test_a_state_completes_what_was_cut_short(cli: Cli, pages: Path, tmp_path: P
 
 
 def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """A folder made with one scheme does not take pages of another."""
+    """A folder created with one scheme refuses another."""
     first = cli("filter", pages, "--state", tmp_path / "state").lines[0]["space"]
     ran = cli("filter", pages, "--state", tmp_path / "state", "--scheme", "tf", "--output", tmp_path / "out")
     assert ran.code == 1
@@ -92,15 +90,15 @@ def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, 
 
 
 def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
-    """With k = 0 distance alone finds only equal fingerprints; the default rule matches a slightly edited text."""
+    """The default rule matches a slightly edited text; by distance alone with k = 0, nothing does."""
     text = article(1, 400)
     path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
     assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "duplicate"]
     assert [line["verdict"] for line in cli("filter", path, "--channels", "both", "--k", 0).lines] == ["unique"] * 2
 
 
-def test_short_texts_have_to_be_the_same(cli: Cli, tmp_path: Path) -> None:
-    """Punctuation and script count nothing; another number, a name or a "not" is another text, and is kept."""
+def test_short_texts_match_only_if_equal(cli: Cli, tmp_path: Path) -> None:
+    """Punctuation and script are ignored; another number, time or a "not" makes another text."""
     texts = (
         "今晚八点，第3号线停运。",
         "今晚八点 第3號線停運！！",
@@ -115,7 +113,7 @@ def test_short_texts_have_to_be_the_same(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
-    """A user's own rows decide, and reasons quote them; a name that is none is refused with those that are."""
+    """Reasons quote the rows of a user's file; for an unknown name, the message lists the known ones."""
     text = article(1, 400)
     pages = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
     own = tmp_path / "own.toml"
@@ -130,14 +128,14 @@ def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> Non
 @pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])
 @pytest.mark.parametrize("channels", ["words", "body", "both"])
 def test_every_scheme_and_channel_finds_an_exact_copy(cli: Cli, tmp_path: Path, scheme: str, channels: str) -> None:
-    """Whatever the weights, equal text at another address is a duplicate."""
+    """Whatever the weights, equal text at another URL is a duplicate."""
     path = write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(3, article(1), title="Story 1")])
     ran = cli("filter", path, "--scheme", scheme, "--channels", channels)
     assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "duplicate"]
 
 
 def test_combined_similarity_is_an_option(cli: Cli, pages: Path) -> None:
-    """--mu puts Wang & Wang's similarity in the rule's place, and refuses to share it."""
+    """--mu replaces the rule by Wang & Wang's similarity, and excludes other rule options."""
     line = cli("filter", pages, "--scheme", "wang2019", "--mu", "0.9").lines[2]
     assert line["verdict"] == "duplicate"
     assert "combined" in line["reason"]
@@ -145,7 +143,7 @@ def test_combined_similarity_is_an_option(cli: Cli, pages: Path) -> None:
 
 
 def test_html_in_a_line_is_extracted(cli: Cli, tmp_path: Path) -> None:
-    """A line with `html` is judged by its article, in another template too."""
+    """A line with `html` is decided by its article, also in another template."""
     story = "".join(f"<p>{article(seed, 60)}.</p>" for seed in range(3))
     first = f"<html><head><title>A</title></head><body><article><h1>A</h1>{story}</article></body></html>"
     second = f"<html><body><div id=nav><a href=/>Home</a></div><main><h1>B</h1>{story}</main></body></html>"
@@ -182,7 +180,7 @@ def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> No
 def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
     """For machines all of them, for people those that did; the state remembers, too."""
     profile = tmp_path / "guarded.toml"
-    profile.write_text(written(replace(rule_for(), guards=Guards(max_hosts=1))))
+    profile.write_text(profile_text(replace(rule_for(), guards=Guards(max_hosts=1))))
     copies = [page(number, article(1), url=f"https://host{number}.example/") for number in range(4)]
     path = write_lines(tmp_path / "pages.jsonl", copies)
     ran = cli("filter", path, "--profile", profile, "--state", tmp_path / "state", "--json")
@@ -194,7 +192,7 @@ def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Path) -> None:
-    """The table goes to stderr, so that it never mixes with verdicts; --quiet leaves it out."""
+    """The table goes to stderr, so that it never mixes with verdicts; --quiet omits it."""
     assert "duplicate" in cli("filter", pages).err
     assert cli("filter", pages, "--quiet").err == ""
 
@@ -214,7 +212,7 @@ def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Pat
 def test_wrong_usage_changes_nothing(
     cli: Cli, pages: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Code 2, and the input is as it was."""
+    """Exit code 2, and the input is unchanged."""
     monkeypatch.chdir(pages.parent)
     before = pages.read_bytes()
     ran = cli("filter", "pages.jsonl", *arguments)
@@ -224,7 +222,7 @@ def test_wrong_usage_changes_nothing(
 
 
 def test_a_missing_file_is_wrong_usage(cli: Cli, tmp_path: Path) -> None:
-    """The message names what is missing."""
+    """The message names the missing file."""
     ran = cli("filter", tmp_path / "gone.jsonl")
     assert ran.code == 2
     assert "gone.jsonl" in ran.err

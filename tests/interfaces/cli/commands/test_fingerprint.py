@@ -1,4 +1,4 @@
-"""`twinsieve fingerprint`: one line of JSON a text."""
+"""`twinsieve fingerprint`: one line of JSON for each text."""
 
 import json
 from pathlib import Path
@@ -18,14 +18,14 @@ GOLDEN = {
 
 
 def test_the_seed_program_s_values(cli: Cli) -> None:
-    """--scheme seed-java gives what the original program printed."""
+    """--scheme seed-java gives the values of the original program."""
     ran = cli("fingerprint", "--scheme", "seed-java", *GOLDEN)
     assert [line["words"] for line in ran.lines] == list(GOLDEN.values())
     assert [list(line) for line in ran.lines] == [["space", "words", "body"]] * len(GOLDEN)
 
 
 def test_a_text_without_features_has_no_fingerprint(cli: Cli) -> None:
-    """Nothing to say is null, not a number."""
+    """It is null, not a number."""
     (line,) = cli("fingerprint", "…").lines
     assert (line["words"], line["body"]) == (None, None)
     assert line["space"].startswith("twinsieve-")
@@ -39,21 +39,21 @@ def test_width(cli: Cli, bits: int) -> None:
 
 
 def test_a_file_is_one_text(cli: Cli, tmp_path: Path) -> None:
-    """--file reads what an argument would say."""
+    """--file gives the same fingerprint as the text as an argument."""
     path = tmp_path / "text.txt"
     path.write_text(article(1))
     assert cli("fingerprint", "--file", path).out == cli("fingerprint", article(1)).out
 
 
-def test_a_title_moves_words_and_not_body(cli: Cli) -> None:
-    """The body channel never sees the title."""
+def test_a_title_changes_words_and_not_body(cli: Cli) -> None:
+    """The channel `body` does not use the title."""
     (plain,), (titled,) = (cli("fingerprint", article(1), *more).lines for more in ([], ["--title", "harbour school"]))
     assert plain["body"] == titled["body"]
     assert plain["words"] != titled["words"]
 
 
 def test_explain_lists_the_heaviest_features_first(cli: Cli) -> None:
-    """Each feature says its weight and what made it."""
+    """Each feature has its weight and the factors of it."""
     features = cli("fingerprint", "--explain", "--title", "harbour", article(1)).lines[0]["features"]
     weights = [feature["weight"] for feature in features]
     assert weights == sorted(weights, reverse=True)
@@ -61,7 +61,7 @@ def test_explain_lists_the_heaviest_features_first(cli: Cli) -> None:
 
 
 def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
-    """Nothing to read, no such file, or not UTF-8: each said in words."""
+    """No text, no such file, or a file that is not UTF-8."""
     path = tmp_path / "text.txt"
     path.write_bytes("新闻".encode("gb18030"))
     assert cli("fingerprint").code == 2
@@ -69,6 +69,6 @@ def test_wrong_usage(cli: Cli, tmp_path: Path) -> None:
     assert "not UTF-8" in cli("fingerprint", "--file", path).err
 
 
-def test_lines_are_json_for_any_reader(cli: Cli) -> None:
-    """The line parses with the standard library, numbers as integers."""
+def test_lines_are_standard_json(cli: Cli) -> None:
+    """The standard library parses a line, with fingerprints as integers."""
     assert isinstance(json.loads(cli("fingerprint", article(2)).out)["words"], int)

@@ -1,4 +1,4 @@
-"""`twinsieve idf build`: a table of one's own, and the space it makes."""
+"""`twinsieve idf build`: IDF tables, and the spaces that they define."""
 
 import math
 from pathlib import Path
@@ -19,8 +19,8 @@ def test_a_table_counts_pages(cli: Cli, tmp_path: Path) -> None:
     }
 
 
-def test_a_table_is_a_space_of_its_own(cli: Cli, tmp_path: Path) -> None:
-    """Fingerprints made with another table are of another space."""
+def test_a_table_defines_a_space(cli: Cli, tmp_path: Path) -> None:
+    """Fingerprints with another table belong to another space."""
     pages = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(4)])
     table = tmp_path / "idf.txt"
     cli("idf", "build", pages, "--output", table)
@@ -28,22 +28,22 @@ def test_a_table_is_a_space_of_its_own(cli: Cli, tmp_path: Path) -> None:
     assert len(spaces) == 2
 
 
-def test_bad_records_are_left_out_and_told(cli: Cli, tmp_path: Path) -> None:
-    """The table is made of the rest; the code says that something was wrong."""
+def test_bad_records_are_left_out_and_reported(cli: Cli, tmp_path: Path) -> None:
+    """The table is built from the other pages; the exit code is 3."""
     pages = write_lines(tmp_path / "pages.jsonl", [page(1), b"hello", page(1)])
     ran = cli("idf", "build", pages, "--output", tmp_path / "idf.txt")
     assert ran.code == 3
     assert "line 2: " in ran.err
 
 
-def test_no_words_no_table(cli: Cli, tmp_path: Path) -> None:
-    """An empty table would weigh every word the same: refused, and nothing is written."""
+def test_an_input_without_words_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """An empty table would give every word the same weight, so none is written."""
     ran = cli("idf", "build", write_lines(tmp_path / "pages.jsonl", []), "--output", tmp_path / "idf.txt")
     assert ran.code == 2
     assert not (tmp_path / "idf.txt").exists()
 
 
-def test_a_table_that_is_none_is_refused(cli: Cli, tmp_path: Path) -> None:
+def test_an_invalid_table_is_refused(cli: Cli, tmp_path: Path) -> None:
     """The message names the line."""
     table = tmp_path / "idf.txt"
     table.write_text("harbour 1.5\nschool\n")

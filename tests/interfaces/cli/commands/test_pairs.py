@@ -9,7 +9,7 @@ from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """Two articles, copies of the first at another address and at its own, and a page without text."""
+    """Two articles, copies of the first at another URL and at its own, and a page without text."""
     first = page(1)
     copies = [
         page(3, article(1), title="Story 1"),
@@ -37,14 +37,14 @@ def test_the_verdict_is_on_b_after_a(cli: Cli, pages: Path, tmp_path: Path, a: s
     assert (line["a"], line["b"], line["verdict"]) == (a, b, verdict)
 
 
-def test_pairs_do_not_see_each_other(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """Every pair meets an empty index, also where a page comes in several."""
+def test_pairs_are_independent(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """Every pair meets an empty index, also if a page occurs in several pairs."""
     pairs = [{"a": "p1", "b": "p3"}, {"a": "p2", "b": "p3"}, {"a": "p1", "b": "later"}, {"a": "p3", "b": "p2"}] * 2
     lines = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines
     assert [line["verdict"] for line in lines] == ["duplicate", "unique", "updated", "unique"] * 2
 
 
-def test_distances_and_score_are_there_whatever_the_verdict(cli: Cli, pages: Path, tmp_path: Path) -> None:
+def test_distances_and_score_are_given_for_every_verdict(cli: Cli, pages: Path, tmp_path: Path) -> None:
     """Unrelated pages have distances too, and a lower score; a page without text has neither."""
     pairs = [{"a": "p1", "b": "p3"}, {"a": "p1", "b": "p2"}, {"a": "p1", "b": "p4"}]
     near, far, none = cli("pairs", pages, write_lines(tmp_path / "pairs.jsonl", pairs)).lines
@@ -54,8 +54,8 @@ def test_distances_and_score_are_there_whatever_the_verdict(cli: Cli, pages: Pat
     assert (none["distance"], none["score"]) == ({"words": None, "body": None}, None)
 
 
-def test_pairs_that_name_nobody_are_reported_and_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """The others are compared; the code says that something was wrong."""
+def test_pairs_of_unknown_pages_are_reported_and_counted(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """The other pairs are compared; the exit code is 3."""
     pairs = write_lines(
         tmp_path / "pairs.jsonl", [{"a": "p1", "b": "p9"}, b"hello", {"a": "p1"}, {"a": "p1", "b": "p2"}]
     )
@@ -66,8 +66,8 @@ def test_pairs_that_name_nobody_are_reported_and_counted(cli: Cli, pages: Path, 
     assert len((tmp_path / "errors").read_text().splitlines()) == 3
 
 
-def test_output_goes_to_a_file(cli: Cli, pages: Path, tmp_path: Path) -> None:
-    """--output takes the lines off standard output."""
+def test_output_to_a_file(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """With --output, nothing goes to standard output."""
     pairs, output = write_lines(tmp_path / "pairs.jsonl", [{"a": "p1", "b": "p2"}]), tmp_path / "out"
     assert cli("pairs", pages, pairs, "--output", output).out == ""
     assert output.read_text().startswith('{"a":"p1","b":"p2","verdict":"unique",')

@@ -1,4 +1,4 @@
-"""The rule of a state folder, shown and changed without a run."""
+"""`twinsieve policy` on a state folder: show and change its rule."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.interfaces.cli.running import Cli, page, write_lines
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No broker is named by the environment."""
+    """Remove the broker from the environment."""
     monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
 
 
@@ -24,19 +24,19 @@ def state(cli: Cli, tmp_path: Path) -> Path:
 
 
 def test_the_rule_in_force_is_shown(cli: Cli, state: Path) -> None:
-    """For people and for machines, whatever the space of the state."""
+    """As text and as JSON, whatever the space of the state."""
     assert f"rule     {rule_for()}\n" in cli("policy", "show", "--state", state).out
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for().to_dict()
     assert shown["space"]
 
 
-def test_another_rule_decides_from_here_on(cli: Cli, state: Path) -> None:
-    """It is a record of the log; the same one again is none."""
+def test_a_new_rule_is_a_record_of_the_log(cli: Cli, state: Path) -> None:
+    """Setting the same rule again adds no record."""
     first = cli("policy", "set", "--state", state, "--k", 2)
     assert (first.code, first.out) == (0, f"sequence 4: {rule_for(k=2)}\n")
     again = cli("policy", "set", "--state", state, "--k", 2)
-    assert (again.code, again.out) == (0, f"the log has this policy already: {rule_for(k=2)}\n")
+    assert (again.code, again.out) == (0, f"the log already has this policy: {rule_for(k=2)}\n")
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for(k=2).to_dict()
     assert json.loads(cli("state", "info", state, "--json").out)["policies"] == 2
@@ -45,7 +45,7 @@ def test_another_rule_decides_from_here_on(cli: Cli, state: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (["--k", "2"], "whose log?"),
+        (["--k", "2"], "no log is named"),
         (["--state", "s", "--bootstrap", "a:1", "--k", "2"], "two logs"),
         (["--state", "s"], "nothing to set"),
         (["--state", "s", "--action", "drop"], "each run"),
@@ -53,14 +53,14 @@ def test_another_rule_decides_from_here_on(cli: Cli, state: Path) -> None:
     ],
 )
 def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
-    """Said before anything is opened."""
+    """It is refused before anything is opened."""
     ran = cli("policy", "set", *arguments)
     assert ran.code == 2
     assert shown in ran.err
 
 
 def test_a_folder_without_a_state(cli: Cli, tmp_path: Path) -> None:
-    """Nothing is made."""
+    """It is refused, and nothing is created in it."""
     ran = cli("policy", "set", "--state", tmp_path, "--k", "2")
     assert ran.code == 1
     assert "holds no twinsieve state" in ran.err
@@ -68,7 +68,7 @@ def test_a_folder_without_a_state(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_the_folder_of_a_service(cli: Cli, tmp_path: Path) -> None:
-    """Its log is the broker's."""
+    """It is refused: the log of a service is on the broker."""
     (tmp_path / "instance").write_text("one\n")
     ran = cli("policy", "show", "--state", tmp_path)
     assert ran.code == 1

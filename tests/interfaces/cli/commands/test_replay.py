@@ -1,4 +1,4 @@
-"""What `replay` says before it reads a log."""
+"""`twinsieve replay`: option checks, which need no broker."""
 
 import pytest
 
@@ -9,14 +9,14 @@ from tests.interfaces.cli.running import Cli
     ("arguments", "shown"),
     [
         (["--scheme", "tf"], "--from pages"),
-        (["--output", "a", "--to-prefix", "b."], "two places"),
+        (["--output", "a", "--to-prefix", "b."], "exclude each other"),
         (["--prefix", "a.", "--to-prefix", "a."], "give another"),
         (["--from", "elsewhere"], "elsewhere"),
         (["--mu", "0.9", "--k", "1"], "--mu"),
     ],
 )
 def test_wrong_usage(cli: Cli, arguments: list[str], shown: str) -> None:
-    """Code 2, and what to give instead."""
+    """Exit code 2, and the message says what to give instead."""
     ran = cli("replay", "--bootstrap", "127.0.0.1:1", *arguments)
     assert ran.code == 2
     assert shown in ran.err

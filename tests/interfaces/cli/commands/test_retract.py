@@ -1,4 +1,4 @@
-"""Kept pages that leave a state folder."""
+"""`twinsieve retract` on a state folder, and option checks of `correct`."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 @pytest.fixture(autouse=True)
 def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No broker is named by the environment."""
+    """Remove the broker from the environment."""
     monkeypatch.delenv("TWINSIEVE_BOOTSTRAP", raising=False)
 
 
@@ -21,8 +21,8 @@ def state(cli: Cli, tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-def test_a_retracted_page_leaves(cli: Cli, state: Path, tmp_path: Path) -> None:
-    """By any form of its address; what repeated it is unique then."""
+def test_a_retracted_page_leaves_the_index(cli: Cli, state: Path, tmp_path: Path) -> None:
+    """Any form of its URL names it; later copies are unique."""
     ran = cli("retract", "https://NEWS.example/1?utm_source=x", "--state", state, "--reason", "taken down")
     assert (ran.code, ran.out) == (0, "sequence 4: retraction of https://news.example/1, kept at sequence 2\n")
     copy = write_lines(tmp_path / "copy.jsonl", [page(9, article(1)), page(10, article(2))])
@@ -30,8 +30,8 @@ def test_a_retracted_page_leaves(cli: Cli, state: Path, tmp_path: Path) -> None:
     assert [verdict["verdict"] for verdict in verdicts] == ["unique", "duplicate"]
 
 
-def test_by_id_and_from_standard_input(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take-downs come in lists."""
+def test_pages_are_named_by_id_or_on_standard_input(cli: Cli, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each page is retracted once, also if it is named twice."""
     monkeypatch.setattr("sys.stdin", ["p1\n", "\n", "https://news.example/2\n", "p1\n"])
     ran = cli("retract", "-", "--state", state)
     assert ran.code == 0
@@ -41,16 +41,16 @@ def test_by_id_and_from_standard_input(cli: Cli, state: Path, monkeypatch: pytes
     ]
 
 
-def test_a_page_that_is_not_kept(cli: Cli, state: Path) -> None:
-    """It is named, the others are retracted."""
+def test_an_unknown_page_is_reported(cli: Cli, state: Path) -> None:
+    """The message names it, and the other pages are retracted."""
     ran = cli("retract", "https://news.example/77", "https://news.example/0", "--state", state)
     assert ran.code == 3
     assert "https://news.example/77" in ran.err
     assert "retraction of https://news.example/0" in ran.out
 
 
-def test_an_address_that_is_none(cli: Cli) -> None:
-    """A correction names two pages of the Web."""
+def test_an_invalid_url_is_refused(cli: Cli) -> None:
+    """A correction names two pages by their URLs."""
     ran = cli("correct", "nowhere", "--duplicate-of", "https://news.example/1", "--bootstrap", "a:1")
     assert ran.code == 2
     assert "nowhere" in ran.err
@@ -65,5 +65,5 @@ def test_an_address_that_is_none(cli: Cli) -> None:
     ],
 )
 def test_corrections_name_one_other_page(cli: Cli, arguments: list[str]) -> None:
-    """Not none, not two, not itself."""
+    """None, two, or the page itself are refused."""
     assert cli("correct", "https://a.example/1", *arguments, "--bootstrap", "a:1").code == 2

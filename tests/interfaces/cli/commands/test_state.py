@@ -1,4 +1,4 @@
-"""`twinsieve state info`: what a folder holds, for people and for machines."""
+"""`twinsieve state info`: the contents of a state folder, as text and as JSON."""
 
 import json
 from pathlib import Path
@@ -18,8 +18,8 @@ def test_counts_of_a_state(cli: Cli, tmp_path: Path) -> None:
     assert "a shared key" in shown
 
 
-def test_no_state_no_info(cli: Cli, tmp_path: Path) -> None:
-    """A folder without a state is named, and stays as it is."""
+def test_a_folder_without_a_state_is_refused(cli: Cli, tmp_path: Path) -> None:
+    """The message names the folder, and the folder is unchanged."""
     ran = cli("state", "info", tmp_path)
     assert ran.code == 1
     assert str(tmp_path) in ran.err

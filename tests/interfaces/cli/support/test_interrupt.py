@@ -1,4 +1,4 @@
-"""Signals and pipes: what was decided is written, and nothing waits for what has not come."""
+"""Signals and pipes: decided pages are written, and no verdict waits for further input."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ COMMAND = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", "--qu
 
 @contextmanager
 def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A filter in a process of its own that reads from a pipe; killed where a test leaves it behind."""
+    """Start a filter that reads from a pipe; kill it at the end of the test."""
     command = [*COMMAND, *map(str, arguments)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -28,7 +28,7 @@ def running(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def feed(process: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, object]]:
-    """Send pages and read as many verdicts, with the pipe left open."""
+    """Send pages and read their verdicts, leaving the pipe open."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(b"".join(json.dumps(page(number)).encode() + b"\n" for number in numbers))
@@ -41,7 +41,7 @@ def feed(process: subprocess.Popen[bytes], *numbers: int) -> list[dict[str, obje
 def test_a_signal_ends_a_waiting_run_with_its_verdicts_written(
     number: signal.Signals, code: int, tmp_path: Path
 ) -> None:
-    """Verdicts come as soon as no more input waits; the signal then ends the run, which a second one completes."""
+    """Verdicts are written as soon as no input waits. A second run completes the interrupted one."""
     state = tmp_path / "state"
     with running("--state", state) as process:
         first = feed(process, 1, 2)
@@ -57,7 +57,7 @@ def test_a_signal_ends_a_waiting_run_with_its_verdicts_written(
 
 @pytest.mark.slow
 def test_a_signal_in_the_middle_of_a_file_finishes_the_batch(tmp_path: Path) -> None:
-    """What is written is whole lines, a prefix of the full run, and as many as the state knows."""
+    """The output is whole lines, a prefix of the full run, and has as many lines as the state has pages."""
     path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(6000)])
     state = tmp_path / "state"
     with running(path, "--state", state) as process:
@@ -75,8 +75,8 @@ def test_a_signal_in_the_middle_of_a_file_finishes_the_batch(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
-    """`twinsieve filter … | head` is not an error to report."""
+def test_a_closed_output_pipe_ends_the_run_without_a_traceback(tmp_path: Path) -> None:
+    """`twinsieve filter … | head` is not an error."""
     path = write_lines(tmp_path / "pages.jsonl", [page(number) for number in range(2000)])
     with running(path) as process:
         assert process.stdout is not None

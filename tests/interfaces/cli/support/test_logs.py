@@ -1,4 +1,4 @@
-"""One event a line, for people and for machines, and a client library that does not repeat itself."""
+"""Log lines as text and as JSON, and the repetitions of the Kafka client."""
 
 import io
 import json
@@ -14,7 +14,7 @@ from dedup_service.runtime.events import BatchEvent, ProblemEvent, RestoreEvent
 
 @pytest.fixture
 def logging_to() -> Iterator[Callable[[str, str], io.StringIO]]:
-    """A function that configures logging and returns where it goes; everything is as before afterwards."""
+    """A function that configures logging and returns its stream; the former configuration is restored."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     levels = {name: logging.getLogger(name).level for name in QUIET}
@@ -33,7 +33,7 @@ def logging_to() -> Iterator[Callable[[str, str], io.StringIO]]:
 
 
 class Clock:
-    """Time that the test moves."""
+    """A clock that the test sets."""
 
     now = 0.0
 
@@ -54,8 +54,8 @@ def batch(records: int = 5) -> BatchEvent:
     )
 
 
-def test_a_line_of_json_has_the_facts_as_fields(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """Machines need not parse text."""
+def test_a_json_line_has_the_event_s_fields(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """A problem's step and kind are separate fields."""
     written = logging_to("info", "json")
     ServiceLog().problem(ProblemEvent("decide", "transaction_lost", "the transaction was lost"))
     line = json.loads(written.getvalue())
@@ -69,8 +69,8 @@ def test_a_line_of_json_has_the_facts_as_fields(logging_to: Callable[[str, str],
     }
 
 
-def test_a_line_of_text(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """Names and values, the values quoted where they would run into the next name; never a second line."""
+def test_a_text_line(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """Values are quoted if they could be confused with the next field; line breaks are replaced."""
     written = logging_to("info", "text")
     facts = {"n": 1, "share": 0.123456, "why": "two words", "none": ""}
     logging.getLogger("elsewhere").warning("a\nb", extra={"facts": facts})
@@ -78,8 +78,8 @@ def test_a_line_of_text(logging_to: Callable[[str, str], io.StringIO]) -> None:
     assert rest == 'WARNING elsewhere: a b n=1 share=0.123 why="two words" none=""\n'
 
 
-def test_an_error_brings_its_trace(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """In JSON within its one line."""
+def test_an_exception_is_logged_with_its_traceback(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """In JSON, it is a field of the same line."""
     written = logging_to("info", "json")
     try:
         int("broken")
@@ -89,7 +89,7 @@ def test_an_error_brings_its_trace(logging_to: Callable[[str, str], io.StringIO]
 
 
 def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """One line in ten seconds, with what they added up to, and one at the end with the rest."""
+    """One line every ten seconds with their sums, and one at the end with the remainder."""
     written, clock = logging_to("info", "json"), Clock()
     log = ServiceLog(clock=clock)
     for now in (0.0, 4.0, 8.0, 12.0, 13.0):
@@ -109,16 +109,16 @@ def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) ->
     assert (last["batches"], last["records"], last["sequence"], last["entries"]) == (1, 5, 99, 42)
 
 
-def test_each_batch_has_a_line_where_that_is_asked_for(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """One, and not more."""
+def test_at_debug_each_batch_has_a_line(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """Exactly one line."""
     written = logging_to("debug", "json")
     ServiceLog(clock=Clock()).batch(batch())
     (line,) = map(json.loads, written.getvalue().splitlines())
     assert (line["event"], line["records"], line["commit_s"]) == ("batch", 5, 0.0123)
 
 
-def test_a_restore_tells_of_itself_now_and_then(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """And once when it is done."""
+def test_a_restore_logs_its_progress(logging_to: Callable[[str, str], io.StringIO]) -> None:
+    """Every five seconds, and once at its end."""
     written, clock = logging_to("info", "json"), Clock()
     log = ServiceLog(clock=clock)
     for number in range(100):
@@ -129,8 +129,8 @@ def test_a_restore_tells_of_itself_now_and_then(logging_to: Callable[[str, str],
     assert [(line["event"], line["records"]) for line in lines] == [("restoring", 50), ("restored", 100)]
 
 
-def test_the_client_says_the_same_once_a_minute() -> None:
-    """What was left out is counted; what it says at lower levels is not its complaints."""
+def test_a_repeated_client_warning_is_logged_once_a_minute() -> None:
+    """Suppressed repetitions are counted; other loggers are not filtered."""
     clock = Clock()
     quiet = QuietClient(clock)
 

@@ -1,4 +1,4 @@
-"""Outputs hold whole batches, whatever happens."""
+"""Outputs have whole batches, also after a failed write."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ APPENDING = (
 
 @contextmanager
 def files_end_at(size_bytes: int) -> Iterator[None]:
-    """Let no file of this process grow beyond `size_bytes`: the nearest thing to a disk that fills up."""
+    """Limit the size of every file of this process, to simulate a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -29,8 +29,8 @@ def files_end_at(size_bytes: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_batch_that_does_not_fit_leaves_nothing_of_itself(tmp_path: Path) -> None:
-    """After a failed write the file ends where the batch before it ended."""
+def test_a_batch_that_does_not_fit_is_removed(tmp_path: Path) -> None:
+    """After a failed write, the file ends where the previous batch ended."""
     path = tmp_path / "verdicts.jsonl"
     with OutputFile(str(path)) as output, files_end_at(1000):
         output.write([b"first\n", b"second\n"])
@@ -40,8 +40,8 @@ def test_a_batch_that_does_not_fit_leaves_nothing_of_itself(tmp_path: Path) -> N
     assert path.read_bytes() == b"first\nsecond\nthird\n"
 
 
-def test_a_file_that_is_appended_to_keeps_what_it_held(tmp_path: Path) -> None:
-    """Standard output opened with >> loses nothing when the disk is full."""
+def test_an_appended_file_keeps_its_content(tmp_path: Path) -> None:
+    """Standard output opened with >> loses nothing if the disk is full."""
     path = tmp_path / "all.jsonl"
     path.write_bytes(b"earlier\n")
     command = f"ulimit -f 1; {sys.executable} -c '{APPENDING}' >> {path}"
@@ -50,8 +50,8 @@ def test_a_file_that_is_appended_to_keeps_what_it_held(tmp_path: Path) -> None:
     assert path.read_bytes() == b"earlier\n"
 
 
-def test_a_pipe_without_reader_is_told_apart_from_a_full_disk(tmp_path: Path) -> None:
-    """Whoever reads may go away at any time: that is no failure of ours."""
+def test_a_closed_pipe_is_distinguished_from_a_full_disk(tmp_path: Path) -> None:
+    """A closed pipe raises BrokenPipeError: the reader may stop at any time."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -62,8 +62,8 @@ def test_a_pipe_without_reader_is_told_apart_from_a_full_disk(tmp_path: Path) ->
             output.write([b"not read\n"])
 
 
-def test_one_file_is_not_two_outputs(tmp_path: Path) -> None:
-    """Two names of one file are found out; /dev/null takes everything."""
+def test_two_outputs_in_one_file_are_refused(tmp_path: Path) -> None:
+    """Under different names too; /dev/null may be named twice."""
     name = str(tmp_path / "out")
     with pytest.raises(ConfigurationError, match="--output and --kept are the same file"):
         check_distinct(**{"--output": name, "--kept": f"{tmp_path}/./out"})

@@ -1,4 +1,4 @@
-"""Batches: full ones, early ones, and the order of what comes out."""
+"""Batches of records, and the order of their results."""
 
 from collections.abc import Sequence
 
@@ -16,13 +16,13 @@ from dedup_service.runtime.workers.preparation import Preparer
 
 
 def line(number: int) -> JsonLine:
-    """A record of a page without text."""
+    """Return a record of a page without text."""
     return JsonLine(number, f'{{"url": "https://a.example/{number}"}}'.encode())
 
 
 @given(st.lists(st.integers(0, 3)))
-def test_batches_hold_every_record_once_in_order(waits: list[int]) -> None:
-    """Nothing is lost or turned round, wherever the input paused; every pause ends a batch."""
+def test_batches_have_every_record_once_in_order(waits: list[int]) -> None:
+    """Wherever the input pauses; every pause ends a batch."""
     records: list[Record | None] = []
     for number, wait in enumerate(waits, 1):
         records += [line(number)] + [None] * wait
@@ -32,49 +32,49 @@ def test_batches_hold_every_record_once_in_order(waits: list[int]) -> None:
 
 
 def test_a_batch_is_full_at_its_count_or_its_bytes() -> None:
-    """Neither many small records nor few large ones pile up."""
+    """Both many small records and few large ones end a batch."""
     sizes = [len(batch.records) for batch in batches(map(line, range(BATCH_RECORDS * 2 + 1)))]
     assert sizes == [BATCH_RECORDS, BATCH_RECORDS, 1]
     large = [JsonLine(number, bytes(BATCH_BYTES // 2)) for number in range(3)]
     assert [len(batch.records) for batch in batches(large)] == [2, 1]
 
 
-class Noted:
-    """A sink that remembers."""
+class RecordingSink:
+    """A sink that records the numbers of records."""
 
     def __init__(self) -> None:
         self.numbers: list[int] = []
         self.bad_numbers: list[int] = []
 
     def verdicts(self, decided: Sequence[tuple[Record, Verdict]]) -> None:
-        """Note the numbers of records with a verdict."""
+        """Record the numbers of records with a verdict."""
         self.numbers += [record.number for record, _ in decided]
 
     def bad(self, records: Sequence[tuple[Record, str]]) -> None:
-        """Note the numbers of bad records."""
+        """Record the numbers of bad records."""
         self.bad_numbers += [record.number for record, _ in records]
 
 
 @pytest.mark.parametrize("stop_after", [0, 1, 2, 99])
-def test_a_stopped_run_finishes_the_batch_in_hand(stop_after: int) -> None:
-    """Asked to stop during a batch, the run writes that batch and takes no further one."""
-    noted = Noted()
+def test_a_stopped_run_finishes_the_current_batch(stop_after: int) -> None:
+    """After a stop request during a batch, the run writes that batch and reads no further one."""
+    sink = RecordingSink()
 
     def records() -> list[Record | None]:
         return [line(number) for number in range(1, 3 * BATCH_RECORDS + 1)]
 
     def stopped() -> bool:
-        return len(noted.numbers) >= stop_after * BATCH_RECORDS
+        return len(sink.numbers) >= stop_after * BATCH_RECORDS
 
     with Preparer(SpaceOptions()) as preparer, NearDuplicateFilter.open(None) as state:
-        run(records(), preparer, state, noted, stopped)
-    assert noted.numbers == list(range(1, min(3, max(1, stop_after)) * BATCH_RECORDS + 1))
+        run(records(), preparer, state, sink, stopped)
+    assert sink.numbers == list(range(1, min(3, max(1, stop_after)) * BATCH_RECORDS + 1))
 
 
-def test_bad_records_go_their_own_way() -> None:
-    """A bad record among good ones takes no verdict from them."""
-    noted = Noted()
+def test_bad_records_are_separated() -> None:
+    """A bad record does not affect the verdicts on others."""
+    sink = RecordingSink()
     mixed = [line(1), JsonLine(2, b"hello"), line(3)]
     with Preparer(SpaceOptions()) as preparer, NearDuplicateFilter.open(None) as state:
-        run(mixed, preparer, state, noted, lambda: False)
-    assert (noted.numbers, noted.bad_numbers) == ([1, 3], [2])
+        run(mixed, preparer, state, sink, lambda: False)
+    assert (sink.numbers, sink.bad_numbers) == ([1, 3], [2])

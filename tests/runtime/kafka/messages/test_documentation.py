@@ -19,14 +19,14 @@ TEXT = (Path(__file__).parents[4] / "docs" / "topics.md").read_text(encoding="ut
 
 
 def examples(topic: str) -> list[bytes]:
-    """The messages in the block of `topic`."""
-    found = re.search(rf"```json {re.escape(topic)}\n(.*?)```", TEXT, re.DOTALL)
-    assert found is not None
-    return found[1].encode().splitlines()
+    """Return the messages in the code block of `topic`."""
+    block = re.search(rf"```json {re.escape(topic)}\n(.*?)```", TEXT, re.DOTALL)
+    assert block is not None
+    return block[1].encode().splitlines()
 
 
-def test_the_page_is_a_page() -> None:
-    """With the canonical URL that the text promises, and every key that means something named."""
+def test_the_example_page_is_a_page() -> None:
+    """It has the canonical URL that the text states, and the text names every known key."""
     (value,) = examples("pages")
     page = PageMessage("pages", 0, 0, value).page(lambda _html, _declared: Extraction())
     assert page.canonical_url == "https://news.example/2026/typhoon"
@@ -34,20 +34,20 @@ def test_the_page_is_a_page() -> None:
     assert missing == []
 
 
-def test_the_verdict_is_written_like_this() -> None:
+def test_the_example_verdict_is_what_is_written() -> None:
     """Byte for byte."""
     (value,) = examples("verdicts")
     assert verdict_value(*read_verdict(value)) == value
 
 
-def test_the_figures_are_read() -> None:
-    """Every key is there, and none that is not."""
+def test_the_example_stats_are_read() -> None:
+    """They have every key, and no other."""
     (value,) = examples("dedup.stats")
     assert set(json.loads(value)) == set(type(read_stats(value)).__struct_fields__)
 
 
-def test_the_log_is_written_like_this() -> None:
-    """One record of each kind, byte for byte; the policy with a table."""
+def test_the_example_log_is_what_is_written() -> None:
+    """It has one record of each kind, byte for byte; the policy has a rule table."""
     values = examples("fingerprints")
     records = [decode(value) for value in values]
     assert [encode(record) for record in records] == values
@@ -60,12 +60,12 @@ def test_the_log_is_written_like_this() -> None:
 
 @pytest.mark.parametrize("kind", ["LOG_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE"])
 def test_event_types_are_named(kind: str) -> None:
-    """With their version."""
+    """The text names each event type with its version."""
     assert f"`{getattr(headers, kind)}`" in TEXT
 
 
 def test_added_headers_are_named() -> None:
-    """All of them."""
+    """The text names every header that is added."""
     source = read_verdict(examples("verdicts")[0])[1]
     added = headers.passed_on([], source, 1, verdict="duplicate", original_url="u:1")
     added += dead_letter(bytes(31 << 20), [], source, 1, "too long")[1]

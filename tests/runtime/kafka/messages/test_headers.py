@@ -1,4 +1,4 @@
-"""Headers name the event or the verdict, and leave what a producer wrote alone."""
+"""Headers describe the event or the verdict, and keep what a producer wrote."""
 
 import pytest
 
@@ -16,7 +16,7 @@ SOURCE = Source("pages", 3, 42)
 
 
 def test_a_verdict_is_a_cloud_event() -> None:
-    """Of version 1.0 in binary mode, with an id that every writer of it would give."""
+    """It is of version 1.0 in binary mode, with an id that every writer would give it."""
     assert verdict_headers(SOURCE, "verdicts") == (
         ("ce_specversion", b"1.0"),
         ("ce_id", b"pages/3/42"),
@@ -27,16 +27,16 @@ def test_a_verdict_is_a_cloud_event() -> None:
     assert dict(stats_headers(7, "dedup.stats"))["ce_id"] == b"7"
 
 
-def test_records_of_the_log_have_an_id_each() -> None:
-    """What is about an input record is known by it; what people append is a new event every time."""
+def test_each_record_of_the_log_has_an_id() -> None:
+    """A record about an input record is identified by it; an operator record is a new event every time."""
     rejected = log_headers(RejectedRecord(SOURCE, "no page"), "fingerprints")
     assert dict(rejected)["ce_id"] == b"pages/3/42"
     retraction = RetractionRecord("https://a.example/", "gone")
     assert log_headers(retraction, "fingerprints") != log_headers(retraction, "fingerprints")
 
 
-def test_what_is_passed_on_keeps_its_headers() -> None:
-    """Repeated and empty ones too; a null one becomes empty, since the client cannot write it."""
+def test_a_passed_on_record_keeps_its_headers() -> None:
+    """Repeated and empty headers, too; a null becomes empty, since the client cannot write nulls."""
     theirs = [("trace", b"1"), ("ce_type", b"example.page"), ("trace", b"2"), ("nothing", None)]
     headers = passed_on(theirs, SOURCE, 17, verdict="duplicate", original_url="https://a.example/台")
     assert headers[:4] == (("trace", b"1"), ("ce_type", b"example.page"), ("trace", b"2"), ("nothing", b""))
@@ -51,8 +51,8 @@ def test_what_is_passed_on_keeps_its_headers() -> None:
     assert source_in(headers) == SOURCE
 
 
-def test_headers_of_an_earlier_passage_are_replaced() -> None:
-    """A mended dead letter does not carry its old error, nor anything twice."""
+def test_headers_from_an_earlier_pass_are_replaced() -> None:
+    """A corrected dead letter does not keep its old error, and no header occurs twice."""
     first = passed_on([("a", b"1")], SOURCE, 5, error="no page")
     assert dict(first)["twinsieve.error"] == b"no page"
     second = passed_on(first, Source("pages", 0, 99), 6, verdict="unique")
@@ -61,8 +61,8 @@ def test_headers_of_an_earlier_passage_are_replaced() -> None:
         source_in([("a", b"1")])
 
 
-def test_a_dead_letter_is_the_record_as_it_came() -> None:
-    """Null values too; only one that no topic would take is cut, and then its size is said."""
+def test_a_dead_letter_is_the_record_unchanged() -> None:
+    """Null values, too; only a value that no topic accepts is cut, and a header gives its size."""
     assert dead_letter(None, [("a", b"1")], SOURCE, 5, "null")[0] is None
     whole = bytes(MAX_DEAD_LETTER_BYTES)
     value, headers = dead_letter(whole, [("a", b"1")], SOURCE, 5, "no page")

@@ -1,4 +1,4 @@
-"""Records of the log survive being written and read, by this version and, where that is safe, by others."""
+"""Records of the log are read as they were written, by this version and, where that is safe, by others."""
 
 import json
 from dataclasses import replace
@@ -67,19 +67,19 @@ PAGE_VALUE = (
 
 @given(records)
 def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
-    """Whatever its strings and numbers are."""
+    """It is, for any strings and numbers."""
     assert decode(encode(record)) == record
 
 
 @given(records)
 def test_fields_of_a_later_writer_are_ignored(record: LogRecord) -> None:
-    """A field may be added to version 1 as long as no verdict depends on it."""
+    """A field may be added to version 1 if no verdict depends on it."""
     fields = json.loads(encode(record)) | {"added_later": {"a": [1, None]}}
     assert decode(json.dumps(fields).encode()) == record
 
 
-def test_the_form_of_version_1_stays() -> None:
-    """A log is kept for ever, so what was written once is read for ever; and written the same by all, byte for byte."""
+def test_the_format_of_version_1_is_fixed() -> None:
+    """A log is kept indefinitely, so old records stay readable; every process writes the same bytes."""
     assert encode(PAGE) == PAGE_VALUE
     assert decode(PAGE_VALUE) == PAGE
     policy = b"""{"kind":"policy","v":1,"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}],
@@ -97,8 +97,8 @@ def test_the_form_of_version_1_stays() -> None:
     assert decode(correction) == CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")
 
 
-def test_what_a_page_says_of_itself_does_not_make_its_record_large() -> None:
-    """Text stays in `pages`, and of a title only the beginning is kept."""
+def test_a_large_page_does_not_make_its_record_large() -> None:
+    """The text stays in `pages`, and only the beginning of a title is kept."""
     page = replace(PAGE.prepared.page, title="x" * 10**6, text="y" * 10**6)
     value = encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page)))
     assert len(value) < 1000
@@ -106,7 +106,7 @@ def test_what_a_page_says_of_itself_does_not_make_its_record_large() -> None:
 
 
 def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
-    """UTF-8 cannot hold one; a page with one in its title is written with a question mark."""
+    """UTF-8 cannot encode one; a page with one in its title is written with a question mark."""
     page = replace(PAGE.prepared.page, title="a\ud800b")
     read = decode(encode(replace(PAGE, prepared=replace(PAGE.prepared, page=page))))
     assert isinstance(read, PageRecord)
@@ -117,8 +117,8 @@ def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (b'{"kind":"page","v":2,"topic":{"name":"pages"}}', "version 2, this one reads 1: update"),
-        (b'{"kind":"merge","v":1}', "of kind 'merge', this one knows page, rejected"),
+        (b'{"kind":"page","v":2,"topic":{"name":"pages"}}', "version 2, this twinsieve reads 1: update"),
+        (b'{"kind":"merge","v":1}', "of kind 'merge', this twinsieve knows page, rejected"),
         (b'{"kind":"merge","v":9}', "version 9"),
         (b'{"kind":"retraction","url":"https://a.example/"}', "cannot be read"),
         (PAGE_VALUE.replace(b'"0000000000000005"', b'"xyz"'), "cannot be read"),
@@ -132,7 +132,7 @@ def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
         (b"", "something else wrote to this topic"),
     ],
 )
-def test_what_is_not_understood_is_refused(value: bytes, says: str) -> None:
-    """Going on without a record could change every verdict after it, so a reader stops and says what to do."""
+def test_an_unknown_record_is_refused(value: bytes, says: str) -> None:
+    """Ignoring a record could change every later verdict, so a reader stops and says what to do."""
     with pytest.raises(StateError, match=says):
         decode(value)

@@ -1,4 +1,4 @@
-"""A message of `pages` is read as a line of a file is, and whatever else it holds is rejected with a reason."""
+"""A message of `pages` is read like a line of a file; anything else is rejected with a reason."""
 
 import pickle
 
@@ -21,18 +21,18 @@ VALUES = [
 
 
 def extract_html(html: bytes | str, declared_encoding: str | None) -> Extraction:
-    """The real extraction, in the shape in which records ask for it."""
+    """The real extraction, with the signature that records expect."""
     return extract(html, declared_encoding=declared_encoding)
 
 
 def page_of(value: bytes | None) -> Page:
-    """The page in a message with this value."""
+    """Return the page in a message with this value."""
     return PageMessage("pages", 3, 41, value).page(extract_html)
 
 
 @pytest.mark.parametrize("value", VALUES)
 def test_a_topic_and_a_file_with_the_same_pages_agree(value: bytes) -> None:
-    """One code types both."""
+    """The same code decodes both."""
     assert page_of(value) == JsonLine(1, value).page(extract_html)
 
 
@@ -47,25 +47,28 @@ def test_a_topic_and_a_file_with_the_same_pages_agree(value: bytes) -> None:
         (b'{"url": 7, "text": "wrong type"}', "url"),
         (b'{"url": " ", "text": "no address"}', "`url` is empty"),
         (b'["https://a.example/"]', "not a page in JSON"),
-        (b'{"url": "%s", "text": "t"}' % (b"u" * (MAX_NAME_CHARS + 1)), r"`url` has 8,193 characters, at most 8,192"),
+        (
+            b'{"url": "%s", "text": "t"}' % (b"u" * (MAX_NAME_CHARS + 1)),
+            r"`url` has 8,193 characters, the limit is 8,192",
+        ),
         (b'{"url": "u:1", "id": "%s", "text": "t"}' % (b"i" * (MAX_NAME_CHARS + 1)), r"`id` has 8,193 characters"),
     ],
 )
-def test_what_is_no_page_says_why(value: bytes | None, says: str) -> None:
-    """The text goes with the record to the dead letters."""
+def test_a_rejection_says_why(value: bytes | None, says: str) -> None:
+    """The reason is written with the dead letter."""
     with pytest.raises(RecordError, match=says):
         page_of(value)
 
 
-def test_a_value_beyond_the_limit_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its size and the limit."""
+def test_an_oversized_value_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason gives its size and the limit."""
     monkeypatch.setattr(module, "MAX_VALUE_BYTES", 20)
-    with pytest.raises(RecordError, match="30 bytes, at most 20"):
+    with pytest.raises(RecordError, match="30 bytes, the limit is 20"):
         page_of(b'{"url": "u:1", "text": "abcd"}')
 
 
-def test_a_message_knows_its_place_and_travels() -> None:
-    """People look for it by topic, partition and offset; worker processes get it pickled."""
+def test_a_message_knows_its_place_and_can_be_pickled() -> None:
+    """People look it up by topic, partition and offset; worker processes receive it pickled."""
     message = PageMessage("pages", 3, 41, b"{}")
     assert (message.place, message.number) == ("pages, partition 3, offset 41", 42)
     assert pickle.loads(pickle.dumps(message)) == message

@@ -1,4 +1,4 @@
-"""Figures are a function of the log, but for what their writer saw of the lag."""
+"""Stats are a function of the log, except for the lag that their writer saw."""
 
 import json
 
@@ -8,12 +8,12 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.verdict import Stats, read_stats, stats_value
-from tests.page_names import PageNamesInMemory
+from tests.page_names import NamesInMemory
 
 
-def test_figures_are_read_as_they_were_written() -> None:
-    """And a field that is added later is ignored."""
-    replica = Replica(PageNamesInMemory())
+def test_stats_are_read_as_they_were_written() -> None:
+    """A field that is added later is ignored."""
+    replica = Replica(NamesInMemory())
     page = Page(url="u:1", canonical_url="u:1", id="u:1")
     replica.apply(0, PolicyRecord(Policy(rule_for(), Action.FLAG, "space-1"), initial=True, log="5f0e"))
     replica.apply(1, PageRecord(Source("pages", 0, 0), PreparedPage(page, Fingerprint(1, 2), 3), "space-1"))

@@ -1,4 +1,4 @@
-"""A verdict's message is the line of `filter` with the place of its page."""
+"""The message of a verdict is the line of `filter` with the place of its page."""
 
 import json
 
@@ -36,8 +36,8 @@ def test_a_verdict_is_read_as_it_was_written(verdict: Verdict, source: Source) -
 
 
 @given(verdicts, sources)
-def test_a_message_says_what_a_line_of_filter_says(verdict: Verdict, source: Source) -> None:
-    """In the same order, and three keys more; a key added later does not disturb a reader."""
+def test_a_message_has_the_fields_of_a_line_of_filter(verdict: Verdict, source: Source) -> None:
+    """They are in the same order, followed by three more; a reader ignores a field added later."""
     fields = json.loads(verdict_value(verdict, source))
     line = json.loads(verdict_line(verdict))
     assert list(fields.items())[: len(line)] == list(line.items())
@@ -45,7 +45,7 @@ def test_a_message_says_what_a_line_of_filter_says(verdict: Verdict, source: Sou
     assert read_verdict(json.dumps(fields | {"later": 1}).encode()) == (verdict, source)
 
 
-def test_other_bytes_are_no_verdict() -> None:
-    """A reader learns it by ValueError."""
+def test_other_bytes_are_not_a_verdict() -> None:
+    """They raise ValueError."""
     with pytest.raises(ValueError, match="verdict"):
         read_verdict(b'{"id": "a", "url": "b"}')

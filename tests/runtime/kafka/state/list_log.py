@@ -1,4 +1,4 @@
-"""A log in memory, for what is decided by its records and not by who holds them: committed records and gaps."""
+"""A log in memory, with committed records and the gaps that transaction markers leave."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,17 @@ from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
 @dataclass(frozen=True)
 class Stored:
-    """A record as a reader of the log gives it."""
+    """A record as a reader of the log returns it."""
 
     offset: int
     value: bytes
 
 
 class ListLog:
-    """Records at every second offset; the others are markers of transactions, the last one included."""
+    """Records at every second offset; the other offsets, including the last, are transaction markers."""
 
     def __init__(self, records: Sequence[LogRecord]) -> None:
-        self.records = [Stored(2 * at, encode(record)) for at, record in enumerate(records)]
+        self.records = [Stored(2 * number, encode(record)) for number, record in enumerate(records)]
         self.position = 0
         self.read_singly: list[int] = []
 
@@ -30,9 +30,9 @@ class ListLog:
         self.position = offset
 
     def poll(self, timeout_s: float, max_records: int) -> list[Stored]:
-        found = [record for record in self.records if record.offset >= self.position][:max_records]
-        self.position = found[-1].offset + 1 if found and found[-1] is not self.records[-1] else self.end()
-        return found
+        records = [record for record in self.records if record.offset >= self.position][:max_records]
+        self.position = records[-1].offset + 1 if records and records[-1] is not self.records[-1] else self.end()
+        return records
 
     def end(self) -> int:
         return 2 * len(self.records)
@@ -43,7 +43,7 @@ class ListLog:
 
 
 def first(log: str = "a-log", rule: str = "body") -> PolicyRecord:
-    """The record that a log begins with."""
+    """The first record of a log."""
     return PolicyRecord(Policy(rule_for(rule), Action.FLAG, SPACE_ID), initial=True, log=log)
 
 

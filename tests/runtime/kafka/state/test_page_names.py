@@ -1,4 +1,4 @@
-"""Names of kept pages: in the file, or read from the log."""
+"""Page names: in the file, or read from the log."""
 
 import logging
 from pathlib import Path
@@ -10,24 +10,24 @@ from dedup_service.runtime.kafka.state.page_names import PageNameStore
 
 
 def nowhere(sequence: int) -> dict[int, tuple[str, str]]:
-    """A log that has no page there."""
+    """A log that has no page at `sequence`."""
     raise StateError(f"no page at {sequence}")
 
 
 def from_log(sequence: int) -> dict[int, tuple[str, str]]:
-    """A log that has them all, and gives ten at a time."""
-    return {at: (f"id{at}", f"url{at}") for at in range(sequence, sequence + 10)}
+    """A log that has every page, and returns ten at a time."""
+    return {number: (f"id{number}", f"url{number}") for number in range(sequence, sequence + 10)}
 
 
 def begun(path: Path, log: str, sequence: int) -> PageNameStore:
-    """Names of `log` up to `sequence`, with no log to fall back on."""
+    """Open the names of `log` up to `sequence`, without a log to fall back to."""
     names = PageNameStore(path)
     names.begin(log, sequence, nowhere)
     return names
 
 
-def test_names_are_there_at_once_and_after_a_restart(tmp_path: Path) -> None:
-    """A name can be asked for before it is written, and when the file is opened again; an id may be the URL."""
+def test_names_are_found_at_once_and_after_a_restart(tmp_path: Path) -> None:
+    """A name is found before it is written and after the file is opened again; an id may equal the URL."""
     names = begun(tmp_path / "names", "log", -1)
     names.add(3, "an id", "an url")
     names.add(5, "url", "url")
@@ -38,8 +38,8 @@ def test_names_are_there_at_once_and_after_a_restart(tmp_path: Path) -> None:
     names.close()
 
 
-def test_what_came_after_the_snapshot_is_forgotten(tmp_path: Path) -> None:
-    """Opened at an earlier sequence, the file knows nothing later: the log may have gone on otherwise."""
+def test_names_after_the_snapshot_are_deleted(tmp_path: Path) -> None:
+    """Opened at an earlier sequence, the file has no later names: the log may have changed from there."""
     names = begun(tmp_path / "names", "log", -1)
     for sequence in range(10):
         names.add(sequence, "id", f"url{sequence}")
@@ -52,8 +52,8 @@ def test_what_came_after_the_snapshot_is_forgotten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("log", ["another log", "log"])
-def test_a_file_of_another_log_or_damaged_is_made_anew(tmp_path: Path, log: str) -> None:
-    """Names of another log are never told, and a file that is no database is replaced."""
+def test_a_damaged_file_or_one_of_another_log_is_replaced(tmp_path: Path, log: str) -> None:
+    """Names of another log are never returned, and a file that is not a database is replaced."""
     path = tmp_path / "names"
     names = begun(path, "log", -1)
     names.add(1, "id", "url")
@@ -68,18 +68,20 @@ def test_a_file_of_another_log_or_damaged_is_made_anew(tmp_path: Path, log: str)
     assert begun(path, log, 7).name(7) == ("new", "page")
 
 
-def test_missing_names_come_from_the_log_and_stay(tmp_path: Path) -> None:
-    """A name that the file lacks is read once from the log with those behind it; from then on they are in the file."""
+def test_missing_names_are_read_from_the_log_and_stored(tmp_path: Path) -> None:
+    """A missing name is read once from the log, with those after it; from then on they are in the file."""
     names = PageNameStore(tmp_path / "names")
     names.begin("log", -1, from_log)
     assert names.name(4) == ("id4", "url4")
     names.close()
     names = begun(tmp_path / "names", "log", 9)
-    assert [names.name(at) for at in range(4, 10)] == [(f"id{at}", f"url{at}") for at in range(4, 10)]
+    assert [names.name(number) for number in range(4, 10)] == [
+        (f"id{number}", f"url{number}") for number in range(4, 10)
+    ]
 
 
-def test_without_a_place_for_the_file_the_log_answers(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Where the file cannot be made, one warning says so, and every name still comes."""
+def test_without_a_file_names_are_read_from_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """If the file cannot be created, there is one warning, and every name is still found."""
     (tmp_path / "names").mkdir()
     names = PageNameStore(tmp_path / "names")
     with caplog.at_level(logging.WARNING):
@@ -88,11 +90,11 @@ def test_without_a_place_for_the_file_the_log_answers(tmp_path: Path, caplog: py
             names.add(sequence, f"id{sequence}", f"url{sequence}")
         assert [names.name(sequence) for sequence in (0, 19_999)] == [("id0", "url0"), ("id19999", "url19999")]
         names.close()
-    assert len([record for record in caplog.records if "does not serve" in record.message]) == 1
+    assert len([record for record in caplog.records if "cannot be used" in record.message]) == 1
 
 
 def test_a_log_that_gets_its_identity_later_keeps_its_names(tmp_path: Path) -> None:
-    """Begun on an empty log, the file belongs to the log once that has an identity."""
+    """A file opened for an empty log belongs to the log once that has an identity."""
     names = begun(tmp_path / "names", "", -1)
     names.add(1, "id", "url")
     names.flush("log")

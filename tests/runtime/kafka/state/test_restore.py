@@ -1,4 +1,4 @@
-"""Restores: the same state from the log alone and from any snapshot, or a clear refusal."""
+"""A restore gives the same state from the log alone and from any snapshot, or a clear refusal."""
 
 import logging
 import threading
@@ -24,25 +24,25 @@ SOME = [first(), *(page(number, f"u{number}", number % 7) for number in range(20
 
 
 def state_of(restored: RestoredReplica) -> tuple[object, ...]:
-    """All that two readers of one log have in common."""
+    """Return everything that two readers of one log have in common."""
     rows = [(entry.sequence, entry.body, entry.url_hash) for entry in restored.replica.rows().entries()]
-    return rows, restored.replica.memory(), dict(restored.outcomes.items()), restored.position, restored.tail
+    return rows, restored.replica.state(), dict(restored.pending_outcomes.items()), restored.position, restored.tail
 
 
 def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> RestoredReplica:
-    """Restore in `folder`, and leave a snapshot where `keep`."""
+    """Restore in `folder`; take a snapshot if `keep`."""
     with LocalState.open(folder) as local:
         restored = restore(local, log, {("pages", 0): written})
         assert restored is not None
         if keep:
-            local.take_snapshot(restored.replica, restored.outcomes, restored.tail)
+            local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
     return restored
 
 
 def fresh(
     tmp_path_factory: pytest.TempPathFactory, records: Sequence[LogRecord], written: int = 0
 ) -> tuple[object, ...]:
-    """The state that the log alone gives."""
+    """Return the state that the log alone gives."""
     return state_of(run(tmp_path_factory.mktemp("fresh"), ListLog(records), written=written))
 
 
@@ -61,17 +61,17 @@ records = st.lists(
 def test_a_snapshot_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, some: list[LogRecord], cut: int, written: int, names_lost: bool
 ) -> None:
-    """Wherever the snapshot was taken, with or without its names, the state is the one that the log alone gives."""
+    """Wherever it was taken, with or without page names, the state is that of the log alone."""
     log, folder = [first(), *some], tmp_path_factory.mktemp("cut")
     run(folder, ListLog(log[: cut + 1]), keep=True)
     if names_lost:
         (folder / NAMES_FILE).unlink()
-    again = state_of(run(folder, ListLog(log), written=written))
-    assert again == fresh(tmp_path_factory, log, written)
+    restored = state_of(run(folder, ListLog(log), written=written))
+    assert restored == fresh(tmp_path_factory, log, written)
 
 
-def test_names_are_not_read_from_the_log_where_the_file_has_them(tmp_path: Path) -> None:
-    """With snapshot and names in place, the log is read singly for its first record and the snapshot's last alone."""
+def test_names_in_the_file_are_not_read_from_the_log(tmp_path: Path) -> None:
+    """With snapshot and names, only the first record and the snapshot's last are read one by one."""
     run(tmp_path, ListLog(SOME), keep=True)
     log = ListLog([*SOME, page(20, "copy", 3)])
     restored = run(tmp_path, log)
@@ -86,7 +86,7 @@ def test_a_damaged_snapshot_only_costs_time(
     damage: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A snapshot cut short, gone or overwritten gives the state of the log, with a warning where there was one."""
+    """A truncated, deleted or overwritten snapshot gives the log's state, with a warning unless deleted."""
     run(tmp_path, ListLog(SOME), keep=True)
     path = tmp_path / SNAPSHOT_FILE
     if damage == "deleted":
@@ -99,14 +99,14 @@ def test_a_damaged_snapshot_only_costs_time(
 
 
 def test_a_snapshot_of_another_log_is_refused(tmp_path: Path) -> None:
-    """A folder that belongs to another log, or to a topic made anew, is not silently overwritten."""
+    """A folder that belongs to another log, or to a recreated topic, is not silently overwritten."""
     run(tmp_path, ListLog(SOME), keep=True)
     with pytest.raises(ForeignStateError, match=r"snapshot of log a-log, the topic holds log b-log"):
         run(tmp_path, ListLog([first("b-log"), *SOME[1:]]))
 
 
 def test_a_log_shorter_than_the_snapshot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A log that lost records stops the start, naming both ends; nothing is deleted."""
+    """A log that lost records prevents the start, naming both ends; nothing is deleted."""
     monkeypatch.setattr(restore_module, "_PATIENCE_S", 0.0)
     run(tmp_path, ListLog(SOME), keep=True)
     with pytest.raises(StateError, match=r"snapshot at 40, the log ends at 20"):
@@ -114,10 +114,10 @@ def test_a_log_shorter_than_the_snapshot_is_refused(tmp_path: Path, monkeypatch:
     assert read_label(tmp_path / SNAPSHOT_FILE) is not None
 
 
-def test_a_log_that_went_on_otherwise_is_read_anew(
+def test_a_log_that_differs_from_the_snapshot_is_read_from_the_start(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Where the log has another record at the snapshot's sequence, the log is right, names included."""
+    """If the log has another record at the snapshot's sequence, the log decides, names included."""
     run(tmp_path, ListLog([*SOME, page(20, "one", 50)]), keep=True)
     other = [*SOME, page(20, "other", 60), page(21, "copy", 60)]
     with caplog.at_level(logging.WARNING):
@@ -126,14 +126,14 @@ def test_a_log_that_went_on_otherwise_is_read_anew(
 
 
 def test_an_empty_log_gives_an_empty_state(tmp_path: Path) -> None:
-    """Nothing restored, nothing stored, and reading begins at 0."""
+    """Nothing is restored, nothing is stored, and reading starts at 0."""
     restored = run(tmp_path, ListLog([]), keep=True)
     assert (restored.replica.sequence, restored.position, restored.tail) == (-1, 0, "")
     assert not (tmp_path / SNAPSHOT_FILE).exists()
 
 
 def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
-    """With the event set it returns None, and the folder opens again."""
+    """With the event set it returns None, and the folder can be opened again."""
     stop = threading.Event()
     stop.set()
     with LocalState.open(tmp_path) as local:
@@ -141,27 +141,27 @@ def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
     run(tmp_path, ListLog(SOME))
 
 
-def test_it_ends_early_where_too_much_would_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outcomes that nobody has written stay bounded; reading on from the position is the rest of the restore."""
+def test_it_ends_early_at_too_many_pending_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unwritten outcomes stay bounded; reading on from the position is the rest of the restore."""
     monkeypatch.setattr(restore_module, "_AT_ONCE", 4)
     log = ListLog(SOME)
     with LocalState.open(tmp_path) as local:
         restored = restore(local, log, {}, max_waiting=7)
     assert restored is not None
-    assert (len(restored.outcomes), restored.position) == (7, 15)
+    assert (len(restored.pending_outcomes), restored.position) == (7, 15)
 
 
-def test_progress_ends_with_all_of_it(tmp_path: Path) -> None:
-    """Facts of the restore rise to the whole, and the last one says that it is done."""
-    facts: list[RestoreEvent] = []
+def test_progress_ends_with_the_total(tmp_path: Path) -> None:
+    """Events of the restore increase to the total, and only the last one is marked as done."""
+    events: list[RestoreEvent] = []
     with LocalState.open(tmp_path) as local:
-        restore(local, ListLog(SOME), {}, progress=facts.append)
-    assert [fact.done for fact in facts] == [False] * (len(facts) - 1) + [True]
-    assert (facts[-1].records, facts[-1].total) == (42, 42)
+        restore(local, ListLog(SOME), {}, progress=events.append)
+    assert [event.done for event in events] == [False] * (len(events) - 1) + [True]
+    assert (events[-1].records, events[-1].total) == (42, 42)
 
 
 def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long restore leaves snapshots on its way, so that a kill does not send it back to the beginning."""
+    """A long restore takes snapshots, so that a kill does not make it start again from the beginning."""
     monkeypatch.setattr(restore_module, "_AT_ONCE", 5)
     with LocalState.open(tmp_path, snapshot_every=10) as local:
         restore(local, ListLog(SOME), {})
@@ -170,10 +170,10 @@ def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pyt
     assert 10 <= label.sequence <= 40
 
 
-def test_a_snapshot_that_cannot_be_written_is_only_missed(
+def test_a_snapshot_that_cannot_be_written_is_only_a_warning(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A full disk is a warning; the next start reads the log."""
+    """A full disk gives a warning; the next start reads the log."""
     (tmp_path / "snapshot.tmp").mkdir()
     with caplog.at_level(logging.WARNING):
         run(tmp_path, ListLog(SOME), keep=True)

@@ -1,4 +1,4 @@
-"""What the fingerprinting step has in hand: in order within a partition, bounded, and gone where it was dropped."""
+"""Records in flight: in order within a partition, bounded, and never ready once dropped."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -17,174 +17,172 @@ P0, P1 = TopicPartition("pages", 0), TopicPartition("pages", 1)
 
 
 class Workers:
-    """Chunks as they were given, and the futures to answer them."""
+    """The submitted chunks, and the futures to answer them."""
 
     def __init__(self) -> None:
         self.tasks: list[tuple[Sequence[PageMessage], Future[list[Answer]]]] = []
 
     def submit(self, messages: Sequence[PageMessage]) -> "Future[list[Answer]]":
-        """Take a chunk."""
+        """Take a chunk from the step."""
         self.tasks.append((messages, Future()))
         return self.tasks[-1][1]
 
     def answer(self, number: int) -> None:
-        """Finish the chunk that was given at `number`."""
+        """Finish the chunk that was submitted as `number`."""
         messages, future = self.tasks[number]
         future.set_result([BadRecord("no page")] * len(messages))
 
 
-def records(at: TopicPartition, start: int, stop: int, size: int = 10) -> list[ConsumerRecord]:
-    """Consumed records with these offsets."""
+def records(partition: TopicPartition, start: int, stop: int, size: int = 10) -> list[ConsumerRecord]:
+    """Return consumed records with these offsets."""
     fields = dict.fromkeys(ConsumerRecord._fields)
-    return [
-        ConsumerRecord(**(fields | {"topic": at.topic, "partition": at.partition, "offset": n, "value": bytes(size)}))
-        for n in range(start, stop)
-    ]
+    fields |= {"topic": partition.topic, "partition": partition.partition}
+    return [ConsumerRecord(**(fields | {"offset": offset, "value": bytes(size)})) for offset in range(start, stop)]
 
 
-def offsets(in_hand: InFlight, maximum: int = 1000) -> list[tuple[int, int]]:
-    """Partition and offset of all that is ready."""
-    return [(m.partition, m.offset) for chunk in in_hand.ready(maximum) for m in chunk.messages]
+def offsets(in_flight: InFlight, max_records: int = 1000) -> list[tuple[int, int]]:
+    """Return partition and offset of all ready records."""
+    return [(m.partition, m.offset) for chunk in in_flight.ready(max_records) for m in chunk.messages]
 
 
-def test_a_slow_page_holds_up_its_own_partition_only() -> None:
-    """Chunks behind it wait although they are done; those of another partition do not."""
-    in_hand, workers = InFlight(LIMITS), Workers()
-    in_hand.put([*records(P0, 0, 8), *records(P1, 0, 2)])
-    in_hand.start(workers.submit, 1.0)
+def test_a_slow_page_delays_its_own_partition_only() -> None:
+    """Later chunks of its partition wait although they are done; those of another partition do not."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put([*records(P0, 0, 8), *records(P1, 0, 2)])
+    in_flight.start(workers.submit, 1.0)
     workers.answer(1)
     workers.answer(2)
-    assert offsets(in_hand) == [(1, 0), (1, 1)]
+    assert offsets(in_flight) == [(1, 0), (1, 1)]
     workers.answer(0)
-    assert offsets(in_hand) == [*((0, n) for n in range(8)), (1, 0), (1, 1)]
+    assert offsets(in_flight) == [*((0, n) for n in range(8)), (1, 0), (1, 1)]
 
 
 def test_a_batch_has_whole_chunks_and_at_least_one() -> None:
-    """As many as the bound allows."""
-    in_hand, workers = InFlight(LIMITS), Workers()
-    in_hand.put(records(P0, 0, 12))
-    in_hand.start(workers.submit, 1.0)
+    """It has as many as the limit allows."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put(records(P0, 0, 12))
+    in_flight.start(workers.submit, 1.0)
     for number in range(3):
         workers.answer(number)
-    assert len(offsets(in_hand, 1)) == 4
-    assert len(offsets(in_hand, 9)) == 8
-    in_hand.committed(in_hand.ready(9))
-    assert offsets(in_hand) == [(0, n) for n in range(8, 12)]
+    assert len(offsets(in_flight, 1)) == 4
+    assert len(offsets(in_flight, 9)) == 8
+    in_flight.committed(in_flight.ready(9))
+    assert offsets(in_flight) == [(0, n) for n in range(8, 12)]
 
 
-def test_chunks_are_small_in_records_and_bytes() -> None:
-    """A large page is a chunk of its own; one that waits takes later records of its partition in."""
-    in_hand, workers = InFlight(LIMITS), Workers()
-    in_hand.put([*records(P0, 0, 1, 1000), *records(P0, 1, 3, 150)])
-    in_hand.put(records(P0, 3, 6, 150))
-    in_hand.start(workers.submit, 1.0)
+def test_chunks_are_limited_in_records_and_bytes() -> None:
+    """A large page is a chunk by itself; a waiting chunk takes later records of its partition."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put([*records(P0, 0, 1, 1000), *records(P0, 1, 3, 150)])
+    in_flight.put(records(P0, 3, 6, 150))
+    in_flight.start(workers.submit, 1.0)
     assert [[m.offset for m in messages] for messages, _ in workers.tasks] == [[0], [1, 2], [3, 4]]
 
 
-def test_workers_have_so_many_chunks_at_most() -> None:
-    """Those that were dropped count until they are done: they keep the workers busy as well."""
-    in_hand, workers = InFlight(LIMITS), Workers()
-    in_hand.put(records(P0, 0, 20))
-    in_hand.start(workers.submit, 1.0)
-    in_hand.drop([P0])
-    in_hand.put(records(P0, 0, 20))
-    in_hand.start(workers.submit, 1.0)
+def test_workers_have_a_limited_number_of_chunks() -> None:
+    """Dropped chunks count until they are done: they keep the workers busy, too."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put(records(P0, 0, 20))
+    in_flight.start(workers.submit, 1.0)
+    in_flight.drop([P0])
+    in_flight.put(records(P0, 0, 20))
+    in_flight.start(workers.submit, 1.0)
     assert len(workers.tasks) == 3
     workers.answer(0)
-    in_hand.start(workers.submit, 1.0)
+    in_flight.start(workers.submit, 1.0)
     assert len(workers.tasks) == 4
 
 
-def test_what_was_dropped_is_never_ready() -> None:
-    """Whether it waits, is with the workers or done; what is read again afterwards is."""
-    in_hand, workers = InFlight(LIMITS), Workers()
-    in_hand.put([*records(P0, 0, 12), *records(P1, 5, 6)])
-    in_hand.start(workers.submit, 1.0)
+def test_dropped_chunks_are_never_ready() -> None:
+    """Waiting, started or done, they are dropped; records that are read again afterwards become ready."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put([*records(P0, 0, 12), *records(P1, 5, 6)])
+    in_flight.start(workers.submit, 1.0)
     workers.answer(0)
-    in_hand.drop([P0])
+    in_flight.drop([P0])
     workers.answer(1)
     workers.answer(2)
-    assert in_hand.records == 1
-    in_hand.put(records(P0, 0, 2))
-    in_hand.start(workers.submit, 1.0)
+    assert in_flight.records == 1
+    in_flight.put(records(P0, 0, 2))
+    in_flight.start(workers.submit, 1.0)
     for number in range(3, len(workers.tasks)):
         workers.answer(number)
-    assert offsets(in_hand) == [(1, 5), (0, 0), (0, 1)]
-    in_hand.drop_all()
-    assert (in_hand.records, in_hand.ready(100)) == (0, [])
+    assert offsets(in_flight) == [(1, 5), (0, 0), (0, 1)]
+    in_flight.drop_all()
+    assert (in_flight.records, in_flight.ready(100)) == (0, [])
 
 
-def test_a_partition_may_fill_half_and_all_of_them_the_whole() -> None:
-    """Whichever of records and bytes comes first."""
-    in_hand = InFlight(LIMITS)
-    in_hand.put(records(P0, 0, 19))
-    assert in_hand.full([P0, P1]) == frozenset()
-    in_hand.put(records(P0, 19, 20))
-    assert in_hand.full([P0, P1]) == {P0}
-    in_hand.put(records(P1, 0, 1, 3800))
-    assert in_hand.full([P0, P1]) == {P0, P1}
-    assert in_hand.full([P1]) == {P1}
+def test_a_partition_may_use_half_of_a_limit() -> None:
+    """It is paused at half of the limit in records or bytes, and all partitions at the whole limit."""
+    in_flight = InFlight(LIMITS)
+    in_flight.put(records(P0, 0, 19))
+    assert in_flight.full([P0, P1]) == frozenset()
+    in_flight.put(records(P0, 19, 20))
+    assert in_flight.full([P0, P1]) == {P0}
+    in_flight.put(records(P1, 0, 1, 3800))
+    assert in_flight.full([P0, P1]) == {P0, P1}
+    assert in_flight.full([P1]) == {P1}
 
 
-def test_a_stop_leaves_what_was_not_begun() -> None:
-    """What the workers have is still to be committed."""
-    in_hand, workers = InFlight(LIMITS), Workers()
-    in_hand.put([*records(P0, 0, 16), *records(P1, 0, 4)])
-    in_hand.start(workers.submit, 1.0)
-    in_hand.drop_waiting()
-    assert in_hand.records == 12
-    in_hand.start(workers.submit, 1.0)
+def test_a_drain_keeps_the_started_chunks() -> None:
+    """Waiting chunks are dropped; what the workers have is still to be committed."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    in_flight.put([*records(P0, 0, 16), *records(P1, 0, 4)])
+    in_flight.start(workers.submit, 1.0)
+    in_flight.drop_waiting()
+    assert in_flight.records == 12
+    in_flight.start(workers.submit, 1.0)
     assert len(workers.tasks) == 3
 
 
 class Stream:
-    """Two partitions that are read, committed, lost and read again from the committed offsets."""
+    """Two partitions that are read, committed, lost, and read again from the committed offsets."""
 
     def __init__(self) -> None:
-        self.in_hand, self.workers = InFlight(LIMITS), Workers()
+        self.in_flight, self.workers = InFlight(LIMITS), Workers()
         self.read = {P0: 0, P1: 0}
         self.committed = {P0: 0, P1: 0}
 
-    def take(self, at: TopicPartition, count: int) -> None:
-        """Read on."""
-        self.in_hand.put(records(at, self.read[at], self.read[at] + count))
-        self.read[at] += count
+    def take(self, partition: TopicPartition, count: int) -> None:
+        """Read the next records."""
+        self.in_flight.put(records(partition, self.read[partition], self.read[partition] + count))
+        self.read[partition] += count
 
-    def drop(self, at: TopicPartition, _: int) -> None:
+    def drop(self, partition: TopicPartition, _: int) -> None:
         """Lose a partition, and get it back."""
-        self.in_hand.drop([at])
-        self.read[at] = self.committed[at]
+        self.in_flight.drop([partition])
+        self.read[partition] = self.committed[partition]
 
     def answer(self, _: TopicPartition, number: int) -> None:
-        """Finish one of the chunks that the workers have."""
+        """Finish one of the started chunks."""
         unfinished = [n for n, (_, future) in enumerate(self.workers.tasks) if not future.done()]
         if unfinished:
             self.workers.answer(unfinished[number % len(unfinished)])
 
-    def commit(self, _: TopicPartition, maximum: int) -> None:
-        """Commit what is ready; each offset is the next one of its partition."""
-        ready = self.in_hand.ready(maximum)
+    def commit(self, _: TopicPartition, max_records: int) -> None:
+        """Commit the ready chunks; each offset is the next one of its partition."""
+        ready = self.in_flight.ready(max_records)
         for chunk in ready:
             for message in chunk.messages:
-                assert message.offset == self.committed[chunk.at]
-                self.committed[chunk.at] += 1
-        self.in_hand.committed(ready)
+                assert message.offset == self.committed[chunk.partition]
+                self.committed[chunk.partition] += 1
+        self.in_flight.committed(ready)
 
 
-doings = st.sampled_from([Stream.take, Stream.take, Stream.answer, Stream.answer, Stream.commit, Stream.drop])
+actions = st.sampled_from([Stream.take, Stream.take, Stream.answer, Stream.answer, Stream.commit, Stream.drop])
 
 
-@given(st.lists(st.tuples(doings, st.sampled_from([P0, P1]), st.integers(1, 9)), max_size=40))
+@given(st.lists(st.tuples(actions, st.sampled_from([P0, P1]), st.integers(1, 9)), max_size=40))
 def test_every_record_is_committed_once_and_in_order(
-    doings: list[tuple[Callable[[Stream, TopicPartition, int], None], TopicPartition, int]],
+    chosen: list[tuple[Callable[[Stream, TopicPartition, int], None], TopicPartition, int]],
 ) -> None:
-    """Whatever happens, in whatever order."""
+    """It holds for any order of reads, answers, commits and losses."""
     stream = Stream()
-    for do, at, number in doings:
-        do(stream, at, number)
-        stream.in_hand.start(stream.workers.submit, 1.0)
-    while stream.in_hand.records:
+    for act, partition, number in chosen:
+        act(stream, partition, number)
+        stream.in_flight.start(stream.workers.submit, 1.0)
+    while stream.in_flight.records:
         stream.answer(P0, 0)
         stream.commit(P0, 1000)
-        stream.in_hand.start(stream.workers.submit, 1.0)
+        stream.in_flight.start(stream.workers.submit, 1.0)
     assert stream.committed == stream.read

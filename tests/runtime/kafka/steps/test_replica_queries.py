@@ -1,4 +1,4 @@
-"""ReplicaQueries to the replica, from other threads."""
+"""Queries to the replica from other threads."""
 
 import threading
 
@@ -9,49 +9,49 @@ from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError,
 
 
 class NoNames:
-    """Nobody is named."""
+    """A store without any page names."""
 
     def name(self, sequence: int) -> tuple[str, str]:
         raise KeyError(sequence)
 
     def add(self, sequence: int, page_id: str, url: str) -> None:
-        """Not remembered."""
+        """Ignore the name."""
 
 
 def test_the_owner_answers_between_two_turns() -> None:
-    """In its own thread, with its own replica; what the question raises is the asker's."""
-    questions, replica, stop = ReplicaQueries(), Replica(NoNames()), threading.Event()
+    """A query runs in the owner's thread on its replica; what it raises is raised by `ask`."""
+    queries, replica, stop = ReplicaQueries(), Replica(NoNames()), threading.Event()
 
     def own() -> None:
         while not stop.wait(0.001):
-            questions.answer(replica)
+            queries.answer(replica)
 
     owner = threading.Thread(target=own)
     owner.start()
     try:
-        assert questions.ask(lambda asked: asked) is replica
-        assert questions.ask(lambda _asked: threading.current_thread()) is owner
+        assert queries.ask(lambda asked: asked) is replica
+        assert queries.ask(lambda _asked: threading.current_thread()) is owner
         with pytest.raises(KeyError, match="nothing"):
-            questions.ask(lambda _asked: {}["nothing"])
-        assert questions.ask(len) == 0
+            queries.ask(lambda _asked: {}["nothing"])
+        assert queries.ask(len) == 0
     finally:
         stop.set()
         owner.join()
 
 
-def test_nobody_waits_for_ever() -> None:
-    """Without an answer in time it is said so, and a late one is not worked out; nor do many queue up."""
-    questions, asked = ReplicaQueries(), []
+def test_a_query_does_not_wait_indefinitely() -> None:
+    """Without an answer in time it raises; a query that timed out is not run, and the queue is bounded."""
+    queries, asked = ReplicaQueries(), []
     with pytest.raises(QueryTimeoutError, match="try again"):
-        questions.ask(asked.append, timeout_s=0.01)
-    questions.answer(Replica(NoNames()))
+        queries.ask(asked.append, timeout_s=0.01)
+    queries.answer(Replica(NoNames()))
     assert asked == []
     refused = 0
     for _ in range(100):
         try:
-            questions.ask(asked.append, timeout_s=0.0)
+            queries.ask(asked.append, timeout_s=0.0)
         except QueryTimeoutError:
             refused += 1
     assert refused == 100
-    questions.answer(Replica(NoNames()))
+    queries.answer(Replica(NoNames()))
     assert asked == []

@@ -1,6 +1,7 @@
-"""What every part is given: the data, the store, and pages prepared in any space, once.
+"""The shared input of all parts: the data, the store, and pages prepared in any space.
 
-Prepared pages and fingerprints are stored under the `space_id` and a digest of the code that prepares them.
+Prepared pages and fingerprints are computed once and stored under the `space_id` and a digest of the code
+that prepares them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from benchmarks.quality.baseline_features import BaselineFeatures, features_of
 from benchmarks.quality.corpora import Corpora, HtmlTask
 from benchmarks.quality.scheme_words import word_fingerprints
 from benchmarks.quality.shingles import ShingleSets, shingle_sets
-from benchmarks.quality.store import Store, digest_of_code, digest_of_files, digest_of_peers
+from benchmarks.quality.store import Store, digest_of_baselines, digest_of_code, digest_of_files
 from benchmarks.quality.work import mapped
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -27,12 +28,12 @@ Value = TypeVar("Value")
 SEED = 7
 DEFAULT = SpaceOptions()
 Words = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]
-"""Fingerprints uint64[n], and bool[n] where there is one."""
+"""Fingerprints uint64[n], and bool[n]: whether a page has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """The fingerprints of n pages by channel: uint64[n], and bool[n] where there is one."""
+    """The fingerprints of n pages by channel: uint64[n], and bool[n]: whether a page has one."""
 
     words: npt.NDArray[np.uint64]
     has_words: npt.NDArray[np.bool_]
@@ -42,7 +43,7 @@ class Channels:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The evaluation data and what was made of it so far."""
+    """The evaluation data, and everything computed from it so far."""
 
     corpora: Corpora
     store: Store
@@ -50,7 +51,7 @@ class Workspace:
     _held: dict[tuple[str, ...], Any] = field(default_factory=dict, repr=False)
 
     def bare(self) -> Self:
-        """The same world with nothing read yet, for a process of its own."""
+        """Return the same workspace with nothing loaded, for another process."""
         return type(self)(Corpora(self.corpora.folder), self.store, 1)
 
     @cached_property
@@ -71,7 +72,7 @@ class Workspace:
         return self._once("html", make)
 
     def pages(self, task: str) -> list[Page]:
-        """The pages of stream, pieces, pairs or html."""
+        """Return the pages of a task: stream, pieces, pairs or html."""
         corpora = self.corpora
         return {
             "stream": lambda: corpora.stream,
@@ -81,7 +82,7 @@ class Workspace:
         }[task]()
 
     def prepared(self, task: str, options: SpaceOptions = DEFAULT) -> list[PreparedPage]:
-        """The pages of a task in the space of `options`, without their texts."""
+        """Return the pages of a task, prepared in the space of `options`, without their texts."""
         space = build_fingerprinter(options).space_id
 
         def make() -> list[PreparedPage]:
@@ -90,7 +91,7 @@ class Workspace:
         return self._once(f"prepared-{task}-{space}", make)
 
     def fingerprints(self, task: str, options: SpaceOptions = DEFAULT) -> list[Fingerprint]:
-        """The fingerprints alone."""
+        """Return the fingerprints of a task in the space of `options`, without evidence."""
         space = build_fingerprinter(options).space_id
 
         def make() -> list[Fingerprint]:
@@ -99,12 +100,12 @@ class Workspace:
         return self._once(f"fingerprints-{task}-{space}", make)
 
     def channels(self, task: str) -> Channels:
-        """The fingerprints of the default space as arrays."""
+        """Return the fingerprints of a task in the default space as arrays."""
         found = [page.fingerprint for page in self.prepared(task)]
         return Channels(*_array([item.words for item in found]), *_array([item.body for item in found]))
 
     def words(self, task: str, spaces: Sequence[SpaceOptions]) -> list[Words]:
-        """The fingerprints of the `words` channel in each of `spaces`."""
+        """Return the fingerprints of the `words` channel in each of `spaces`."""
         names = [build_fingerprinter(options).space_id for options in spaces]
 
         def make() -> list[list[int | None]]:
@@ -115,28 +116,28 @@ class Workspace:
         return [_array([row[number] for row in rows]) for number in range(len(spaces))]
 
     def shingles(self, task: str) -> ShingleSets:
-        """The sets of 5-grams of the pages of a task."""
+        """Return the sets of 5-grams of the pages of a task."""
         if ("shingles", task) not in self._held:
             self._held["shingles", task] = shingle_sets(self.pages(task))
         found: ShingleSets = self._held["shingles", task]
         return found
 
     def features(self, task: str) -> list[BaselineFeatures]:
-        """What the packages compared make of the pages of a task."""
+        """Return the features of the compared packages for the pages of a task."""
 
         def make() -> list[BaselineFeatures]:
-            return mapped(features_of, self.pages(task), f"{task}: the packages compared", self.processes)
+            return mapped(features_of, self.pages(task), f"{task}: compared packages", self.processes)
 
-        return self._once(f"peers-{task}", make, code=digest_of_peers())
+        return self._once(f"baselines-{task}", make, code=digest_of_baselines())
 
     def _once(
         self, name: str, make: Callable[[], Value], names: Sequence[str] = (), *, code: str | None = None
     ) -> Value:
-        """Return what is held in memory, or in the store, or is made now; code: a digest of what makes it."""
+        """Return a value from memory or the store, or compute it. code: digest of what computes it."""
         key = (name, *names)
         if key not in self._held:
-            of = (*names, self.data, code or digest_of_code(preparing=True))
-            self._held[key] = self.store.get(name, of, make)
+            inputs = (*names, self.data, code or digest_of_code(preparing=True))
+            self._held[key] = self.store.get(name, inputs, make)
         value: Value = self._held[key]
         return value
 

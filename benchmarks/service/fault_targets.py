@@ -1,7 +1,7 @@
-"""What a fault may touch, and what a fault is.
+"""The type of a fault, and the processes and topics that a fault may affect.
 
-A fault begins, lasts, and is over when its function returns: whatever it stopped runs again. So faults of one lane
-follow each other, and those of the other lane may strike in the middle of them.
+A fault is over when its function returns: by then it has restarted all that it stopped. So the faults of one
+lane follow each other, and may overlap with those of the other lane.
 """
 
 import random
@@ -16,14 +16,15 @@ from deploy.kafka import Cluster
 __all__ = ["PATIENCE_S", "Fault", "FaultTargets"]
 
 PATIENCE_S = 40.0
-"""How long a fault waits for what should happen by itself: a service that ends, a group that is given up."""
+"""How long a fault waits for a service to end, or for the brokers to give up a group."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultTargets:
-    """session_s: after which a group gives a member up. tell: writes a line of history.
+    """The parts of a round that faults act on.
 
-    sent: all records of the round. loose: names of stories that may be unique more than once.
+    session_s: session timeout of the group. log: writes a line of history. sent: all records of the round.
+    loose: names of stories that may be unique more than once.
     """
 
     cluster: Cluster
@@ -31,7 +32,7 @@ class FaultTargets:
     topics: Topics
     group: str
     session_s: float
-    tell: Callable[[str], None]
+    log: Callable[[str], None]
     sent: Sequence[Sent] = ()
     loose: set[str] = field(default_factory=set)
 

@@ -1,4 +1,4 @@
-"""What Grafana and Prometheus are told to look for: every metric that they name is one of ours."""
+"""The Grafana dashboard and the Prometheus rules: every metric that they name exists."""
 
 import json
 import re
@@ -12,8 +12,8 @@ import yaml
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, ProblemEvent
-from tests.interfaces.http.facts import Told, both_steps
-from tests.interfaces.http.test_metrics import watched
+from tests.interfaces.http.fake_status import FakeStatus, both_steps
+from tests.interfaces.http.test_metrics import full_metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
@@ -23,20 +23,20 @@ OF_PROMETHEUS = {"ALERTS", "up"}
 
 @pytest.fixture(scope="module")
 def panels() -> list[dict[str, Any]]:
-    """Of the dashboard."""
+    """The panels of the dashboard."""
     return json.loads(DASHBOARD.read_text())["panels"]
 
 
 @pytest.fixture(scope="module")
 def rules() -> list[dict[str, Any]]:
-    """Those that record and those that alert."""
+    """The recording and alerting rules."""
     return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
 
 
 def series_of_the_code() -> set[str]:
-    """Names of all samples that a process can have."""
-    told = Told(both_steps())
-    feed, _ = watched(told)
+    """Return the names of all samples that a process can expose."""
+    told = FakeStatus(both_steps())
+    feed, _ = full_metrics(told)
     metrics = Metrics(told, Health(told), feed)
     metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
     metrics.problem(ProblemEvent("s", "transaction_lost", "text"))
@@ -44,29 +44,29 @@ def series_of_the_code() -> set[str]:
 
 
 def named(expression: str) -> set[str]:
-    """Series in an expression: words with an underscore or a colon that are no function, label or modifier."""
+    """Return the series in an expression: words with `_` or `:` except functions, labels and modifiers."""
     bare = re.sub(r'"[^"]*"', "", expression)
     bare = re.sub(r"\{[^}]*\}", "{}", bare)
     bare = re.sub(r"\b(by|ignoring|on|without)\s*\([^)]*\)", "", bare)
     return {word for word in re.findall(r"[a-zA-Z_:][\w:]*(?!\w|\s*\()", bare) if "_" in word or ":" in word}
 
 
-def test_the_dashboard_names_only_metrics_that_there_are(panels: list[dict[str, Any]]) -> None:
-    """In every query of every panel."""
-    asked = set().union(*(named(target["expr"]) for panel in panels for target in panel["targets"]))
-    assert len(asked) > 20
-    assert asked - {"$__rate_interval", "__rate_interval"} <= series_of_the_code()
+def test_the_dashboard_names_only_existing_metrics(panels: list[dict[str, Any]]) -> None:
+    """Every query of every panel uses metrics of the code."""
+    used = set().union(*(named(target["expr"]) for panel in panels for target in panel["targets"]))
+    assert len(used) > 20
+    assert used - {"$__rate_interval", "__rate_interval"} <= series_of_the_code()
 
 
-def test_the_rules_name_only_metrics_that_there_are(rules: list[dict[str, Any]]) -> None:
-    """Or what another rule records."""
+def test_the_rules_name_only_existing_metrics(rules: list[dict[str, Any]]) -> None:
+    """Every rule uses metrics of the code, or series that another rule records."""
     recorded = {rule["record"] for rule in rules if "record" in rule}
-    asked = set().union(*(named(rule["expr"]) for rule in rules))
-    assert asked >= {"twinsieve_false_drop_ratio", "twinsieve_ready", "process_resident_memory_bytes"} | recorded
-    assert asked <= series_of_the_code() | recorded | OF_PROMETHEUS
+    used = set().union(*(named(rule["expr"]) for rule in rules))
+    assert used >= {"twinsieve_false_drop_ratio", "twinsieve_ready", "process_resident_memory_bytes"} | recorded
+    assert used <= series_of_the_code() | recorded | OF_PROMETHEUS
 
 
-def test_the_words_of_an_expression() -> None:
+def test_series_are_found_in_an_expression() -> None:
     """Functions, labels and modifiers are not taken for series."""
     expression = (
         'sum by (a_b) (rate(x_total{c_d="e_f"}[5m])) / ignoring (g_h) job:x:rate5m > 0 and predict_linear(y_z[1h], 1)'
@@ -74,8 +74,8 @@ def test_the_words_of_an_expression() -> None:
     assert named(expression) == {"x_total", "job:x:rate5m", "y_z"}
 
 
-def test_alerts_say_what_is_wrong_and_what_to_do(rules: list[dict[str, Any]]) -> None:
-    """A severity, a summary and a description each, under a name of its own."""
+def test_alerts_are_complete(rules: list[dict[str, Any]]) -> None:
+    """Each has a unique name, a severity, a summary and a description."""
     alerts = [rule for rule in rules if "alert" in rule]
     assert len({alert["alert"] for alert in alerts}) == len(alerts)
     for alert in alerts:
@@ -83,8 +83,8 @@ def test_alerts_say_what_is_wrong_and_what_to_do(rules: list[dict[str, Any]]) ->
         assert alert["annotations"].keys() == {"summary", "description"}, alert["alert"]
 
 
-def test_panels_lie_beside_each_other(panels: list[dict[str, Any]]) -> None:
-    """With an id each, inside Grafana's 24 columns, and none upon another."""
+def test_panels_do_not_overlap(panels: list[dict[str, Any]]) -> None:
+    """Each has a unique id and lies inside Grafana's 24 columns."""
     assert len({panel["id"] for panel in panels}) == len(panels)
     for one, other in combinations([panel["gridPos"] for panel in panels], 2):
         apart = one["x"] + one["w"] <= other["x"] or other["x"] + other["w"] <= one["x"]
@@ -92,8 +92,8 @@ def test_panels_lie_beside_each_other(panels: list[dict[str, Any]]) -> None:
     assert all(panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24 for panel in panels)
 
 
-def test_grafana_is_given_what_it_asks_for() -> None:
-    """The provisioning names the folder of the dashboard and a data source of the kind that its variable takes."""
+def test_the_provisioning_fits_the_dashboard() -> None:
+    """It names the folder of the dashboard and a data source of the type that its variable needs."""
     provisioning = DEPLOY / "grafana" / "provisioning"
     (source,) = yaml.safe_load((provisioning / "datasources" / "prometheus.yaml").read_text())["datasources"]
     (provider,) = yaml.safe_load((provisioning / "dashboards" / "twinsieve.yaml").read_text())["providers"]

@@ -1,0 +1,141 @@
+"""The deciding state as bytes."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.guard_tracker import GuardState
+from dedup_service.core.decision.replica import ReplicaState
+from dedup_service.core.evidence.similarity import Combined
+from dedup_service.core.log_records import CorrectionRecord, Policy, Source
+from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.rule import DistanceBound, MatchRule
+from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.state.local_state import (
+    UnreadableDecidingStateError,
+    decode_deciding_state,
+    encode_deciding_state,
+    pending_outcomes_of,
+)
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
+
+rules = st.sampled_from([rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
+policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text())
+partitions = st.tuples(st.text(), st.integers(0, 9))
+replica_states = st.builds(
+    ReplicaState,
+    sequence=st.integers(-1, 1 << 62),
+    log=st.none() | st.text(),
+    policy=policies,
+    seen=st.dictionaries(partitions, st.binary()),
+    counts=st.dictionaries(st.text(), st.integers(0, 1 << 40)),
+    corrections=st.lists(st.builds(CorrectionRecord)).map(tuple),
+    watch=st.none() | st.builds(GuardState),
+)
+pending_outcomes = st.builds(
+    PendingOutcome,
+    st.integers(0, 1 << 62),
+    st.none() | st.text(),
+    st.binary(),
+    st.binary(),
+    st.none() | st.text(),
+    st.booleans(),
+)
+sources = st.builds(Source, st.text(), st.integers(0, 9), st.integers(0, 1 << 62))
+
+
+@given(replica_states, st.dictionaries(sources, pending_outcomes), st.dictionaries(partitions, st.integers(0, 1 << 62)))
+def test_a_state_survives_as_bytes(
+    state: ReplicaState, pending: dict[Source, PendingOutcome], written: dict[tuple[str, int], int]
+) -> None:
+    """The replica's state, the pending outcomes and the written offsets are decoded as they were encoded."""
+    outcomes = PendingOutcomes(pending, written)
+    decoded = decode_deciding_state(encode_deciding_state(state, outcomes))
+    assert decoded.replica == state
+    assert dict(pending_outcomes_of(decoded).items()) == dict(outcomes.items())
+    assert pending_outcomes_of(decoded).written == outcomes.written
+
+
+STATE = ReplicaState(
+    sequence=9,
+    log="a-log",
+    policy=Policy(
+        MatchRule(
+            (DistanceBound(body=7),),
+            keys=True,
+            verified=(MatchRow(name="row", jaccard=0.5, min_letters=160),),
+            guards=Guards(max_pages=5, max_hosts=6, max_titles=7, surge_percent=8),
+        ),
+        Action.DROP,
+        "space",
+    ),
+    seen={("pages", 0): b"s"},
+    counts={"unique": 3},
+    corrections=(CorrectionRecord("u:1", "u:2", duplicate=False, reason="two"),),
+    watch=GuardState(groups=b"g", decided=1, recent=b"r", before=2, learned=3, usual=4),
+)
+PENDING = {Source("pages", 0, 4): PendingOutcome(9, "duplicate", b"{}", b"k", "u:2", drop=True)}
+BOUNDS = ("containment", "title", "sentences", "numbers", "missing_numbers", "length_ratio", "metadata", "combined")
+ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
+VERSION_1 = {
+    "version": 1,
+    "memory": {
+        "replica": {
+            "sequence": 9,
+            "log": "a-log",
+            "policy": {
+                "rule": {
+                    "conditions": [{"words": None, "body": 7}],
+                    "combined": None,
+                    "keys": True,
+                    "verified": [ROW | {"words_distance": None, "body_distance": None}],
+                    "guards": {"most_pages": 5, "most_hosts": 6, "most_titles": 7, "jump_percent": 8},
+                },
+                "action": "drop",
+                "space_id": "space",
+            },
+            "seen": {("pages", 0): b"s"},
+            "counts": {"unique": 3},
+            "corrections": [{"url": "u:1", "of": "u:2", "duplicate": False, "reason": "two"}],
+            "watch": {"groups": b"g", "decided": 1, "recent": b"r", "before": 2, "learned": 3, "usual": 4},
+        },
+        "pending": [
+            [
+                {"topic": "pages", "partition": 0, "offset": 4},
+                {"sequence": 9, "kind": "duplicate", "value": b"{}", "key": b"k", "of_url": "u:2", "drop": True},
+            ]
+        ],
+        "written": {("pages", 0): 4},
+    },
+}
+
+
+def test_version_1_stays_as_it_is() -> None:
+    """Fields keep the names that they were first written with, whatever the classes call them now."""
+    value = msgspec.msgpack.encode(VERSION_1)
+    assert encode_deciding_state(STATE, PendingOutcomes(PENDING, {("pages", 0): 4})) == value
+    decoded = decode_deciding_state(value)
+    assert (decoded.replica, dict(decoded.pending), decoded.written) == (STATE, PENDING, {("pages", 0): 4})
+
+
+def test_a_state_from_before_guards_is_read() -> None:
+    """A missing field has its default."""
+    value = msgspec.msgpack.decode(encode_deciding_state(ReplicaState(sequence=7), PendingOutcomes()))
+    del value["memory"]["replica"]["watch"]
+    assert decode_deciding_state(msgspec.msgpack.encode(value)).replica == ReplicaState(sequence=7)
+
+
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 1}), b"\x80"])
+def test_other_bytes_are_refused(value: bytes) -> None:
+    """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
+    with pytest.raises(UnreadableDecidingStateError):
+        decode_deciding_state(value)
+
+
+def test_a_newer_version_is_named() -> None:
+    """A state of a later twinsieve is refused, naming both versions, before its content is decoded."""
+    with pytest.raises(UnreadableDecidingStateError, match="version 9, this twinsieve reads 1"):
+        decode_deciding_state(msgspec.msgpack.encode({"version": 9, "memory": "otherwise"}))
