@@ -57,7 +57,7 @@ def test_every_option_reaches_the_settings() -> None:
     [
         (["--state", "s"], "no broker is named"),
         (["--bootstrap", "a:1"], "--state"),
-        (["--bootstrap", "a:1", "--state", "s", "--http", "nowhere"], "'nowhere' is no address to listen on"),
+        (["--bootstrap", "a:1", "--state", "s", "--http", "nowhere"], "'nowhere' is not an address to listen on"),
         (["--bootstrap", "a:1", "--state", "s", "--client-option", "acks"], "NAME=VALUE"),
         (["--bootstrap", "a:1", "--state", "s", "--client-option", "akcs=1"], "unknown client option akcs"),
         (["--bootstrap", "a:1", "--state", "s", "--client-config", "nowhere.properties"], "nowhere.properties"),
