@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
+from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.main import run
-from dedup_service.runtime.kafka.client.connect import administration
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.topics import (
     Layout,
     TopicDescription,
@@ -36,7 +38,7 @@ def twinsieve(broker, topics, capsys) -> Callable[..., tuple[int, str]]:
 
 def change(broker, topics: Topics, topic: str, **settings: str) -> None:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    with administration(broker.connection) as client:
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
         client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, named)])
     await_facts(broker, topics, lambda facts: named.items() <= facts[topic].settings.items())
 
@@ -85,7 +87,7 @@ def test_create_again_changes_nothing(broker, topics, twinsieve):
 
 def test_create_makes_only_what_is_missing(broker, topics, twinsieve):
     """A set that lost a topic gets that one back."""
-    with administration(broker.connection) as client:
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
         client.delete_topics([topics.stats])
     await_facts(broker, topics, lambda facts: topics.stats not in facts)
     assert twinsieve("check")[0] == 1
@@ -118,7 +120,7 @@ def test_a_log_that_forgets_is_refused(broker, topics, twinsieve, setting):
 
 def test_a_log_of_two_partitions_is_refused(broker, topics, twinsieve):
     """Two partitions have no common order."""
-    with administration(broker.connection) as client:
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
         client.create_partitions({topics.fingerprints: 2})
     await_facts(broker, topics, lambda facts: facts[topics.fingerprints].partitions == 2)
     code, told = twinsieve("check")

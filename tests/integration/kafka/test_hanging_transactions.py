@@ -7,15 +7,16 @@ import itertools
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import KafkaError
 
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client import internals, log_consumer
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import administration, connect
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
@@ -75,7 +76,7 @@ def begun(connection: Connection, topics: Topics, but_not_on: int = -1) -> tuple
         name = f"{topics.prefix}{number}"
         made = connect(KafkaProducer, connection, transactional_id=name, transaction_timeout_ms=5000)
         made.init_transactions()
-        with administration(connection) as client:
+        with closing(connect(KafkaAdminClient, connection)) as client:
             if client.describe_transactions([name])[name].coordinator_id != but_not_on:
                 break
         internals.discard(made, 5)
@@ -85,13 +86,13 @@ def begun(connection: Connection, topics: Topics, but_not_on: int = -1) -> tuple
 
 
 def leader_of(connection: Connection, topic: str) -> int:
-    with administration(connection) as client:
+    with closing(connect(KafkaAdminClient, connection)) as client:
         return client.describe_topics([topic])[0]["partitions"][0]["leader_id"]
 
 
 def coordinated(connection: Connection, name: str) -> str:
     """The transaction's state; "" while nobody answers for it."""
-    with suppress(BrokerError), administration(connection) as client:
+    with suppress(BrokerError, KafkaError), closing(connect(KafkaAdminClient, connection)) as client:
         return client.describe_transactions([name])[name].state.value
     return ""
 

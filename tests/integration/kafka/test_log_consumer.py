@@ -60,7 +60,7 @@ def test_a_log_that_lost_its_beginning_is_refused(connection: Connection, own_to
     admin.close()
     reader = LogConsumer(connection, own_topics.fingerprints)
     try:
-        with pytest.raises(LogChangedError, match="deleted, truncated or made anew"):
+        with pytest.raises(LogChangedError, match="deleted, truncated or created again"):
             until(lambda: False, "the refusal", lambda: reader.poll(0.2, 10))
     finally:
         reader.close()

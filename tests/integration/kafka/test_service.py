@@ -18,7 +18,7 @@ from dedup_service.core.log_records import PolicyRecord, RetractionRecord
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
-from dedup_service.runtime.kafka.client.group_offsets import committed_offsets
+from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.control.operator_records import (
     ForeignLogError,
@@ -210,7 +210,7 @@ def test_records_of_people_hold_for_every_service(broker: Broker, topics: Topics
     ("more", "error", "says"),
     [
         ({"rule": rule_for(k=1)}, PolicyDiffersError, "policy set"),
-        ({"action": Action.DROP}, PolicyDiffersError, "action flag, asked for is drop"),
+        ({"action": Action.DROP}, PolicyDiffersError, "action flag, requested is drop"),
         ({"space": SpaceOptions(scheme="tf")}, ForeignLogError, "another log with --prefix"),
     ],
 )

@@ -20,7 +20,7 @@ from dedup_service.interfaces.cli.support.options import (
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.hanging_transactions import HangingTransaction
-    from dedup_service.runtime.kafka.topics import Made, TopicDescription, TopicProblem
+    from dedup_service.runtime.kafka.topics import TopicCreation, TopicDescription, TopicProblem
 
 __all__ = ["topics_group"]
 
@@ -185,13 +185,13 @@ def _code(problems: Sequence["TopicProblem"]) -> int:
     return ExitCode.FAILED if any(problem.fault for problem in problems) else ExitCode.DONE
 
 
-def _made_plain(made: "Made") -> dict[str, Any]:
+def _made_plain(made: "TopicCreation") -> dict[str, Any]:
     differences = {name: {"found": found, "wanted": wanted} for name, (found, wanted) in made.differences.items()}
     return {**asdict(made.plan), "created": made.created, "differences": differences}
 
 
-def _made_row(made: "Made") -> tuple[str, ...]:
-    shown = made.found or made.plan
+def _made_row(made: "TopicCreation") -> tuple[str, ...]:
+    shown = made.existing or made.plan
     differs = ", ".join(f"{name} {found}, not {wanted}" for name, (found, wanted) in made.differences.items())
     was_there = f"was there, not changed: {differs}" if differs else "was there"
     kept = said(int(shown.settings["retention.ms"]))

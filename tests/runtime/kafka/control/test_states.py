@@ -1,4 +1,4 @@
-"""The coordinators' log, in its two formats."""
+"""Records of the transaction log, in its two formats."""
 
 import struct
 
@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.control.hanging_transactions import TransactionRecord, TransactionState, decode
 
-PLACE = ("verdicts", 5)
+PARTITION = TopicPartition("verdicts", 5)
 
 topic_names = st.text("abcdefghijklmnopqrstuvwxyz._-", min_size=1, max_size=200)
-states = st.builds(
+records = st.builds(
     TransactionRecord,
     transactional_id=topic_names,
     producer_id=st.integers(0, 2**63 - 1),
     epoch=st.integers(0, 2**15 - 1),
-    phase=st.sampled_from(TransactionState),
-    places=st.frozensets(st.tuples(topic_names, st.integers(0, 2**31 - 1)), max_size=300),
+    state=st.sampled_from(TransactionState),
+    partitions=st.frozensets(st.builds(TopicPartition, topic_names, st.integers(0, 2**31 - 1)), max_size=300),
 )
 
 
@@ -29,11 +30,11 @@ def varint(number: int) -> bytes:
     return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
 
 
-def value(state: TransactionRecord, version: int) -> bytes:
-    """As the message definitions of Apache Kafka have it."""
-    head = struct.pack(">hqhib", version, state.producer_id, state.epoch, 5000, state.phase)
+def value(record: TransactionRecord, version: int) -> bytes:
+    """Encode a record as the message definitions of Apache Kafka say."""
+    head = struct.pack(">hqhib", version, record.producer_id, record.epoch, 5000, record.state)
     by_topic: dict[str, list[int]] = {}
-    for topic, number in state.places:
+    for topic, number in record.partitions:
         by_topic.setdefault(topic, []).append(number)
     end = struct.pack(">qq", 1, 2)
     if version == 0:
@@ -55,30 +56,30 @@ def value(state: TransactionRecord, version: int) -> bytes:
     return head + varint(len(rows) + 1 if rows else 0) + b"".join(rows) + end + b"\0"
 
 
-@given(state=states, version=st.sampled_from([0, 1]))
-def test_a_state_is_read_as_it_was_written(state, version):
-    """Both versions, with tags or without, whatever the names and however many partitions."""
-    assert decode(key(state.transactional_id), value(state, version)) == state
+@given(record=records, version=st.sampled_from([0, 1]))
+def test_a_record_is_read_as_it_was_written(record, version):
+    """Both versions, with tags or without, for any names and any number of partitions."""
+    assert decode(key(record.transactional_id), value(record, version)) == record
 
 
-@given(state=states.filter(lambda state: state.places), version=st.sampled_from([0, 1]), data=st.data())
-def test_a_record_that_is_cut_off_is_refused(state, version, data):
-    """Half a record is an error, never a state with fewer partitions."""
-    whole = value(state, version)
+@given(record=records.filter(lambda record: record.partitions), version=st.sampled_from([0, 1]), data=st.data())
+def test_a_record_that_is_cut_off_is_refused(record, version, data):
+    """Half a record is an error, never a record with fewer partitions."""
+    whole = value(record, version)
     cut = data.draw(st.integers(2, len(whole) - len(struct.pack(">qq", 1, 2)) - 6))
     with pytest.raises(ValueError, match="cut off"):
-        decode(key(state.transactional_id), whole[:cut])
+        decode(key(record.transactional_id), whole[:cut])
 
 
-def test_what_is_no_state_is_left_out():
+def test_other_records_are_left_out():
     """A deletion, and a key of another kind."""
-    state = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PLACE}))
+    record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}))
     assert decode(key("a"), None) is None
-    assert decode(b"\0\1" + key("a")[2:], value(state, 1)) is None
+    assert decode(b"\0\1" + key("a")[2:], value(record, 1)) is None
 
 
-def test_a_version_to_come_is_refused():
-    """A state that cannot be read might be that of a transaction which goes on."""
-    state = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PLACE}))
+def test_an_unknown_version_is_refused():
+    """A record that cannot be read might be that of an active transaction."""
+    record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}))
     with pytest.raises(ValueError, match="version 2"):
-        decode(key("a"), b"\0\2" + value(state, 1)[2:])
+        decode(key("a"), b"\0\2" + value(record, 1)[2:])

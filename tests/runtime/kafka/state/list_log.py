@@ -1,6 +1,6 @@
 """A log in memory, for what is decided by its records and not by who holds them: committed records and gaps."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
@@ -33,6 +33,10 @@ class ListLog:
         found = [record for record in self.records if record.offset >= self.position][:max_records]
         self.position = found[-1].offset + 1 if found and found[-1] is not self.records[-1] else self.end()
         return found
+
+    def read_to_end(self, *, max_records: int, end: int) -> Iterator[list[Stored]]:
+        while self.position < end:
+            yield self.poll(0.0, max_records)
 
     def end(self) -> int:
         return 2 * len(self.records)
