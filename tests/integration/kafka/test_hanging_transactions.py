@@ -99,10 +99,10 @@ def coordinated(connection: Connection, name: str) -> str:
 
 def test_what_was_decided_holds_once_it_is_settled(connection, lost, outcome, caplog, monkeypatch, capsys):
     """Nothing can be read and the log reader says so; settled, what was committed is there, what was aborted is not."""
-    monkeypatch.setattr(log_consumer, "_STANDING_S", 0.2)
+    monkeypatch.setattr(log_consumer, "_STALL_S", 0.2)
     reader = LogConsumer(connection, lost.fingerprints)
     with caplog.at_level(logging.WARNING):
-        until(lambda: "stands still" in caplog.text, "a complaint", lambda: reader.poll(0.2, 10))
+        until(lambda: "reading is blocked" in caplog.text, "a warning", lambda: reader.poll(0.2, 10))
     reader.close()
     assert "twinsieve topics repair-transactions" in caplog.text
 

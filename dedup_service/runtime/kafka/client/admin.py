@@ -2,8 +2,8 @@
 
 `administration` gives an `Admin` for a few requests and closes it. Every error of the library is translated
 once, there. Committed offsets are read by a consumer instead: the library's admin client does not ask for
-stable offsets (`require_stable`), so it would miss those in open transactions. Every request ends: with the
-connection's `request_timeout_ms`, or with the limit given below.
+stable offsets (`require_stable`), so it would ignore what an open transaction is about to commit. Every
+request ends: with the connection's `request_timeout_ms`, or with the limit given below.
 """
 
 import logging

@@ -41,7 +41,7 @@ _ASK_S = 5.0
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
 _POLL_S = 0.5
-_STANDING_S = 60.0
+_STALL_S = 60.0
 """Transactions of services end within seconds, those of frozen ones after `transaction_timeout_s` (10 s)."""
 
 _POSITION_LOST = (errors.OffsetOutOfRangeError, errors.LogTruncationError)
@@ -56,7 +56,7 @@ class LogConsumer:
     def __init__(self, connection: Connection, topic: str, *, fetch_bytes: int = 8 << 20) -> None:
         self._partition = TopicPartition(topic, 0)
         self._identity: object = None
-        self._stall = ThrottledWarning(_LOG, f"{topic}: stands still", after_s=_STANDING_S, every_s=10 * _STANDING_S)
+        self._stall = ThrottledWarning(_LOG, f"{topic}: reading is blocked", after_s=_STALL_S, every_s=10 * _STALL_S)
         self._reader = _AssignedConsumer(connection, fetch_bytes, topic)
         self._reader.assign({self._partition: 0})
 
@@ -282,10 +282,9 @@ class PartitionReader:
 
 
 class _AssignedConsumer:
-    """A consumer of assigned partitions that outlives brokers and its own network thread.
+    """A consumer of assigned partitions that survives absent brokers and the end of its own network thread.
 
-    Connected on first use.
-    name: what is read, for warnings.
+    It connects on first use. name: what is read, for warnings.
     """
 
     def __init__(self, connection: Connection, fetch_bytes: int, name: str) -> None:
@@ -296,7 +295,7 @@ class _AssignedConsumer:
         self.positions: dict[TopicPartition, int] = {}
 
     def connected(self) -> KafkaConsumer:
-        """Return the library's consumer, made and put to the positions where there is none."""
+        """Return the library's consumer; where there is none, create it and seek to the positions."""
         if self._consumer is None:
             self._consumer = self._connect()
         return self._consumer
