@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from kafka import KafkaAdminClient
-from kafka.structs import OffsetAndMetadata, TopicPartition
+from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
 from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.config import Connection
@@ -215,12 +215,15 @@ def test_a_broker_that_is_away_for_a_moment_is_waited_for(
 
 
 def test_offsets_of_a_group_are_read_without_joining_it(connection: Connection, own_topics: Topics) -> None:
-    """Those of partitions that have one; a group that nobody has heard of has none."""
+    """Those of partitions that have one; a group that never committed has none."""
     group = f"{own_topics.prefix}group"
-    admin = KafkaAdminClient(bootstrap_servers=connection.servers)
     second = TopicPartition(own_topics.pages, 1)
-    admin.alter_group_offsets(group, {second: OffsetAndMetadata(4, "", -1)})
+    transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
+    transactions.open()
+    transactions.commit([], {second: 4}, ConsumerGroupMetadata(group))
+    transactions.close()
     assert committed_offsets(connection, group, own_topics.pages) == {second: 4}
     assert committed_offsets(connection, f"{group}-other", own_topics.pages) == {}
+    admin = KafkaAdminClient(bootstrap_servers=connection.servers)
     assert not admin.describe_groups([group])[group]["members"]
     admin.close()
