@@ -1,4 +1,4 @@
-"""A transaction whose end a broker lost (KAFKA-20734): readers stand still until it is ended as it was decided.
+"""A transaction whose end marker a broker lost (KAFKA-20734): readers stop until it is repaired as decided.
 
 How it is lost here: the only copy of a partition is away when its transaction ends.
 """
@@ -49,7 +49,7 @@ def outcome(request: pytest.FixtureRequest) -> TransactionOutcome:
 
 @pytest.fixture
 def lost(three: Cluster, connection: Connection, outcome: TransactionOutcome) -> Topics:
-    """Topics whose log begins with a transaction that was decided and not ended, and goes on with another one."""
+    """Topics whose log begins with a transaction that was decided but not ended, followed by another one."""
     topics = Topics(f"lost-{outcome.value}.")
     create(connection, topics, Layout(partitions=1, replication=1))
     leader = leader_of(connection, topics.fingerprints)
@@ -60,7 +60,7 @@ def lost(three: Cluster, connection: Connection, outcome: TransactionOutcome) ->
     ended = {TransactionOutcome.COMMIT: "CompleteCommit", TransactionOutcome.ABORT: "CompleteAbort"}[
         outcome
     ]  # aborted by its timeout
-    until(lambda: coordinated(connection, name) == ended, "the coordinator's last word")
+    until(lambda: coordinated(connection, name) == ended, "the coordinator's final state")
     internals.discard(decided, 5)
     three.start(leader)
     until(lambda: leader_of(connection, topics.fingerprints) == leader, "the partition's leader")
@@ -91,14 +91,14 @@ def leader_of(connection: Connection, topic: str) -> int:
 
 
 def coordinated(connection: Connection, name: str) -> str:
-    """The transaction's state; "" while nobody answers for it."""
+    """The transaction's state; "" while no coordinator answers."""
     with suppress(BrokerError, KafkaError), closing(connect(KafkaAdminClient, connection)) as client:
         return client.describe_transactions([name])[name].state.value
     return ""
 
 
-def test_what_was_decided_holds_once_it_is_settled(connection, lost, outcome, caplog, monkeypatch, capsys):
-    """Nothing can be read and the log reader says so; settled, what was committed is there, what was aborted is not."""
+def test_a_hanging_transaction_is_repaired_as_decided(connection, lost, outcome, caplog, monkeypatch, capsys):
+    """Nothing can be read, with a warning; after the repair committed records are there, and aborted ones are not."""
     monkeypatch.setattr(log_consumer, "_STALL_S", 0.2)
     reader = LogConsumer(connection, lost.fingerprints)
     with caplog.at_level(logging.WARNING):
@@ -124,8 +124,8 @@ def test_what_was_decided_holds_once_it_is_settled(connection, lost, outcome, ca
     assert capsys.readouterr().out == "No transaction is left without an end.\n"
 
 
-def test_a_transaction_that_goes_on_is_left_alone(connection):
-    """One that its producer may still commit is not found, and ends as its producer wants."""
+def test_an_active_transaction_is_left_alone(connection):
+    """One that its producer may still commit is not found, and ends as its producer decides."""
     topics = Topics("alive.")
     create(connection, topics, Layout(partitions=1, replication=1))
     _, alive = begun(connection, topics)

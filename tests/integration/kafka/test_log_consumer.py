@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.broker]
 
 
 def messages(topics: Topics, count: int) -> list[Message]:
-    """So many records for the log."""
+    """Return so many records for the log."""
     return [Message(topics.fingerprints, b"%d" % number, partition=0) for number in range(count)]
 
 
@@ -41,8 +41,8 @@ def partitions(connection: Connection) -> Iterator[PartitionReader]:
     reader.close()
 
 
-def test_the_end_is_that_of_what_is_committed(connection: Connection, own_topics: Topics) -> None:
-    """Markers of transactions count as offsets, and reading gets to the end past them."""
+def test_the_end_is_that_of_committed_records(connection: Connection, own_topics: Topics) -> None:
+    """Markers of transactions count as offsets, and reading reaches the end past them."""
     transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
     transactions.open()
     transactions.commit(messages(own_topics, 3))
@@ -74,7 +74,7 @@ def test_one_record_can_be_looked_up_in_between(connection: Connection, own_topi
 
 
 def test_a_log_that_lost_its_beginning_is_refused(connection: Connection, own_topics: Topics) -> None:
-    """Records that somebody deleted are missing from every later verdict."""
+    """Deleted records would be missing from every later verdict."""
     append(connection, own_topics.fingerprints, messages(own_topics, 5))
     delete_below(connection, TopicPartition(own_topics.fingerprints, 0), 3)
     reader = LogConsumer(connection, own_topics.fingerprints)
@@ -85,7 +85,7 @@ def test_a_log_that_lost_its_beginning_is_refused(connection: Connection, own_to
         reader.close()
 
 
-def test_a_log_made_anew_is_refused(connection: Connection, own_topics: Topics) -> None:
+def test_a_log_that_was_created_again_is_refused(connection: Connection, own_topics: Topics) -> None:
     """Another topic under the same name ends before what was read."""
     append(connection, own_topics.fingerprints, messages(own_topics, 5))
     reader = LogConsumer(connection, own_topics.fingerprints)
@@ -187,10 +187,8 @@ def test_partitions_can_be_read_from_a_time_on(
     assert partitions.offset_at(first, middle_ms + 3_600_000) is None
 
 
-def test_a_broker_that_is_away_for_a_moment_is_waited_for(
-    wounded: Cluster, connection: Connection, own_topics: Topics
-) -> None:
-    """The reader goes on by itself where the broker comes back in time, and raises where it does not."""
+def test_a_reader_waits_for_an_absent_broker(wounded: Cluster, connection: Connection, own_topics: Topics) -> None:
+    """The reader continues where the broker comes back in time, and raises where it does not."""
     append(connection, own_topics.fingerprints, messages(own_topics, 1))
     append(connection, own_topics.pages, [Message(own_topics.pages, b"a page", partition=1)])
     patient = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=60.0)

@@ -85,5 +85,5 @@ def test_a_broker_that_is_not_there(tmp_path: Path) -> None:
 
 def test_an_address_without_brackets_is_refused() -> None:
     """The settings are checked where they are made."""
-    with pytest.raises(ConfigurationError, match="no address of brokers"):
+    with pytest.raises(ConfigurationError, match="not an address of brokers"):
         settings("--bootstrap", "nowhere:port", "--state", "s")
