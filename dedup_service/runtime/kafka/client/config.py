@@ -24,7 +24,7 @@ from typing import Any
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.errors import OptionError
 
-__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "from_java", "read_properties"]
+__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "read_properties"]
 
 TYPES: Mapping[str, type] = {
     "client_dns_lookup": str,
@@ -147,7 +147,7 @@ class Connection:
         return [server.strip() for server in self.bootstrap.split(",")]
 
     def _typed(self) -> dict[str, Any]:
-        plain = from_java({name.strip().replace(".", "_"): value for name, value in self.options.items()})
+        plain = _from_java({name.strip().replace(".", "_"): value for name, value in self.options.items()})
         return {_known(name): _value(_known(name), value) for name, value in plain.items()}
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ def read_properties(path: Path) -> dict[str, str]:
     return options
 
 
-def from_java(options: Mapping[str, str]) -> dict[str, str]:
+def _from_java(options: Mapping[str, str]) -> dict[str, str]:
     """Return `options` (names with underscores) with the special ones of Java replaced by kafka-python's.
 
     OptionError where one cannot be replaced.

@@ -8,7 +8,7 @@ Failed connections: the library's constructors connect, and where that fails the
 they had begun, a network thread and sockets. So the network side is made here (`kafka_client` is the
 library's own setting for that) and closed here.
 Diagnosis: the library reports a wrong password, a missing authority and a plaintext client on a TLS port
-alike, as `Unable to bootstrap`. `diagnose` looks at each address with a plain socket and tells them apart:
+alike, as `Unable to bootstrap`. `_diagnose` looks at each address with a plain socket and tells them apart:
 does the name resolve, does something listen, is a TLS handshake possible, does it answer as a broker does.
 Nothing secret is sent: the only request is ApiVersions, the first one of every client.
 Memory of a consumer: a broker sends at most `fetch_bytes` at a time (more only where a single batch is
@@ -42,7 +42,6 @@ __all__ = [
     "TopicPartition",
     "connect",
     "consumer",
-    "diagnose",
 ]
 
 T = TypeVar("T")
@@ -81,7 +80,7 @@ def _explained(error: Exception, connection: Connection) -> Exception:
     if found := permanent_error(error, doing):
         return found
     if isinstance(error, errors.KafkaError):
-        return UnreachableError(f"no broker at {connection.bootstrap}: {diagnose(connection)}")
+        return UnreachableError(f"no broker at {connection.bootstrap}: {_diagnose(connection)}")
     return ConfigurationError(f"cannot connect to {connection.bootstrap}: {error}")
 
 
@@ -105,7 +104,7 @@ def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaC
     return read_any_header(reader)
 
 
-def diagnose(connection: Connection) -> str:
+def _diagnose(connection: Connection) -> str:
     """Return what is wrong at each address and what to check, as one line for people."""
     options = connection.configs()
     return "; ".join(f"{server}: {_look(server, options)}" for server in connection.servers)

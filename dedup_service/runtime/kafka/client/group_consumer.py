@@ -2,8 +2,8 @@
 
 How: the library's consumer, with its gaps closed.
 - Rebalances. The library calls a listener on its network thread, where a blocking call (`commit`,
-  `position`) would raise and a slow one would stop the heartbeat. So the listener (`Changes`) only records,
-  and `poll` reports the changes on the caller's thread, before it returns any record.
+  `position`) would raise and a slow one would stop the heartbeat. So the listener (`_RebalanceListener`)
+  only records, and `poll` reports the changes on the caller's thread, before it returns any record.
 - `group_metadata()` is a snapshot from the time of the last report. The library's own changes in the
   background, and records read under one generation would be committed under the next, when others may have
   processed them already.
@@ -53,8 +53,7 @@ from dedup_service.runtime.kafka.client.retry import (
     transient_error,
 )
 
-__all__ = ["Change", "Changes", "GroupConsumer"]
-
+__all__ = ["GroupConsumer"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,34 +74,34 @@ _FETCH_MIN_BYTES = 128 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class _Change:
     """Partitions that this member gained, or else lost: given away, or lost with the membership."""
 
     gained: bool
     partitions: frozenset[TopicPartition]
 
 
-class Changes(AsyncConsumerRebalanceListener):  # type: ignore[misc]
+class _RebalanceListener(AsyncConsumerRebalanceListener):  # type: ignore[misc]
     """A rebalance listener that records changes in order; `take` empties it."""
 
     def __init__(self) -> None:
-        self._changes: deque[Change] = deque()
+        self._changes: deque[_Change] = deque()
 
-    def take(self) -> list[Change]:
+    def take(self) -> list[_Change]:
         """Return what has changed since the last call."""
         return [self._changes.popleft() for _ in range(len(self._changes))]
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         """Record partitions that were given away."""
-        self._changes.append(Change(gained=False, partitions=frozenset(revoked)))
+        self._changes.append(_Change(gained=False, partitions=frozenset(revoked)))
 
     async def on_partitions_lost(self, lost: set[TopicPartition]) -> None:
         """Record partitions that other members may have already."""
-        self._changes.append(Change(gained=False, partitions=frozenset(lost)))
+        self._changes.append(_Change(gained=False, partitions=frozenset(lost)))
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Record partitions that were gained."""
-        self._changes.append(Change(gained=True, partitions=frozenset(assigned)))
+        self._changes.append(_Change(gained=True, partitions=frozenset(assigned)))
 
 
 class GroupConsumer:
@@ -148,7 +147,7 @@ class GroupConsumer:
         if patience_s:
             self._configs |= {"fetch_min_bytes": _FETCH_MIN_BYTES, "fetch_max_wait_ms": int(patience_s * 1000)}
         self._consumer: KafkaConsumer | None = None
-        self._changes = Changes()
+        self._changes = _RebalanceListener()
         self._unplaced: frozenset[TopicPartition] = frozenset()
         self._started: frozenset[TopicPartition] = frozenset()
         self._metadata = ConsumerGroupMetadata(group)

@@ -1,7 +1,7 @@
 """Readers without a consumer group: the log in its order, and any partitions once.
 
 How: partitions are assigned and positions sought by us; only committed records are seen. While brokers are
-away a reader goes on trying and logs a throttled warning; a consumer whose network thread has ended is
+away a reader keeps trying and logs a throttled warning; a consumer whose network thread has ended is
 replaced; what no second try changes is raised.
 
 - `LogConsumer` follows the log. A position that the log does not have is never moved: where the log begins

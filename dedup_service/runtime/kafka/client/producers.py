@@ -33,7 +33,6 @@ __all__ = [
     "RetiredProducers",
     "append",
     "check_size",
-    "is_too_large",
     "murmur2",
     "partition_for",
     "send",
@@ -177,12 +176,12 @@ def check_size(message: Message, position: int, max_bytes: int) -> None:
 def too_large(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
     """Return an error for the first message that the brokers found too large, None where there is none."""
     for position, (message, future) in enumerate(zip(messages, futures, strict=False)):
-        if is_too_large(future.exception) and internals.was_refused(future):
+        if _is_too_large(future.exception) and internals.was_refused(future):
             return _too_large(message, position, "the topic's max.message.bytes is lower")
     return None
 
 
-def is_too_large(error: BaseException | None) -> bool:
+def _is_too_large(error: BaseException | None) -> bool:
     """Whether brokers or producer found a message too large: this one, or another one of its batch."""
     return any(isinstance(reason, TOO_LARGE) for reason in reasons(error))
 

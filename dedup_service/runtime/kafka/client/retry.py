@@ -3,7 +3,7 @@
 Translation: the library wraps its errors; a producer that has failed raises plain `KafkaError`, with the
 reason among its arguments, from every call. So every reason that an error leads to is examined, and the
 first known one decides. `permanent_error` gives our error for what no second try changes (rights, settings);
-everything else in TRANSIENT may pass, and becomes `transient_error` where nobody waits for that.
+everything else in TRANSIENT may pass, and becomes `transient_error` where the caller does not wait.
 Pace: pauses grow exponentially, with jitter; a warning about a lasting problem is logged once in 30 s.
 """
 

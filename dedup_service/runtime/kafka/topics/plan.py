@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.admin import TopicPlan
 
-__all__ = ["FOREVER", "Layout", "Topics", "plan_for"]
+__all__ = ["Layout", "Topics", "plan_for"]
 
 DAY_MS = 86_400_000
 FOREVER = -1
