@@ -83,5 +83,5 @@ def test_an_unreachable_broker(tmp_path: Path) -> None:
 
 def test_an_invalid_broker_address_is_refused() -> None:
     """The settings are checked when they are created."""
-    with pytest.raises(ConfigurationError, match="no address of brokers"):
+    with pytest.raises(ConfigurationError, match="not an address of brokers"):
         settings("--bootstrap", "nowhere:port", "--state", "s")
