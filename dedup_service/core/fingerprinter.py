@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import pack
-from dedup_service.core.features.hashing import mix64, word_hasher
+from dedup_service.core.features.hashing import word_hasher
 from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
 from dedup_service.core.features.seed_java import java_words, seed_java
@@ -21,6 +21,7 @@ from dedup_service.core.features.simhash import FIXED_POINT, LANE, simhash_of_la
 from dedup_service.core.features.words import WordCounter, WordTable
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.space import Space
+from dedup_service.core.splitmix import GAMMA, mix64
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import body_hash, fold, letters, without_headline
 from dedup_service.core.text.repost_markers import without_repost_marks
@@ -29,7 +30,6 @@ from dedup_service.core.text.segmentation import Segmenter
 __all__ = ["Feature", "Fingerprinter"]
 
 _BETWEEN = "\0"  # a line of its own, which folding leaves alone
-_SECOND_LANE = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Fingerprinter:
         return simhash_of_lanes(lanes, self.space.scheme.weigh(table))
 
     def _body(self, hashes: npt.NDArray[np.uint64]) -> int | None:
-        lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + _SECOND_LANE)]
+        lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + GAMMA)]
         return simhash_unweighted(lanes)
 
     def _too_little(self, count: int, shingles: int) -> str | None:

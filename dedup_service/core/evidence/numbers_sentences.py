@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.normalise import is_letter_above
 
 __all__ = ["KINDS", "MIN_SENTENCE", "distinct", "numbers_and_sentences", "sampled"]
@@ -21,9 +22,7 @@ _LETTER, _DIGIT, _NUMERAL, _END, _INSIDE, _STOP = 1, 2, 4, 8, 16, 32
 _NUMERALS = "〇零一二三四五六七八九十百千万亿两"
 _ENDS = "。！？!?；;…؟۔।\n"
 _PLANE = 0x10000
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S48 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(48)
+_S48 = np.uint64(48)
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
@@ -91,17 +90,17 @@ def scan(
             inside = np.uint32(48) <= after <= np.uint32(57)
         if digits and not inside and not (is_numeral if numeral else is_digit):
             if not numeral or digits >= 2:
-                numbers[found_numbers] = _mixed(number)
+                numbers[found_numbers] = mix64_in_kernel(number)
                 found_numbers += 1
             digits, number = 0, np.uint64(0)
         if is_digit or is_numeral or inside:
             if digits == 0:
                 numeral = is_numeral
             digits += 1
-            number = _mixed(number + _STEP * np.uint64(code))
+            number = mix64_in_kernel(number + GAMMA * np.uint64(code))
         if kind & _LETTER:
             letters += 1
-            sentence = _mixed(sentence + _STEP * np.uint64(code))
+            sentence = mix64_in_kernel(sentence + GAMMA * np.uint64(code))
         if (kind & _END) or i == count or _stops(code_points, i, kind):
             if letters >= MIN_SENTENCE:
                 sentences[found_sentences] = sentence
@@ -126,13 +125,5 @@ def told_apart(hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     turn = np.uint64(0)
     for i in range(len(ordered)):
         turn = turn + np.uint64(1) if i and ordered[i] == ordered[i - 1] else np.uint64(0)
-        result[i] = _mixed(ordered[i] + turn * _STEP)
+        result[i] = mix64_in_kernel(ordered[i] + turn * GAMMA)
     return result
-
-
-@kernel
-def _mixed(value: np.uint64) -> np.uint64:
-    """The finaliser of splitmix64."""
-    value = (value ^ (value >> _S30)) * _MIX1
-    value = (value ^ (value >> _S27)) * _MIX2
-    return value ^ (value >> _S31)

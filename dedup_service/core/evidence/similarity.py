@@ -30,7 +30,7 @@ import xxhash
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
 from dedup_service.core.evidence.sketch import estimated_jaccard
-from dedup_service.core.features.hashing import mix64
+from dedup_service.core.splitmix import GAMMA, mix64
 from dedup_service.core.text.normalise import fold
 from dedup_service.core.verdict import Distance
 
@@ -41,7 +41,7 @@ PERMUTATIONS = 128
 
 _SET, _SIGNATURE = b"S", b"M"
 _rows = np.arange(1, PERMUTATIONS + 1, dtype=np.uint64)
-_STEPS = _rows * np.uint64(0x9E3779B97F4A7C15)
+_STEPS = _rows * GAMMA
 
 
 def pack(members: Iterable[str]) -> bytes:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["BINS", "KEYS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
 
@@ -24,9 +25,7 @@ SKETCH_BYTES = BINS // 8
 KEYS = 8
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S53 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(53)
+_S53 = np.uint64(53)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _BIT = np.uint64(1)
 _MANY = 160  # values and empty bins, from which to do without branches costs less than to guess them wrong
@@ -48,7 +47,7 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
     empty = BINS
     seed = np.uint64(0)
     for turn in range(2 * BINS):
-        seed += _STEP
+        seed += GAMMA
         _hash_all(shingles, seed, values)
         if turn >= BINS:
             empty -= _settle(turn - BINS, values.min(), bound, minimum)
@@ -72,10 +71,7 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
 def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDArray[np.uint64]) -> None:
     """Set values uint64[n] to the hashes of one turn: a loop of its own, which the compiler turns into vectors."""
     for i in range(len(shingles)):
-        value = shingles[i] + seed
-        value = (value ^ (value >> _S30)) * _MIX1
-        value = (value ^ (value >> _S27)) * _MIX2
-        values[i] = value ^ (value >> _S31)
+        values[i] = mix64_in_kernel(shingles[i] + seed)
 
 
 @kernel

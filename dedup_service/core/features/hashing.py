@@ -6,13 +6,11 @@ hash without that property; it is kept for comparison and for reproducing its va
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["HASHES", "java_hash", "mix64", "word_hasher", "xxh3"]
+__all__ = ["HASHES", "java_hash", "word_hasher", "xxh3"]
 
 HASHES = ("xxh3", "java")
 
@@ -45,10 +43,3 @@ def word_hasher(name: str) -> Callable[[str, int], int]:
     if name not in hashes:
         raise ConfigurationError(f"the hash is one of {', '.join(HASHES)}, got {name!r}")
     return hashes[name]
-
-
-def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the values mixed by the finaliser of splitmix64, elementwise (Steele, Lea, Flood, OOPSLA 2014)."""
-    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

@@ -12,12 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["distinct_ngrams", "ngram_hash"]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @kernel
@@ -25,10 +22,7 @@ def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64
     """Return the 64-bit hash of letters[start : start + n]."""
     value = np.uint64(n)
     for i in range(start, start + n):
-        value ^= np.uint64(letters[i]) * _GOLDEN
-        value = (value ^ (value >> _S30)) * _MIX1
-        value = (value ^ (value >> _S27)) * _MIX2
-        value ^= value >> _S31
+        value = mix64_in_kernel(value ^ np.uint64(letters[i]) * GAMMA)
     return value
 
 
@@ -48,7 +42,7 @@ def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.u
     for i in range(count):
         value = ngram_hash(letters, i, n)
         if value == np.uint64(0):  # marks an empty place
-            value = _GOLDEN
+            value = GAMMA
         place = value & mask
         while table[place] != np.uint64(0) and table[place] != value:
             place = (place + np.uint64(1)) & mask
