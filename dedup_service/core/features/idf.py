@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.hash_table import table_size
 from dedup_service.core.kernels import kernel
 
 __all__ = ["IdfTable", "build_idf", "find_lines", "read_lines", "slots_of"]
@@ -99,10 +100,7 @@ def _word_end(data: Bytes, start: int) -> int:
 @kernel
 def slots_of(data: Bytes, starts: Places) -> Places:
     """Return an open-addressed table int32[size] of line numbers by word, -1 where empty; a later line wins."""
-    size = 16
-    while size < 2 * len(starts):
-        size *= 2
-    slots = np.full(size, -1, dtype=np.int32)
+    slots = np.full(table_size(len(starts)), -1, dtype=np.int32)
     for line in range(len(starts)):
         start = starts[line]
         stop = _word_end(data, start)

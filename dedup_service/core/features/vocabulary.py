@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.hash_table import EMPTY, slot_of
 from dedup_service.core.kernels import kernel
 from dedup_service.core.text.ngrams import ngram_hash
 
@@ -165,7 +166,7 @@ def found_segments(
 def segment_hash(letters: npt.NDArray[np.uint32], start: int, end: int) -> np.uint64:
     """Return the hash of letters[start : end], never 0."""
     value = ngram_hash(letters, start, end - start)
-    return value if value != np.uint64(0) else np.uint64(1)
+    return value if value != EMPTY else np.uint64(1)
 
 
 @kernel
@@ -182,27 +183,21 @@ def segment_hashes(letters: npt.NDArray[np.uint32], ends: Slots) -> npt.NDArray[
 @kernel
 def find_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Slots:
     """Return the slot of each hash in the open-addressed `keys` (0: empty), -1 where it is not there."""
-    mask = np.uint64(len(keys) - 1)
     slots = np.empty(len(hashes), dtype=np.int64)
     for i in range(len(hashes)):
-        place = hashes[i] & mask
-        while keys[place] != np.uint64(0) and keys[place] != hashes[i]:
-            place = (place + np.uint64(1)) & mask
-        slots[i] = np.int64(place) if keys[place] == hashes[i] else -1
+        slot = slot_of(keys, hashes[i])
+        slots[i] = np.int64(slot) if keys[slot] == hashes[i] else -1
     return slots
 
 
 @kernel
 def new_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Slots:
     """Give each hash, none of which is there, a slot of `keys`, and return the slots: int64[n]."""
-    mask = np.uint64(len(keys) - 1)
     slots = np.empty(len(hashes), dtype=np.int64)
     for i in range(len(hashes)):
-        place = hashes[i] & mask
-        while keys[place] != np.uint64(0):
-            place = (place + np.uint64(1)) & mask
-        keys[place] = hashes[i]
-        slots[i] = np.int64(place)
+        slot = slot_of(keys, hashes[i])
+        keys[slot] = hashes[i]
+        slots[i] = np.int64(slot)
     return slots
 
 

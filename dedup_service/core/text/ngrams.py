@@ -11,6 +11,7 @@ Hash: code points folded in one by one with the finaliser of splitmix64 (Steele,
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.hash_table import EMPTY, slot_of, table_size
 from dedup_service.core.kernels import kernel
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
@@ -32,22 +33,16 @@ def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.u
     count = len(letters) - n + 1
     if count < 1:
         return np.empty(0, dtype=np.uint64)
-    size = 16
-    while size < 2 * count:
-        size *= 2
-    table = np.zeros(size, dtype=np.uint64)
-    found = np.empty(count, dtype=np.uint64)
-    kept = 0
-    mask = np.uint64(size - 1)
+    seen = np.zeros(table_size(count), dtype=np.uint64)
+    hashes = np.empty(count, dtype=np.uint64)
+    distinct = 0
     for i in range(count):
         value = ngram_hash(letters, i, n)
-        if value == np.uint64(0):  # marks an empty place
+        if value == EMPTY:
             value = GAMMA
-        place = value & mask
-        while table[place] != np.uint64(0) and table[place] != value:
-            place = (place + np.uint64(1)) & mask
-        if table[place] == np.uint64(0):
-            table[place] = value
-            found[kept] = value
-            kept += 1
-    return found[:kept]
+        slot = slot_of(seen, value)
+        if seen[slot] == EMPTY:
+            seen[slot] = value
+            hashes[distinct] = value
+            distinct += 1
+    return hashes[:distinct]
