@@ -5,9 +5,6 @@ A page without text has neither; one with too few letters, or with the same few 
 reason, and no distance is asked of them.
 """
 
-from collections import Counter
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,9 +13,8 @@ from dedup_service.core.evidence.similarity import pack
 from dedup_service.core.features.hashing import word_hasher
 from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
-from dedup_service.core.features.seed_java import java_words, seed_java
-from dedup_service.core.features.simhash import FIXED_POINT, LANE, simhash_of_lanes, simhash_unweighted
-from dedup_service.core.features.words import WordCounter, WordTable
+from dedup_service.core.features.simhash import LANE, simhash_unweighted
+from dedup_service.core.features.words import Feature, WordCounter, WordTable
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.space import Space
 from dedup_service.core.splitmix import GAMMA, mix64
@@ -30,17 +26,6 @@ from dedup_service.core.text.segmentation import Segmenter
 __all__ = ["Feature", "Fingerprinter"]
 
 _BETWEEN = "\0"  # a line of its own, which folding leaves alone
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A weighted word with the factors that made its weight."""
-
-    word: str
-    weight: float
-    count: int
-    idf: float
-    factors: dict[str, float]
 
 
 class Fingerprinter:
@@ -76,35 +61,17 @@ class Fingerprinter:
         """Return the distinct words of title and body: what an IDF table counts."""
         return self._table(page).words
 
-    def explain(self, page: Page, *, maximum: int = 20) -> list[Feature]:
-        """Return the heaviest features of the `words` channel, heaviest first."""
-        if self.space.scheme.name == "seed-java":
-            counts = Counter(java_words(page.text)).most_common(maximum)
-            return [Feature(word=word, weight=count, count=count, idf=1.0, factors={}) for word, count in counts]
-        table = self._table(page)
-        weights = self.space.scheme.weigh(table)
-        boosts = self.space.scheme.boosts(table)
-        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), table.words[i]))[:maximum]
-        return [
-            Feature(
-                word=table.words[i],
-                weight=round(int(weights[i]) / FIXED_POINT, 6),
-                count=int(table.counts[i]),
-                idf=round(float(table.idf[i]), 4),
-                factors={name: round(float(values[i]), 4) for name, values in boosts},
-            )
-            for i in order
-        ]
+    def explain(self, page: Page, *, limit: int = 20) -> list[Feature]:
+        """Return the `limit` heaviest features of the `words` channel, heaviest first."""
+        return self.space.scheme.features(page.text, lambda: self._table(page), limit)
 
     def _table(self, page: Page) -> WordTable:
         return self._counter.table(*_folded(page), page.lang)
 
     def _words(self, page: Page, title: str, folded: str) -> int | None:
-        if self.space.scheme.name == "seed-java":
-            return seed_java(page.text, bits=self.space.bits)
-        table = self._counter.table(title, folded, page.lang)
-        lanes = (table.low, table.high)[: self.space.bits // LANE]
-        return simhash_of_lanes(lanes, self.space.scheme.weigh(table))
+        return self.space.scheme.fingerprint(
+            page.text, lambda: self._counter.table(title, folded, page.lang), bits=self.space.bits
+        )
 
     def _body(self, hashes: npt.NDArray[np.uint64]) -> int | None:
         lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + GAMMA)]

@@ -120,7 +120,7 @@ def test_stop_words_and_punctuation_are_no_features() -> None:
 
 def test_words_beside_a_marker_weigh_more() -> None:
     """The sentence that begins with 总之 carries the marker factor, others do not."""
-    features = {item.word: item for item in build_fingerprinter().explain(page(), maximum=100)}
+    features = {item.word: item for item in build_fingerprinter().explain(page(), limit=100)}
     assert features["车程"].factors["marker"] == 2.0
     assert features["照明"].factors["marker"] == 1.0
     assert features["大桥"].factors["title"] == 5.0
@@ -129,7 +129,7 @@ def test_words_beside_a_marker_weigh_more() -> None:
 def test_an_english_marker_phrase_is_found() -> None:
     """Markers of several words work in other scripts."""
     text = ENGLISH + " In conclusion, dredging remains the bottleneck."
-    features = {item.word: item for item in build_fingerprinter().explain(page(text), maximum=100)}
+    features = {item.word: item for item in build_fingerprinter().explain(page(text), limit=100)}
     assert features["dredging"].factors["marker"] == 2.0
     assert features["barley"].factors["marker"] == 1.0
 

@@ -24,9 +24,20 @@ from dedup_service.core.features.vocabulary import (
 )
 from dedup_service.core.text.segmentation import Segmenter
 
-__all__ = ["WordCounter", "WordNeeds", "WordTable"]
+__all__ = ["Feature", "WordCounter", "WordNeeds", "WordTable"]
 
 MODAL_PARTICLE = "y"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A weighted word with the factors that made its weight."""
+
+    word: str
+    weight: float
+    count: int
+    idf: float
+    factors: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)

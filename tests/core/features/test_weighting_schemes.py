@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
 from dedup_service.core.features.simhash import FIXED_POINT, fixed_point
-from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, Scheme, scheme_named
+from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, WeightedScheme, scheme_named
 from dedup_service.core.features.words import WordTable
 
 
@@ -32,7 +32,7 @@ def table() -> WordTable:
     )
 
 
-def weights(scheme: Scheme) -> list[float]:
+def weights(scheme: WeightedScheme) -> list[float]:
     """The weights of the table's words, as floats."""
     return (scheme.weigh(table()) / FIXED_POINT).tolist()
 
@@ -107,7 +107,7 @@ def test_one_loop_weighs_as_the_factors_do(
         in_title=np.array(in_title),
         marked=np.array(marked),
     )
-    scheme = Scheme(name="one", tf="log", idf=idf, title=title, marker=marker, combine=combine)
+    scheme = WeightedScheme(name="one", tf="log", idf=idf, title=title, marker=marker, combine=combine)
     expected = weighting_factors.term_frequency(page, "log") * (page.idf if idf else 1.0)
     if boosts := [boost for _, boost in scheme.boosts(page)]:
         expected = expected * reduce(mul if combine == "product" else add, boosts)
