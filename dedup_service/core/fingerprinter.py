@@ -1,8 +1,9 @@
 """From a page to its fingerprint in both channels.
 
-`words`: weighted words of title and body; `body`: distinct character n-grams of the body alone.
-A page without text has neither; one with too few letters, or with the same few again and again, has both but gets a
-reason, and no distance is asked of them.
+`words`: SimHash of the features that the weighting scheme finds, as a rule weighted words of title and body.
+`body`: SimHash of the distinct character n-grams of the body alone.
+A page without text has neither. A page with too few letters, or with the same few again and again, has both, but also a
+reason why it cannot be judged, and is never compared by distance.
 """
 
 import numpy as np
@@ -25,13 +26,15 @@ from dedup_service.core.text.segmentation import Segmenter
 
 __all__ = ["Feature", "Fingerprinter"]
 
-_BETWEEN = "\0"  # a line of its own, which folding leaves alone
+_BETWEEN = "\0"
+"""A line between title and body that folding leaves alone."""
 
 
 class Fingerprinter:
-    """Makes the fingerprints of one space. The tables must be those that `space` has the digests of.
+    """Makes the fingerprints of one space.
 
-    It remembers the words it meets, so a thread needs one of its own (`runtime.resources` sees to that).
+    The tables must be those whose digests `space` has. A fingerprinter remembers the words that it has seen and is not
+    thread-safe: `runtime.resources` gives each thread another one.
     """
 
     def __init__(self, space: Space, segmenter: Segmenter, lexicon: Lexicon, idf: IdfTable) -> None:
@@ -41,24 +44,24 @@ class Fingerprinter:
         self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
-        """Return `page` with its fingerprint, the hash of its body, its evidence and, if it cannot be judged, why."""
+        """Return `page` with its fingerprints, body hash and evidence, and the reason if it cannot be judged."""
         title, folded = _folded(page)
-        seen = letters(folded)
-        shingles = distinct_ngrams(seen, self.space.shingle)
+        body_letters = letters(folded)
+        ngrams = distinct_ngrams(body_letters, self.space.shingle)
         return PreparedPage(
             page=page,
-            fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(shingles)),
+            fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(ngrams)),
             body_hash=body_hash(folded),
-            evidence=pack_evidence(title, folded, seen, pack((*page.keywords, *page.tags, *page.references))),
-            reason=page.problem or self._too_little(len(seen), len(shingles)),
+            evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
+            reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:
-        """Return the fingerprint alone."""
+        """Return the fingerprints of `page`."""
         return self.prepare(page).fingerprint
 
     def words(self, page: Page) -> list[str]:
-        """Return the distinct words of title and body: what an IDF table counts."""
+        """Return the distinct words of title and body, which an IDF table counts."""
         return self._table(page).words
 
     def explain(self, page: Page, *, limit: int = 20) -> list[Feature]:
@@ -77,21 +80,24 @@ class Fingerprinter:
         lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + GAMMA)]
         return simhash_unweighted(lanes)
 
-    def _too_little(self, count: int, shingles: int) -> str | None:
-        """Why `count` letters with so many distinct shingles say too little: of few, each bit has a small margin."""
+    def _too_little(self, count: int, ngrams: int) -> str | None:
+        """Return why `count` letters with so many distinct n-grams are too little: each bit has a small margin."""
         if count == 0:
             return "no text"
         minimum = self.space.min_letters
         if count < minimum:
             return f"too little text: {count} letters, at least {minimum} to judge"
-        if shingles < minimum // 2:
+        if ngrams < minimum // 2:
             needed = minimum // 2
-            return f"too little variety: {shingles} different shingles in {count} letters, at least {needed} to judge"
+            return f"too little variety: {ngrams} different shingles in {count} letters, at least {needed} to judge"
         return None
 
 
 def _folded(page: Page) -> tuple[str, str]:
-    """Return title and body of `page` folded, at once, since each call has its price; the body itself alone."""
+    """Return the folded title, and the folded body without headline and repost markers.
+
+    Both are folded in one call, since each call has a fixed cost.
+    """
     if _BETWEEN in page.title or _BETWEEN in page.text:
         title, body = fold(page.title), fold(page.text)
     else:

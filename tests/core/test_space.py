@@ -43,5 +43,5 @@ def test_every_field_is_part_of_the_space_id(name: str) -> None:
 
 
 def test_icu_is_named_in_the_space_id() -> None:
-    """The id shows that ICU cuts words, since spaces with and without it are often confused."""
+    """The id shows at a glance whether ICU cuts the words."""
     assert replace(SPACE, unspaced="ICU 76.1").space_id.startswith("twinsieve-icu-")
