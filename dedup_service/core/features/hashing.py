@@ -1,7 +1,7 @@
 """Hashes that turn a feature into bits.
 
-xxh3 by default: every output bit depends on every input bit. The seed's Java program uses a rolling
-hash without that property; it is kept for comparison and for reproducing its values.
+The default is xxh3, in which every output bit depends on every input bit. The seed's Java program uses a rolling hash
+without that property, which is kept for comparison and to reproduce its values.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,10 @@ def java_hash(word: str, bits: int = 64) -> int:
 
 
 def word_hasher(name: str) -> Callable[[str, int], int]:
-    """Return the hash `name` (xxh3 or java) as a function of word and bits."""
+    """Return the hash `name` (xxh3 or java) as a function of word and bits.
+
+    Raises ConfigurationError for another name.
+    """
     hashes = {"xxh3": xxh3, "java": java_hash}
     if name not in hashes:
         raise ConfigurationError(f"the hash is one of {', '.join(HASHES)}, got {name!r}")

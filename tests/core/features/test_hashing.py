@@ -1,4 +1,4 @@
-"""Hashes of features."""
+"""Tests for the hashes of features."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The seed's Java program, value for value."""
+"""Tests for the scheme that reproduces the seed's Java program, value for value."""
 
 import pytest
 
@@ -19,12 +19,12 @@ from dedup_service.core.features.words import WordTable
     ],
 )
 def test_the_golden_values_of_the_original_code(text: str, value: int) -> None:
-    """What the original program printed is what ours gives."""
+    """The fingerprints are those that the original program printed."""
     assert seed_java(text) == value
 
 
 def test_only_the_five_ascii_separators_split() -> None:
-    """Java's StringTokenizer knows no ideographic space."""
+    """Java's StringTokenizer does not split at the ideographic space."""
     assert java_words("a\t b\n\rc\fd\u3000e") == ["a", "b", "c", "d\u3000e"]
 
 

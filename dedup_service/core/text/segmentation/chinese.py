@@ -13,7 +13,7 @@ __all__ = ["SEGMENTERS", "chinese_segmenter", "parse_user_words"]
 
 SEGMENTERS = ("rjieba", "jieba")
 USER_FREQUENCY = 100_000
-"""The frequency of every word of a user's dictionary: high enough that the word is never cut."""
+"""The frequency that every word of a user's dictionary gets, whatever the line says."""
 
 
 class _Rjieba(Segmenter):
