@@ -1,7 +1,7 @@
 """Errors by whose fault they are: the configuration's, a record's, or the stored state's.
 
-A caller decides by the type of an error, and by `retryable` on its class, never by its text. A message names both
-values that disagree, and what to do.
+A caller decides by the type of an error, and by `retryable` on its class, never by its text. A message names
+both values that disagree, and what to do.
 """
 
 from typing import ClassVar

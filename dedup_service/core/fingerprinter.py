@@ -2,8 +2,8 @@
 
 `words`: SimHash of the features that the weighting scheme finds, as a rule weighted words of title and body.
 `body`: SimHash of the distinct character n-grams of the body alone.
-A page without text has neither. A page with too few letters, or with the same few again and again, has both, but also a
-reason why it cannot be judged, and is never compared by distance.
+A page without text has neither. A page with too few letters, or with the same few again and again, has both,
+but also a reason why it cannot be judged, and is never compared by distance.
 """
 
 import numpy as np
@@ -33,8 +33,8 @@ _BETWEEN = "\0"
 class Fingerprinter:
     """Makes the fingerprints of one space.
 
-    The tables must be those whose digests `space` has. A fingerprinter remembers the words that it has seen and is not
-    thread-safe: `runtime.resources` gives each thread another one.
+    The tables must be those whose digests `space` has. A fingerprinter remembers the words that it has seen
+    and is not thread-safe: `runtime.resources` gives each thread another one.
     """
 
     def __init__(self, space: Space, segmenter: Segmenter, lexicon: Lexicon, idf: IdfTable) -> None:

@@ -1,7 +1,8 @@
 """Open-addressed hash tables with linear probing, for kernels.
 
-A table is an array whose length is a power of two, at most half full, so that a search ends after few steps. `slot_of`
-serves keys that are hashes themselves: uint64[size], 0 where a slot is empty, which therefore is no key.
+A table is an array whose length is a power of two, at most half full, so that a search ends after few steps.
+`slot_of` serves keys that are hashes themselves: uint64[size], 0 where a slot is empty, which therefore is
+no key.
 """
 
 import numpy as np

@@ -1,13 +1,15 @@
 """Compile numeric loops with numba, and keep their machine code.
 
-`kernel` and `long_kernel` compile a function that Python calls. numba writes the machine code beside the source
-(`__pycache__`) or, if that folder is not writable, to the user's cache folder; `NUMBA_CACHE_DIR` overrides both. If no
-folder is writable, the loops are compiled in every process: the start is slower, but nothing fails.
+`kernel` and `long_kernel` compile a function that Python calls. numba writes the machine code beside the
+source (`__pycache__`) or, if that folder is not writable, to the user's cache folder; `NUMBA_CACHE_DIR`
+overrides both. If no folder is writable, the loops are compiled in every process: the start is slower, but
+nothing fails.
 
-`kernel_inline` marks a step of a kernel: it is compiled into every kernel that calls it, and Python never calls it.
-Without inlining, each step would count references to every array that it is given, which costs more than the step
-(measured: probes take 1.5 to 2.2 times as long). Only kernels are cached on disk, with their steps inside: after
-editing a step, delete `__pycache__/*.nbi` of the package, or touch the files of the kernels that use it.
+`kernel_inline` marks a step of a kernel: it is compiled into every kernel that calls it, and Python never
+calls it. Without inlining, each step would count references to every array that it is given, which costs
+more than the step (measured: probes take 1.5 to 2.2 times as long). Only kernels are cached on disk, with
+their steps inside: after editing a step, delete `__pycache__/*.nbi` of the package, or touch the files of
+the kernels that use it.
 
 `popcount` and `prefetch` are instructions that no operator of Python stands for.
 """
@@ -31,8 +33,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kernel(function: F) -> F:
     """Return `function` compiled by numba, cached on disk if a folder is writable.
 
-    The function keeps the interpreter lock. A loop of microseconds that releases it can wait up to 5 ms to get it back
-    while other threads compute, and a page takes twenty such loops.
+    The function keeps the interpreter lock. A loop of microseconds that releases it can wait up to 5 ms to
+    get it back while other threads compute, and a page takes twenty such loops.
     """
     return _compiled(function, nogil=False)
 
@@ -85,13 +87,13 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
 popcount = cast("Callable[[Any], int]", intrinsic(_ctpop))
 """Return how many bits of a uint64 are set. Callable from kernels only.
 
-LLVM's `ctpop` becomes POPCNT for one word, and over an array the widest form that the processor has (VPOPCNTQ, or a
-table look-up in AVX2 registers).
+LLVM's `ctpop` becomes POPCNT for one word, and over an array the widest form that the processor has
+(VPOPCNTQ, or a table look-up in AVX2 registers).
 """
 
 prefetch = cast("Callable[[npt.NDArray[np.uint64], int], None]", intrinsic(_prefetch))
 """Fetch the cache line of array[index]; the index may lie outside the array. Callable from kernels only.
 
-Asks memory for entries before they are needed, so that the buckets of one probe arrive together instead of one after
-the other.
+Asks memory for entries before they are needed, so that the buckets of one probe arrive together instead of
+one after the other.
 """

@@ -1,7 +1,7 @@
 """A page, its fingerprints, and the prepared page that a decision needs.
 
-`Page` is one plain value that a crawl, a JSON line and a WARC record all turn into. `PreparedPage` adds everything that
-is computed from its text; it can be pickled, and is what a worker process sends back.
+`Page` is one plain value that a crawl, a JSON line and a WARC record all turn into. `PreparedPage` adds
+everything that is computed from its text; it can be pickled, and is what a worker process sends back.
 Invariant: a page without text gives the reason in `problem`; nobody has to catch an exception to learn it.
 """
 
@@ -16,7 +16,8 @@ class Page:
 
     Attributes:
         url: The address from which the page was fetched.
-        canonical_url: The address that identifies the page (see `core.url`); all visits of one page share it.
+        canonical_url: The address that identifies the page (see `core.url`); all visits of one page share
+        it.
         id: The caller's name for the page; the URL if the caller has none.
         title: Main title as extracted, not normalised; may be empty.
         text: Main text as extracted, not normalised; may be empty.
@@ -29,7 +30,8 @@ class Page:
         problem: Why there is no text to judge ("no main text", "page too large", …), or None.
 
     Example:
-        >>> page = Page(url="http://a.test/?utm_source=x", canonical_url="http://a.test/", id="a1", text="Ships wait.")
+        >>> page = Page(url="http://a.test/?utm_source=x", canonical_url="http://a.test/", id="a1",
+        text="Ships wait.")
         >>> page.id, page.title
         ('a1', '')
     """
@@ -67,8 +69,10 @@ class PreparedPage:
     Attributes:
         page: The page.
         fingerprint: The SimHash of each channel.
-        body_hash: Unsigned 64-bit hash of the normalised body; equal bodies have equal hashes. None without text.
-        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400 bytes; b"" if
+        body_hash: Unsigned 64-bit hash of the normalised body; equal bodies have equal hashes. None without
+        text.
+        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400
+        bytes; b"" if
             the page has neither text nor metadata.
         reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
     """

@@ -1,7 +1,7 @@
 """A space: everything that makes fingerprints comparable.
 
-Two fingerprints can be compared only if text became features, weights and bits in the same way. The `space_id` is a
-hash of all that decides this. An index, a state folder and a log belong to one space.
+Two fingerprints can be compared only if text became features, weights and bits in the same way. The
+`space_id` is a hash of all that decides this. An index, a state folder and a log belong to one space.
 """
 
 import json
@@ -24,8 +24,10 @@ class Space:
     """How fingerprints are made.
 
     scheme: the weighting scheme of the `words` channel.
-    segmenter, converter: name and version of the Chinese segmenter and of OpenCC, since their dictionaries decide.
-    unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's version.
+    segmenter, converter: name and version of the Chinese segmenter and of OpenCC, since their dictionaries
+    decide.
+    unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's
+    version.
     idf, stop_words, markers, user_words: digests of the tables in use.
     bits: width of a fingerprint. shingle: characters per n-gram of the `body` channel.
     min_letters: a body with fewer letters is too short to judge.

@@ -1,7 +1,8 @@
 """The constants and the finaliser of SplitMix64, from which all integer hashes of this project are made.
 
-The finaliser is a bijection of the unsigned 64-bit integers in which every output bit depends on every input bit.
-Changing anything here changes fingerprints, evidence and the owner of every sequence: it would be a new space.
+The finaliser is a bijection of the unsigned 64-bit integers in which every output bit depends on every input
+bit. Changing anything here changes fingerprints, evidence and the owner of every sequence: it would be a new
+space.
 
 Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
 """

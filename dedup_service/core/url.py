@@ -1,10 +1,11 @@
 """Canonical URLs: one address for one page, and when to accept the one that a page states.
 
-Goal: all visits of a page have the same `canonical_url`, and two pages never do. When in doubt, there are two pages.
-How: w3lib normalises case, IDNA, percent-encoding, dot segments and the order of the query. Default ports, fragments,
-session ids, and parameters that name a campaign rather than a page are removed.
-courlan is not used: its list also removes `cid`, `uid`, `source` and `keyword`, which name pages on many sites.
-A bare `from`, `ref` or `source` therefore stays.
+Goal: all visits of a page have the same `canonical_url`, and two pages never do. When in doubt, there are
+two pages.
+How: w3lib normalises case, IDNA, percent-encoding, dot segments and the order of the query. Default ports,
+fragments, session ids, and parameters that name a campaign rather than a page are removed.
+courlan is not used: its list also removes `cid`, `uid`, `source` and `keyword`, which name pages on many
+sites. A bare `from`, `ref` or `source` therefore stays.
 Invariant: `canonicalise` is idempotent.
 Source: RFC 3986, section 6; RFC 6596 (rel=canonical).
 """
@@ -31,7 +32,8 @@ TRACKING_PARAMETERS = (
     # sessions
     r"jsessionid|phpsessid|aspsessionid\w*|sessionid|cfid|cftoken",
 )
-# URLs that normalisation would not change, most URLs of articles among them: recognised in a tenth of the time.
+# URLs that normalisation would not change, most URLs of articles among them: recognised in a tenth of the
+# time.
 _LABEL = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
 _CANONICAL = re.compile(rf"https?://{_LABEL}(?:\.{_LABEL})+(?:/[a-zA-Z0-9_-]+)+(?:\.[a-z]+)?")
 _TRACKING = re.compile("|".join(TRACKING_PARAMETERS), re.IGNORECASE)
@@ -67,8 +69,9 @@ def url_hash(canonical_url: str) -> int:
 def believed_canonical(url: str, link: str | None) -> str:
     """Return the canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
 
-    The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart from a
-    leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every page there.
+    The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart
+    from a leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every
+    page there.
     Raises RecordError if `url` itself is invalid.
     """
     own = canonicalise(url)

@@ -1,16 +1,18 @@
 """Parse a page to one lxml tree that every later step reads, and remove lists of links and empty elements from it.
 
-Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration. Control
-characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and trafilatura gives up
-on a page with them. libxml2 chooses the class of the elements, instead of Python, which lxml.html would ask for every
+Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
+Control characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and
+trafilatura gives up on a page with them. libxml2 chooses the class of the elements, instead of Python, which
+lxml.html would ask for every
 element: that would be a fifth of extraction's time.
 
-Pruning: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many news pages, make
-two different articles of one site alike, and two copies of one article on different sites unlike. One walk, bottom-up,
-removes a block if it has at least two links and either nearly all of its text is link text, or half of it is and no run
-of text outside links is as long as a sentence. A block with the article has long runs of text, so it stays. Elements
-without text, scripts and form controls are removed too, and inline markup is unwrapped: each element costs some 20 XPath
-tests later. Measured: docs/adr/0006-extraction.md.
+Pruning: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many
+news pages, make two different articles of one site alike, and two copies of one article on different sites
+unlike. One walk, bottom-up, removes a block if it has at least two links and either nearly all of its text
+is link text, or half of it is and no run of text outside links is as long as a sentence. A block with the
+article has long runs of text, so it stays. Elements without text, scripts and form controls are removed too,
+and inline markup is unwrapped: each element costs some 20 XPath tests later. Measured:
+docs/adr/0006-extraction.md.
 """
 
 import re

@@ -1,7 +1,7 @@
 """The result of extraction, and its conversion to a `Page`.
 
-An `Extraction` is a page without its address, so identical HTML at several addresses shares one. `to_page` adds the
-address; there URLs are canonicalised, and rel=canonical is accepted or not.
+An `Extraction` is a page without its address, so identical HTML at several addresses shares one. `to_page`
+adds the address; there URLs are canonicalised, and rel=canonical is accepted or not.
 """
 
 from dataclasses import dataclass
@@ -54,8 +54,8 @@ def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:
         RecordError: `url` is not an http or https address.
 
     Example:
-        >>> to_page(Extraction(title="Ships wait", canonical_link="/1"), "http://a.test/1?from=feed").canonical_url
-        'http://a.test/1'
+        >>> to_page(Extraction(title="Ships wait", canonical_link="/1"),
+        "http://a.test/1?from=feed").canonical_url 'http://a.test/1'
     """
     return Page(
         url=url,

@@ -1,8 +1,9 @@
 """The language of a page: as declared, unless its script contradicts.
 
-The script tells Chinese, Japanese and Korean apart, which decides how a text is segmented; a template with `lang="en"`
-around a Chinese article is common. A statistical detector (py3langid) was measured and not used: it takes 0.8 s to load
-and 1 ms a page, only to tell apart languages in Latin script, which are all segmented alike.
+The script tells Chinese, Japanese and Korean apart, which decides how a text is segmented; a template with
+`lang="en"` around a Chinese article is common. A statistical detector (py3langid) was measured and not used:
+it takes 0.8 s to load and 1 ms a page, only to tell apart languages in Latin script, which are all segmented
+alike.
 """
 
 import re

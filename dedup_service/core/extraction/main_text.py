@@ -1,9 +1,9 @@
 """The main text of a tree; the only caller of trafilatura.
 
-Settings: `fast`, no comments, no metadata (`statements` is faster), and no deduplication, since trafilatura's is a
-process-wide cache that discards text it has seen before. Figures: docs/adr/0006-extraction.md.
-A tree with more elements than any article has (tables of data, archives of links) would take trafilatura seconds. All
-text of the body is used instead, which can still be compared.
+Settings: `fast`, no comments, no metadata (`statements` is faster), and no deduplication, since
+trafilatura's is a process-wide cache that discards text it has seen before. Figures:
+docs/adr/0006-extraction.md. A tree with more elements than any article has (tables of data, archives of
+links) would take trafilatura seconds. All text of the body is used instead, which can still be compared.
 trafilatura's log messages are silenced; `Extraction.problem` reports what matters.
 """
 

@@ -1,14 +1,15 @@
 """What a page states about itself in <meta>, <link> and JSON-LD, and its headline.
 
-Statements are collected in one pass over those elements. trafilatura's metadata is not used: at its cheapest it adds
-half of the extraction's time (it searches the whole tree for author, licence and category, which nothing here reads);
-this pass and the headline take 0.5 ms. The date is taken from machine-readable statements only, never from text.
+Statements are collected in one pass over those elements. trafilatura's metadata is not used: at its cheapest
+it adds half of the extraction's time (it searches the whole tree for author, licence and category, which
+nothing here reads); this pass and the headline take 0.5 ms. The date is taken from machine-readable
+statements only, never from text.
 
-The headline is the title without the name of the site, if the page itself shows what that is. Every page has a <title>,
-and most sites append their name to it ("… - Example News"). The headline that a site shows (og:title, the h1 elements)
-is used if the <title> begins with it. Otherwise the last part of the <title> is removed if it is the stated name of the
-site, or ends in a word that names sites. Nothing else is removed: a title that is too long still says what the page is
-about.
+The headline is the title without the name of the site, if the page itself shows what that is. Every page has
+a <title>, and most sites append their name to it ("… - Example News"). The headline that a site shows
+(og:title, the h1 elements) is used if the <title> begins with it. Otherwise the last part of the <title> is
+removed if it is the stated name of the site, or ends in a word that names sites. Nothing else is removed: a
+title that is too long still says what the page is about.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Hashes that turn a feature into bits.
 
-The default is xxh3, in which every output bit depends on every input bit. The seed's Java program uses a rolling hash
-without that property, which is kept for comparison and to reproduce its values.
+The default is xxh3, in which every output bit depends on every input bit. The seed's Java program uses a
+rolling hash without that property, which is kept for comparison and to reproduce its values.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """The word lists of a space: stop words and marker words.
 
-They are given as values; `runtime.resources` reads the files. A marker word announces a sentence that carries the point
-(总之, 综上所述, 但是, in conclusion, however). Source: Zhang & He 2020, marker words.
+They are given as values; `runtime.resources` reads the files. A marker word announces a sentence that
+carries the point (总之, 综上所述, 但是, in conclusion, however). Source: Zhang & He 2020, marker words.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,9 +1,10 @@
 """The scheme `seed-java`: the seed's Java program, reproduced.
 
-Words are separated by ASCII white space alone and weigh 1 for each occurrence; a bit is set where its sum is ≥ 0, so
-that a text without words has all bits set. The text is taken as extracted: no folding, no stop words, no title.
-Source: SimHash introduction with Java code, section 4. The program's `subByDistance` loses a block whenever the top
-bit is 0 and is not reproduced.
+Words are separated by ASCII white space alone and weigh 1 for each occurrence; a bit is set where its sum is
+≥ 0, so that a text without words has all bits set. The text is taken as extracted: no folding, no stop
+words, no title.
+Source: SimHash introduction with Java code, section 4. The program's `subByDistance` loses a block whenever
+the top bit is 0 and is not reproduced.
 """
 
 import re
@@ -52,7 +53,8 @@ class SeedJavaScheme:
     def to_dict(self) -> dict[str, Any]:
         """Return the scheme as a space stores it.
 
-        All values but the name are fields of `WeightedScheme`: they are part of every `seed-java` space there is.
+        All values but the name are fields of `WeightedScheme`: they are part of every `seed-java` space
+        there is.
         """
         return {
             "name": self.name,

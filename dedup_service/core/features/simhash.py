@@ -1,8 +1,9 @@
 """SimHash: one fingerprint of many weighted features, which changes little when they change little.
 
-Each feature adds its weight to the sum of every bit that its hash sets, and subtracts it from the sums of the others.
-A bit of the fingerprint is 1 if its sum is > 0 (in the seed's Java program: ≥ 0), so a tie gives 0. Sums are integers,
-so the order of features cannot matter. Without features there is no fingerprint, except in the seed's program.
+Each feature adds its weight to the sum of every bit that its hash sets, and subtracts it from the sums of
+the others. A bit of the fingerprint is 1 if its sum is > 0 (in the seed's Java program: ≥ 0), so a tie gives
+0. Sums are integers, so the order of features cannot matter. Without features there is no fingerprint,
+except in the seed's program.
 
 Source: Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007, section 2.
 """
@@ -37,7 +38,8 @@ def simhash(
 ) -> int | None:
     """Return the fingerprint of features with unsigned `hashes` below 2**bits and integer weights int64[n].
 
-    bits: 64 or 128. zero_is_one: a sum of 0 sets the bit. None if there are no features and a sum of 0 gives 0.
+    bits: 64 or 128. zero_is_one: a sum of 0 sets the bit. None if there are no features and a sum of 0 gives
+    0.
     Raises ConfigurationError for another number of bits.
 
     >>> simhash([0b110101, 0b001010], np.array([1, 2]))
@@ -110,7 +112,8 @@ def weighted(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64], zer
 def majority(hashes: npt.NDArray[np.uint64]) -> np.uint64:
     """Return the integer whose bits are 1 if more than half of the hashes uint64[n] set them, n below 2**31.
 
-    The 64 counters are stored as planes, bit j of every counter in plane j: an addition takes a few operations.
+    The 64 counters are stored as planes, bit j of every counter in plane j: an addition takes a few
+    operations.
     """
     used = 0
     while len(hashes) >> used:

@@ -1,9 +1,9 @@
 """The words seen so far with their hash, IDF and kind, in arrays that compiled loops search.
 
-A page has some 600 segments. Looking them up as Python strings in dictionaries costs one to three cache misses each,
-more than cutting the text does; hashing their code points in place costs a tenth. The facts of a word are computed
-once, in Python, by the function that the owner gives, and stored under the 64-bit hash of its code points (two of
-300,000 words share a hash with probability 2·10⁻⁹).
+A page has some 600 segments. Looking them up as Python strings in dictionaries costs one to three cache
+misses each, more than cutting the text does; hashing their code points in place costs a tenth. The facts of
+a word are computed once, in Python, by the function that the owner gives, and stored under the 64-bit hash
+of its code points (two of 300,000 words share a hash with probability 2·10⁻⁹).
 
 Invariant: a lookup returns what the function returns, whatever words were seen before.
 """
@@ -47,8 +47,8 @@ class Facts:
 class Distinct(NamedTuple):
     """The distinct features among the segments of a page, in order of first occurrence.
 
-    first int64[d]: the segment. low, high uint64[d]: the two halves of the hash. counts int64[d]: occurrences in the
-    body, 1 for a word of the title alone. idf float64[d]. in_title, marked bool[d].
+    first int64[d]: the segment. low, high uint64[d]: the two halves of the hash. counts int64[d]:
+    occurrences in the body, 1 for a word of the title alone. idf float64[d]. in_title, marked bool[d].
     """
 
     first: Slots
@@ -144,8 +144,8 @@ def find_segments(
 ) -> tuple[npt.NDArray[np.uint64], Slots, int]:
     """Return the hash and the slot of each segment, and how many segments have no slot.
 
-    letters: the code points of the segments, joined by the separator. The arrays are empty if these are not `count`
-    segments.
+    letters: the code points of the segments, joined by the separator. The arrays are empty if these are not
+    `count` segments.
     """
     hashes = np.empty(count, dtype=np.uint64)
     start = segments = 0

@@ -1,8 +1,8 @@
 """The factors that the published schemes multiply, one function each.
 
 Each returns one value for each of the n words of a table: float64[n].
-Sources: S2 = SimHash principle notes; S3 = Wang & Wang 2019; S4 = Zhang & He 2020 (values marked * are ours, since
-those of the paper were images that are lost).
+Sources: S2 = SimHash principle notes; S3 = Wang & Wang 2019; S4 = Zhang & He 2020 (values marked * are ours,
+since those of the paper were images that are lost).
 """
 
 import numpy as np
@@ -38,7 +38,8 @@ def levels(values: Floats) -> Floats:
 def gauss_length(table: WordTable, *, as_sigma: bool = True) -> Floats:
     """Return 1 + len(x), where len is a normal curve over the length x of a word in characters, peak 1 at 4.51 (S3).
 
-    as_sigma: exp(−(x − 4.51)² / (2·2.207²)); otherwise 2.207 is the fitting tool's c: exp(−((x − 4.51) / 2.207)²).
+    as_sigma: exp(−(x − 4.51)² / (2·2.207²)); otherwise 2.207 is the fitting tool's c: exp(−((x − 4.51) /
+    2.207)²).
     """
     off = (_lengths(table) - PEAK_LENGTH) / LENGTH_SPREAD
     result: Floats = 1.0 + np.exp(-(off**2) / (2.0 if as_sigma else 1.0))

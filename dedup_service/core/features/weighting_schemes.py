@@ -1,9 +1,9 @@
 """The weighting schemes, under the names that the command line and the space use.
 
-A `Scheme` makes the `words` channel of a page. All but `seed-java` are `WeightedScheme`s, which multiply factors; each
-factor can be switched off, which is how the ablation in docs/quality.md was made. Formulas and sources are in
-`weighting_factors`. The default, `twinsieve`, was chosen by measurement: (1 + ln n) · idf · title 5 · marker 2 over
-words of two characters and more.
+A `Scheme` makes the `words` channel of a page. All but `seed-java` are `WeightedScheme`s, which multiply
+factors; each factor can be switched off, which is how the ablation in docs/quality.md was made. Formulas and
+sources are in `weighting_factors`. The default, `twinsieve`, was chosen by measurement: (1 + ln n) · idf ·
+title 5 · marker 2 over words of two characters and more.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,8 +35,9 @@ FACTORS = ("idf", "title", "marker", "pos", "length")
 class Scheme(Protocol):
     """Makes the `words` channel of a page: what a fingerprinter and a space ask of a scheme.
 
-    Methods take the text as extracted, and `count_words`, which counts the words of the page as `needs` says. Counting
-    takes most of the time of a page, so a scheme calls it at most once, and only if it weighs those words.
+    Methods take the text as extracted, and `count_words`, which counts the words of the page as `needs`
+    says. Counting takes most of the time of a page, so a scheme calls it at most once, and only if it weighs
+    those words.
     """
 
     @property
@@ -208,7 +209,8 @@ def plain_weights(
 ) -> npt.NDArray[np.int64]:
     """Return fixed-point weights int64[n], computed step by step as `weighting_factors` does.
 
-    counts, idf, in_title, marked: columns of a word table. switches: multiply by idf; multiply, not add, the boosts.
+    counts, idf, in_title, marked: columns of a word table. switches: multiply by idf; multiply, not add, the
+    boosts.
     """
     by_idf, product = switches
     weights = np.empty(len(counts), dtype=np.int64)

@@ -1,8 +1,9 @@
 """The words of one page, counted, with what the weighting schemes need to know of each.
 
-The words are the distinct words of body and title, without stop words, modal particles and punctuation. Counts are
-occurrences in the body; a word of the title alone has a count of 1. A word is marked if a sentence of the body contains
-both the word and a marker. Markers are found before stop words are removed, since several words are both.
+The words are the distinct words of body and title, without stop words, modal particles and punctuation.
+Counts are occurrences in the body; a word of the title alone has a count of 1. A word is marked if a
+sentence of the body contains both the word and a marker. Markers are found before stop words are removed,
+since several words are both.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,8 +61,8 @@ class WordTable:
     """The n distinct words of a page, in order of first occurrence, those of the title alone last.
 
     segments: all segments of the page, also those that are not features.
-    first int64[n]: the segment where each word first occurs. low, high uint64[n]: the two halves of its hash.
-    counts int64[n], idf float64[n], in_title and marked bool[n].
+    first int64[n]: the segment where each word first occurs. low, high uint64[n]: the two halves of its
+    hash. counts int64[n], idf float64[n], in_title and marked bool[n].
     tags: the part of speech of each segment; empty if the scheme does not need it.
     """
 

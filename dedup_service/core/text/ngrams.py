@@ -1,11 +1,11 @@
 """Character n-grams: the features of the `body` channel, and the shingles of evidence.
 
-Only letters and digits count, so typography and layout do not. Each distinct n-gram counts once: that measured better
-than counting occurrences, since tables and lists of repeated figures no longer outweigh the prose (docs/quality.md).
-The title is not part of it: an edited headline must not move the `body` channel.
+Only letters and digits count, so typography and layout do not. Each distinct n-gram counts once: that
+measured better than counting occurrences, since tables and lists of repeated figures no longer outweigh the
+prose (docs/quality.md). The title is not part of it: an edited headline must not move the `body` channel.
 
-An n-gram is hashed by mixing its code points in, one by one, with the finaliser of SplitMix64 (`core.splitmix`).
-Repetitions are recognised in the same pass, by a hash table.
+An n-gram is hashed by mixing its code points in, one by one, with the finaliser of SplitMix64
+(`core.splitmix`). Repetitions are recognised in the same pass, by a hash table.
 """
 
 import numpy as np

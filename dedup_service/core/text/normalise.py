@@ -1,16 +1,17 @@
 """One form for texts that a reader would call the same.
 
-`fold` applies Unicode NFKC, case folding, and OpenCC's conversion from traditional to simplified Chinese (t2s). It
-reduces each run of white space to one character but keeps line breaks, since a line ends a sentence. It removes
-invisible characters, replaces the decimal digits of all scripts by ASCII digits, and removes what Arabic typesetters
-and hurried writers vary: stretching, vowel marks, the forms of alef, yeh and teh marbuta.
-`letters` returns what the `body` channel sees of a folded text: its letters and digits, as code points.
+`fold` applies Unicode NFKC, case folding, and OpenCC's conversion from traditional to simplified Chinese
+(t2s). It reduces each run of white space to one character but keeps line breaks, since a line ends a
+sentence. It removes invisible characters, replaces the decimal digits of all scripts by ASCII digits, and
+removes what Arabic typesetters and hurried writers vary: stretching, vowel marks, the forms of alef, yeh and
+teh marbuta. `letters` returns what the `body` channel sees of a folded text: its letters and digits, as code
+points.
 
-How: nearly every character of real text can be folded alone, by a table. A text with a character that may combine with
-its neighbour (marks, Hangul jamo), or whose folded form is not one character, is folded by `fold_slowly`, the
-definition. Both give the same string; the tests compare them.
-Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code points);
-the Arabic forms are those of Lucene's ArabicNormalizer.
+How: nearly every character of real text can be folded alone, by a table. A text with a character that may
+combine with its neighbour (marks, Hangul jamo), or whose folded form is not one character, is folded by
+`fold_slowly`, the definition. Both give the same string; the tests compare them.
+Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code
+points); the Arabic forms are those of Lucene's ArabicNormalizer.
 """
 
 import unicodedata
@@ -28,7 +29,8 @@ __all__ = ["body_hash", "fold", "fold_slowly", "is_letter_above", "letters", "wi
 PLANE = 0x10000
 SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
 _JAMO = range(0x1100, 0x1200)
-# Han, Hangul syllables, private use: two thirds of the plane, which folding does not change (tested for each).
+# Han, Hangul syllables, private use: two thirds of the plane, which folding does not change (tested for
+# each).
 _UNCHANGED = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xAC00, 0xD7A4), range(0xE000, 0xF900))
 # Invisible characters: soft hyphens, zero-width spaces and joiners, directions, variation selectors.
 _IGNORABLE = (
@@ -93,8 +95,8 @@ def body_hash(folded: str) -> int | None:
 def without_headline(folded: str, title: str) -> str:
     """Return a folded body without its first line, if that repeats the folded title or the beginning of it.
 
-    Extraction often leaves the headline at the top of the text, where an edited headline would move the `body`
-    channel. A body of one line is not changed.
+    Extraction often leaves the headline at the top of the text, where an edited headline would move the
+    `body` channel. A body of one line is not changed.
     """
     first, _, rest = folded.partition("\n")
     if not rest or len(first) > 2 * len(title):

@@ -1,8 +1,9 @@
 """Remove what people and portals write around a text that they repost.
 
-At the beginning: `转发:`, `RT @name:`, `//@name:`, `(转载)`, `【快讯】` and the like, also several in a row. At the end:
-emoticons in brackets, `[赞][doge]`. In a short text these are a quarter of the letters, and two posts of one sentence
-would not be the same. Inside a text nothing is removed: `[广州]` before a headline is a place.
+At the beginning: `转发:`, `RT @name:`, `//@name:`, `(转载)`, `【快讯】` and the like, also several in a row.
+At the end: emoticons in brackets, `[赞][doge]`. In a short text these are a quarter of the letters, and two
+posts of one sentence would not be the same. Inside a text nothing is removed: `[广州]` before a headline is
+a place.
 """
 
 import re

@@ -1,8 +1,8 @@
 """Segmentation: from a text to its words, with their part of speech if a scheme needs it.
 
-`by_script` chooses the segmenter for each text by its script: `chinese` (rjieba or jieba), or `unicode_words`: ICU for
-Japanese, Thai and other scripts without spaces if icu4py is installed, Unicode word boundaries for everything else.
-Which segmenters are in use, and their versions, is part of the space.
+`by_script` chooses the segmenter for each text by its script: `chinese` (rjieba or jieba), or
+`unicode_words`: ICU for Japanese, Thai and other scripts without spaces if icu4py is installed, Unicode word
+boundaries for everything else. Which segmenters are in use, and their versions, is part of the space.
 """
 
 from importlib import import_module

@@ -1,9 +1,10 @@
 """Choose the segmenter for a text by its script: Chinese text to one that knows Chinese, all other text to another.
 
-One pass counts letters in four classes: Han, kana, Latin, and all other scripts. Digits, punctuation and marks are not
-counted. A text is Chinese if at least a twentieth of its letters are Han, and if no other script than Latin has more
-letters or the page states that it is Chinese: an English page that names a person in Chinese is not Chinese, a Chinese
-page full of product names is. A text is Japanese if it has at least one kana for five Han, or if the page states that it
+One pass counts letters in four classes: Han, kana, Latin, and all other scripts. Digits, punctuation and
+marks are not counted. A text is Chinese if at least a twentieth of its letters are Han, and if no other
+script than Latin has more letters or the page states that it is Chinese: an English page that names a person
+in Chinese is not Chinese, a Chinese page full of product names is. A text is Japanese if it has at least one
+kana for five Han, or if the page states that it
 is: a Japanese headline may have no kana.
 """
 
@@ -24,7 +25,8 @@ NONE, LATIN, HAN, KANA, OTHER = range(5)
 _CLASSES = 5
 _PLANE = 0x10000
 _LATIN_END = 0x0250
-# Some marks of the kana blocks are written in Chinese names of foreigners (the middle dot), so only letters count.
+# Some marks of the kana blocks are written in Chinese names of foreigners (the middle dot), so only letters
+# count.
 _RANGES = ((0x3041, 0x3097, KANA), (0x30A1, 0x30FB, KANA), (0x3400, 0x4DC0, HAN), (0x4E00, 0xA000, HAN))
 
 

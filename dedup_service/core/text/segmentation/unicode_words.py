@@ -1,13 +1,13 @@
 """Words by Unicode word boundaries, and by ICU's dictionaries for scripts without spaces.
 
-`UnicodeSegmenter` serves English, German, Korean, Arabic and every other script with spaces: a word is the text between
-two boundaries, inflected and compound as written. Text in scripts without spaces (Thai, Lao, Khmer, Burmese, kana)
-would come out as single characters, which say too little, so they are joined to overlapping pairs. All segments
-together give the text back, except where pairs overlap.
+`UnicodeSegmenter` serves English, German, Korean, Arabic and every other script with spaces: a word is the
+text between two boundaries, inflected and compound as written. Text in scripts without spaces (Thai, Lao,
+Khmer, Burmese, kana) would come out as single characters, which say too little, so they are joined to
+overlapping pairs. All segments together give the text back, except where pairs overlap.
 
-`IcuSegmenter` has words for Japanese, Thai, Lao, Khmer and Burmese, by ICU's dictionaries. It needs the optional library
-`icu4py` (15 MB with ICU and its dictionaries). Text without such a script goes to the segmenter for spaced scripts, so
-its words are the same with and without the library.
+`IcuSegmenter` has words for Japanese, Thai, Lao, Khmer and Burmese, by ICU's dictionaries. It needs the
+optional library `icu4py` (15 MB with ICU and its dictionaries). Text without such a script goes to the
+segmenter for spaced scripts, so its words are the same with and without the library.
 
 Source: Unicode Standard Annex 29 (word boundaries), by the `regex` library;
 https://unicode-org.github.io/icu/userguide/boundaryanalysis/
