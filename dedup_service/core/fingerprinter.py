@@ -44,7 +44,7 @@ class Fingerprinter:
         self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
-        """Return `page` with its fingerprints, body hash and evidence, and the reason if it cannot be judged."""
+        """Return `page` with fingerprints, body hash and evidence, and why it cannot be judged if so."""
         title, folded = _folded(page)
         body_letters = letters(folded)
         ngrams = distinct_ngrams(body_letters, self.space.shingle)
@@ -81,7 +81,10 @@ class Fingerprinter:
         return simhash_unweighted(lanes)
 
     def _too_little(self, count: int, ngrams: int) -> str | None:
-        """Return why `count` letters with so many distinct n-grams are too little: each bit has a small margin."""
+        """Return why so many letters and distinct n-grams are too little, or None.
+
+        Of few features, each bit of a fingerprint has a small margin.
+        """
         if count == 0:
             return "no text"
         minimum = self.space.min_letters

@@ -20,7 +20,7 @@ _SMALLEST = 16
 
 @kernel_inline
 def table_size(entries: int) -> int:
-    """Return the size of a table for so many entries: the smallest power of two that leaves half of it empty."""
+    """Return the smallest power of two that leaves half of a table empty with so many entries."""
     size = _SMALLEST
     while size < 2 * entries:
         size *= 2
@@ -29,7 +29,10 @@ def table_size(entries: int) -> int:
 
 @kernel_inline
 def slot_of(keys: npt.NDArray[np.uint64], key: np.uint64) -> np.uint64:
-    """Return the slot where `key` is, or the empty one where it belongs. keys: uint64[size]; key: not EMPTY."""
+    """Return the slot where `key` is, or the empty slot where it belongs.
+
+    keys: uint64[size]. key: not EMPTY.
+    """
     mask = np.uint64(len(keys) - 1)
     slot = key & mask
     while keys[slot] != EMPTY and keys[slot] != key:

@@ -54,7 +54,7 @@ class Space:
         return f"{self.scheme.name}{words}-{digest(json.dumps(self.to_dict(), sort_keys=True))[:12]}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the space as plain values: a state folder stores them, to name what differs from another space.
+        """Return the space as plain values, which a state folder stores to report differences.
 
         `least_letters` is the name of `min_letters` in every `space_id` there is.
         """

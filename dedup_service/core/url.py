@@ -98,7 +98,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _netloc(parts: SplitResult) -> str:
-    """Return the host in lower case and the port unless it is the default; user and password name no page."""
+    """Return the host in lower case, and the port if it is not the default."""
     host = (parts.hostname or "").removesuffix(".")
     if not host.isascii():
         host = host.encode("idna").decode("ascii").lower().removesuffix(".")

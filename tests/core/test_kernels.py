@@ -17,7 +17,7 @@ def function_from(file: str) -> Callable[[int], int]:
 
 
 def test_a_loop_is_compiled_without_a_writable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If neither the folder of the source nor the user's cache is writable, the start is slower, but nothing fails."""
+    """If neither the source's folder nor the user's cache is writable, nothing fails."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/cache")
     monkeypatch.setenv("HOME", "/dev/null")
     assert kernel(function_from("/dev/null/nowhere/loops.py"))(21) == 42

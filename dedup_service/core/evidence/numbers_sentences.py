@@ -44,7 +44,7 @@ KINDS = _kinds()
 def numbers_and_sentences(
     code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the hashes of the numbers, uint64[n], and of the distinct sentences, uint64[m], of a folded text.
+    """Return the hashes of numbers, uint64[n], and of distinct sentences, uint64[m], of a folded text.
 
     code_points: uint32[k]. kinds: KINDS.
     """
@@ -74,7 +74,10 @@ def distinct(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 def scan(
     code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
 ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
-    """Return the hashes of numbers, uint64[n], and of sentences, uint64[m], in order of occurrence. kinds: KINDS."""
+    """Return the hashes of numbers, uint64[n], and of sentences, uint64[m], in order of occurrence.
+
+    code_points: uint32[k], of a folded text. kinds: KINDS.
+    """
     count = len(code_points)
     numbers, sentences = np.empty(count + 1, dtype=np.uint64), np.empty(count + 1, dtype=np.uint64)
     found_numbers = found_sentences = 0
@@ -84,8 +87,7 @@ def scan(
     for i in range(count + 1):
         code = code_points[i] if i < count else np.uint32(10)
         kind = kinds[code] if code < np.uint32(_PLANE) else np.uint8(_LETTER * is_letter_above(code))
-        # A number continues with a digit after digits, a point or comma between digits, a numeral after
-        # numerals.
+        # A digit continues digits, a point or comma between digits too, and a numeral continues numerals.
         is_digit, is_numeral = (kind & _DIGIT) != 0, (kind & _NUMERAL) != 0
         inside = False
         if digits and not numeral and (kind & _INSIDE) and i + 1 < count:
@@ -114,7 +116,7 @@ def scan(
 
 @kernel
 def _ends_sentence(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> bool:
-    """Whether a sentence ends at `i` by a full stop before a space, or by a space after a Thai or Lao letter."""
+    """Whether a sentence ends at `i`: a full stop before a space, or a space after a Thai or Lao letter."""
     if kind & _STOP:
         return i + 1 >= len(code_points) or code_points[i + 1] == np.uint32(32)
     return i > 0 and code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00)

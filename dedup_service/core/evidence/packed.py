@@ -91,7 +91,10 @@ def _of_body(
 
 
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
-    """Return hashes of the terms of a folded title, ascending: words, or pairs of letters in scripts without spaces."""
+    """Return hashes of the terms of a folded title, ascending: uint16[n].
+
+    Terms are words, or pairs of letters in scripts without spaces.
+    """
     terms = set()
     for run in _TERM.findall(title):
         terms.update([run] if run[0] < _UNSPACED or len(run) == 1 else [a + b for a, b in pairwise(run)])
@@ -123,7 +126,7 @@ def shared_keys(
     sizes: npt.NDArray[np.int64],
     keys: npt.NDArray[np.uint32],
 ) -> npt.NDArray[np.int64]:
-    """Return how many of `keys`, which are distinct and not 0, each of n pieces of packed evidence has: int64[n]."""
+    """Return how many of `keys` (distinct, not 0) each of n pieces of packed evidence has: int64[n]."""
     shared = np.zeros(len(starts), dtype=np.int64)
     for piece in range(len(starts)):
         if sizes[piece] < _REST_AT:
@@ -159,7 +162,7 @@ class Evidence:
 
     @property
     def size(self) -> int:
-        """Letters, where 15 of an alphabet count as 8: an English text needs twice as many to say the same."""
+        """Letters, 15 of an alphabet counted as 8, since an English text needs twice as many as a Chinese one."""
         return self._header[1]
 
     @property

@@ -60,7 +60,7 @@ def pack(members: Iterable[str]) -> bytes:
 
 
 def minhash(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the signature uint64[PERMUTATIONS] of member hashes uint64[n], n ≥ 1: the smallest hash of each row."""
+    """Return the smallest hash of each row, uint64[PERMUTATIONS], of member hashes uint64[n], n ≥ 1."""
     signature: npt.NDArray[np.uint64] = mix64(values[None, :] + _STEPS[:, None]).min(axis=1)
     return signature
 
@@ -163,7 +163,7 @@ class Similarity:
 
     @cached_property
     def sentences(self) -> float:
-        """Share of the sentences of the page with fewer that the other page has word for word; 0 if it has none."""
+        """Share of the sentences of the page with fewer that the other page has too; 0 if it has none."""
         if not (self.one.sentences and self.other.sentences):
             return 0.0
         return _share(self.one.sentences, self.other.sentences, MAX_SENTENCES)

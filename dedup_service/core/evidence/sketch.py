@@ -77,7 +77,10 @@ def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDA
 
 @kernel
 def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
-    """Fill bins with the values and return how many are still empty. No branches, since none could be predicted."""
+    """Fill bins with the values, and return how many are still empty.
+
+    There are no branches, since none could be predicted.
+    """
     for i in range(len(values)):
         index = np.int64(values[i] >> _S53)
         bound[index] = min(bound[index], values[i])
@@ -92,7 +95,7 @@ def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], mi
 
 @kernel
 def _fill_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
-    """Fill bins with the values and return how many were empty before. Only those few are visited again."""
+    """Fill bins with the values, and return how many were empty. Only these few are visited again."""
     filled = np.empty(min(len(values), BINS), dtype=np.int64)
     new = 0
     for i in range(len(values)):
@@ -119,7 +122,7 @@ def _fill_one(index: int, value: np.uint64, bound: npt.NDArray[np.uint64], minim
 
 @kernel
 def _take_keys(minimum: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
-    """Set each key to 32 bits of the smallest value in its part of the bins, without the number of the bin."""
+    """Set each key to 32 bits of the smallest value in its part of the bins, without the bin's number."""
     for part in range(KEYS):
         best = _EMPTY
         for index in range(part * (BINS // KEYS), (part + 1) * (BINS // KEYS)):

@@ -1,4 +1,4 @@
-"""Extraction: from HTML to a `Page` with what a reader would call the article, and what the page states about itself.
+"""Extraction: from HTML to a `Page` with the article and what the page states about itself.
 
 The steps: decode the bytes (`core.text.encoding`), parse them to one lxml tree (`boilerplate`), read what
 the page states (`statements`, `language`), remove lists of links (`boilerplate`), find the main text

@@ -1,4 +1,4 @@
-"""Parse a page to one lxml tree that every later step reads, and remove lists of links and empty elements from it.
+"""Parse a page to one lxml tree for all later steps, and remove lists of links and empty elements.
 
 Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
 Control characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and
@@ -51,7 +51,10 @@ def _parser() -> etree.HTMLParser[HtmlElement]:
 
 
 def parse(text: str) -> HtmlElement | None:
-    """Return the root element, or None if the text has no element. Raises etree.LxmlError if libxml2 refuses it."""
+    """Return the root element, or None if the text has no element.
+
+    Raises etree.LxmlError if libxml2 refuses the text.
+    """
     data = _without_control_characters(text.encode("utf-8", "replace"))
     if not data.strip():
         return None
@@ -138,7 +141,7 @@ def _walk(element: HtmlElement, removable: list[HtmlElement], depth: int) -> Sum
 
 
 def _flat(element: HtmlElement) -> Sums:
-    """Return the sums of an element that is nested too deep to walk: all of its text counts as outside links."""
+    """Return the sums of an element that is nested too deep to walk, with all its text outside links."""
     length = sum(len(text.strip()) for text in element.itertext())
     return length, 0, 0, length
 

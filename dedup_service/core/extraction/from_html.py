@@ -29,7 +29,9 @@ NUL_SHARE = 0.02
 
 
 def extract(html: bytes | str, *, declared_encoding: str | None = None, max_bytes: int = MAX_HTML_BYTES) -> Extraction:
-    """Return main text, title and metadata of a page, independent of its address. Never raises, whatever the content.
+    """Return main text, title and metadata of a page, independent of its address.
+
+    Never raises, whatever the content.
 
     Args:
         html: The body, decompressed; a str is decoded already.

@@ -24,7 +24,7 @@ SCRIPT_LANGUAGES = ("zh", "ja", "ko")
 
 
 def declared_language(root: HtmlElement, *stated: str | None) -> str | None:
-    """Return the first well-formed tag of <html lang>, xml:lang and `stated` (content-language, og:locale)."""
+    """Return the first well-formed tag of <html lang>, xml:lang and `stated`."""
     for value in (root.get("lang"), root.get("xml:lang"), *stated):
         if value and _TAG.fullmatch(value.strip()):
             return str(value).strip().replace("_", "-")

@@ -23,7 +23,7 @@ _COUNT = etree.XPath("count(//*)")
 
 @lru_cache(maxsize=1)
 def _trafilatura() -> Any:
-    """Return the module, imported at the first page: the import takes 0.4 s, which `--help` need not spend."""
+    """Return the module, imported at the first page since it takes 0.4 s, too long for `--help`."""
     import trafilatura
 
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL + 1)
@@ -32,14 +32,14 @@ def _trafilatura() -> Any:
 
 @lru_cache(maxsize=1)
 def _options() -> Any:
-    """Return trafilatura's settings as one value; it would else read its file for every page, 0.2 ms each time."""
+    """Return the settings as one value; trafilatura would else read its file for every page, in 0.2 ms."""
     from trafilatura.settings import Extractor
 
     return Extractor(output_format="python", fast=True, comments=False, with_metadata=False, dedup=False)
 
 
 def main_text(root: HtmlElement) -> str:
-    """Return the main text, one line a paragraph; empty if trafilatura finds none. May raise what lxml raises."""
+    """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises."""
     if _COUNT(root) > MAX_ELEMENTS:
         body = root.find("body")
         return "" if body is None else _lines("\n".join(body.itertext()))

@@ -126,7 +126,7 @@ def _read_json(statements: Statements, text: str | None) -> None:
 
 
 def _nodes(data: Any) -> Iterator[dict[str, Any]]:
-    """Yield the objects on the first levels of a JSON-LD block: itself, the items of a list, the nodes of a graph."""
+    """Yield the objects on the first levels of a JSON-LD block: itself, a list's items, a graph's nodes."""
     for node in data if isinstance(data, list) else [data]:
         if isinstance(node, dict):
             yield node

@@ -61,7 +61,7 @@ def read_lines(data: Bytes) -> tuple[Positions, npt.NDArray[np.float64], int]:
 
 @kernel
 def _decimal(data: Bytes, start: int, stop: int) -> float:
-    """Return the number that data[start:stop] spells, -1 if it is not one. As exact as float(), up to 15 digits."""
+    """Return the number in data[start:stop], as exact as float() up to 15 digits; -1 if it is not one."""
     number, scale, digits, points = 0, 1.0, 0, 0
     for at in range(start, stop):
         byte = data[at]
@@ -82,7 +82,7 @@ def _decimal(data: Bytes, start: int, stop: int) -> float:
 
 @kernel
 def _hash(data: Bytes, start: int, stop: int) -> np.uint64:
-    """Return FNV-1a with a last mixing step (Fowler, Noll, Vo 1991); it only has to spread words over slots."""
+    """Return FNV-1a (Fowler, Noll, Vo 1991) with a last mixing step; it only spreads words over slots."""
     value = _FNV_START
     for at in range(start, stop):
         value = (value ^ np.uint64(data[at])) * _FNV_PRIME
@@ -102,7 +102,7 @@ def _word_end(data: Bytes, start: int) -> int:
 
 @kernel
 def slots_of(data: Bytes, starts: Positions) -> Positions:
-    """Return the hash table of line numbers by word, -1 for an empty slot; of two lines of a word the later wins."""
+    """Return the hash table of line numbers by word, -1 for an empty slot; later lines of a word win."""
     slots = np.full(table_size(len(starts)), -1, dtype=np.int32)
     for line in range(len(starts)):
         start = starts[line]

@@ -61,7 +61,7 @@ def simhash_of_lanes(
 
 
 def simhash_unweighted(lanes: Sequence[npt.NDArray[np.uint64]]) -> int | None:
-    """Return the fingerprint of features that weigh 1 each, by the lanes of their hashes; None without features."""
+    """Return the fingerprint of features that weigh 1 each, by their lanes; None without features."""
     return _joined(majority(lane) for lane in lanes) if len(lanes[0]) else None
 
 
@@ -85,7 +85,7 @@ def hamming(a: int, b: int) -> int:
 
 @kernel
 def bit_sums(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[64]: for each bit, the weights of the hashes uint64[n] that set it, less those of the others."""
+    """Return for each bit the weights of the hashes uint64[n] that set it, less the others: int64[64]."""
     ones = np.zeros(64, dtype=np.int64)
     total = np.int64(0)
     for i in range(len(hashes)):

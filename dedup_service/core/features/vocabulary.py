@@ -22,8 +22,11 @@ from dedup_service.core.text.ngrams import ngram_hash
 __all__ = ["FEATURE", "MARKED", "MARKER", "PHRASE", "SENTENCE_END", "Distinct", "Facts", "Vocabulary"]
 
 FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
-"""Kinds of a word, as bits: it is a feature; it is a marker, which marks its sentence; it ends a sentence; it contains
-a marker, which marks the word itself; a marker phrase, of several words, may begin with it."""
+"""Kinds of a word, as bits.
+
+FEATURE: it is a feature. MARKER: it marks its sentence. SENTENCE_END: it ends a sentence. MARKED: it
+contains a marker, which marks the word itself. PHRASE: a marker phrase, of several words, may begin with it.
+"""
 
 MAX_KNOWN = 300_000
 """Words after which the vocabulary starts empty again: some 40 MB."""
@@ -111,7 +114,7 @@ class Vocabulary:
 
 
 class _Table:
-    """A hash table of `size` slots, a power of two, with its columns; scratch int32[size] is all -1 between calls."""
+    """A hash table of `size` slots (a power of two) and its columns; scratch is all -1 between calls."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -173,7 +176,7 @@ def segment_hash(letters: npt.NDArray[np.uint32], start: int, end: int) -> np.ui
 
 @kernel
 def segment_hashes(letters: npt.NDArray[np.uint32], ends: Slots) -> npt.NDArray[np.uint64]:
-    """Return the hash of each segment, never 0: uint64[n]. letters: all code points. ends: where segments end."""
+    """Return the hash of each segment, never 0: uint64[n]. letters: code points. ends: of the segments."""
     hashes = np.empty(len(ends), dtype=np.uint64)
     start = 0
     for i in range(len(ends)):
@@ -216,7 +219,7 @@ def phrase_starts(slots: Slots, kinds: npt.NDArray[np.uint8]) -> Slots:
 
 @kernel
 def in_marked_sentences(slots: Slots, kinds: npt.NDArray[np.uint8], body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
-    """Return which segments are in a sentence of the body with a marker, except the sentence's end: bool[n]."""
+    """Return which segments, without ends, are in a sentence of the body with a marker: bool[n]."""
     inside = np.zeros(len(slots), dtype=np.bool_)
     start = phrase = 0
     marked = False

@@ -30,13 +30,13 @@ def term_frequency(table: WordTable, kind: str) -> Floats:
 
 
 def levels(values: Floats) -> Floats:
-    """Return the quintile of each value within the page as 1.0 to 5.0; equal values share a level (S2: five levels)."""
+    """Return the quintile of each value within the page, 1.0 to 5.0, the same for equal values (S2)."""
     below = np.searchsorted(np.sort(values), values, side="left")
     return 1.0 + np.floor(5.0 * below / max(len(values), 1))
 
 
 def gauss_length(table: WordTable, *, as_sigma: bool = True) -> Floats:
-    """Return 1 + len(x), where len is a normal curve over the length x of a word in characters, peak 1 at 4.51 (S3).
+    """Return 1 + len(x), len a normal curve over the length x in characters, peak 1 at 4.51 (S3).
 
     as_sigma: exp(−(x − 4.51)² / (2·2.207²)); otherwise 2.207 is the fitting tool's c: exp(−((x − 4.51) /
     2.207)²).
@@ -47,7 +47,7 @@ def gauss_length(table: WordTable, *, as_sigma: bool = True) -> Floats:
 
 
 def minmax_length(table: WordTable) -> Floats:
-    """Return 1* + (l − l_min) / (l_max − l_min) over the lengths l of the page's words; 1 if all are equal (S4)."""
+    """Return 1* + (l − l_min) / (l_max − l_min), l the length of a word; 1 if all are equal (S4)."""
     lengths = _lengths(table)
     span = np.ptp(lengths) if len(lengths) else 0.0
     return 1.0 + (lengths - lengths.min()) / span if span else np.ones(len(lengths))

@@ -26,7 +26,7 @@ from dedup_service.core.kernels import kernel
 __all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "WeightedScheme", "scheme_named"]
 
 MAX_NUMBER = 1000
-"""The largest boost that can be set: a larger one would let one word decide alone, and could overflow the sums."""
+"""Limit on boosts: with a larger one, a single word would decide alone, and sums could overflow."""
 
 FACTORS = ("idf", "title", "marker", "pos", "length")
 """The factors that can be switched off by name."""
@@ -64,11 +64,17 @@ class Scheme(Protocol):
         ...
 
     def with_settings(self, settings: Iterable[str]) -> Self:
-        """Return the scheme with fields set by `name=value`. Raises ConfigurationError for what it cannot set."""
+        """Return the scheme with fields set by `name=value`.
+
+        Raises ConfigurationError for an unknown field or value.
+        """
         ...
 
     def without(self, factors: Iterable[str]) -> Self:
-        """Return the scheme with these factors switched off. Raises ConfigurationError for one that it has not."""
+        """Return the scheme with these factors switched off.
+
+        Raises ConfigurationError for a factor that the scheme does not have.
+        """
         ...
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +136,10 @@ class WeightedScheme:
         ]
 
     def without(self, factors: Iterable[str]) -> Self:
-        """Return the scheme with some of FACTORS switched off. Raises ConfigurationError for any other name."""
+        """Return the scheme with some of FACTORS switched off.
+
+        Raises ConfigurationError for any other name.
+        """
         off = {"idf": {"idf": False}, "title": {"title": 1.0}, "marker": {"marker": 1.0}}
         off |= {"pos": {"pos": False}, "length": {"length": ""}}
         scheme = self
@@ -178,7 +187,7 @@ class WeightedScheme:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether the weight is (1 + ln n), times idf, title and marker: one loop takes a tenth of the time."""
+        """Whether weights are (1 + ln n), times idf, title and marker: one loop takes a tenth of the time."""
         return self.tf == "log" and not (self.levels or self.pos or self.length)
 
     def boosts(self, table: WordTable) -> list[tuple[str, npt.NDArray[np.float64]]]:
@@ -246,7 +255,10 @@ SETTINGS = (*_CHOICES, *_NUMBERS)
 
 
 def _parse(name: str, value: str) -> object:
-    """Return the value of a field from its text form. Raises ConfigurationError for an unknown name or value."""
+    """Return the value of a field from its text form.
+
+    Raises ConfigurationError for an unknown name or value.
+    """
     if name in _NUMBERS:
         try:
             number = _NUMBERS[name](value)

@@ -86,7 +86,7 @@ class WordTable:
 
     @property
     def parts_of_speech(self) -> list[str]:
-        """The part of speech of each of the n words at its first occurrence; "" if the scheme does not need it."""
+        """The part of speech of each of the n words where it first occurs; "" if it is not needed."""
         return [self.tags[i] for i in self.first.tolist()] if self.tags else [""] * len(self)
 
 
@@ -113,7 +113,10 @@ class WordCounter:
         self._vocabulary = Vocabulary(self._look_up)
 
     def table(self, title: str, body: str, language: str | None = None) -> WordTable:
-        """Segment a folded title and body, and return their words. language: the page's BCP 47 tag, if any."""
+        """Segment a folded title and body, and return their words.
+
+        language: the page's BCP 47 tag, if any.
+        """
         segments, tags = self._segments(body, language)
         size = len(segments)
         if self._needs.title and title:

@@ -29,7 +29,7 @@ def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64
 
 @kernel
 def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
-    """Return the hashes of the distinct n-grams of letters uint32[m] as uint64[d], in order of first occurrence."""
+    """Return the hashes of the distinct n-grams of letters uint32[m] in order: uint64[d]."""
     count = len(letters) - n + 1
     if count < 1:
         return np.empty(0, dtype=np.uint64)

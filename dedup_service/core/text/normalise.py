@@ -43,7 +43,7 @@ _ARABIC_MARKS = range(0x064B, 0x0656)
 
 
 def fold(text: str) -> str:
-    """Return `text` folded: the same for texts that differ only in width, case, Chinese script or white space."""
+    """Return `text` folded: without differences of width, case, Chinese script and white space."""
     code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(code_points) == 0:
         return ""
@@ -70,7 +70,7 @@ def letters(folded: str) -> npt.NDArray[np.uint32]:
 
 @kernel
 def letters_among(code_points: npt.NDArray[np.uint32], table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """Return the code points that are letters or digits: uint32[n]. table: bool[PLANE], for the first plane."""
+    """Return the code points that are letters or digits, uint32[n]; table: bool[PLANE], of the first plane."""
     found = np.empty(len(code_points), dtype=np.uint32)
     count = 0
     for code in code_points:
@@ -87,7 +87,7 @@ def is_letter_above(code: np.uint32) -> bool:
 
 
 def body_hash(folded: str) -> int | None:
-    """Return the unsigned 64-bit hash (xxh3) of a folded body without its white space; None if nothing is left."""
+    """Return the unsigned 64-bit hash (xxh3) of a folded body without white space; None if that is empty."""
     bare = "".join(folded.split())
     return xxhash.xxh3_64_intdigest(bare.encode()) if bare else None
 

@@ -22,7 +22,7 @@ _MARK = re.compile(
     re.VERBOSE,
 )
 _EMOTICONS = re.compile(r"(?:\[[^\[\]\s]{1,6}\]\s*)+$")
-_MAX_EMOTICONS = 200
+_EMOTICON_CHARS = 200
 """Characters at the end of a text among which emoticons are searched."""
 
 
@@ -36,6 +36,6 @@ def without_repost_marks(folded: str) -> str:
     while mark := _MARK.match(folded, start):
         start = mark.end()
     end = len(folded)
-    if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _MAX_EMOTICONS))):
+    if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _EMOTICON_CHARS))):
         end = emoticons.start()
     return folded[start:end] or folded

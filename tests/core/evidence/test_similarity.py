@@ -21,7 +21,7 @@ def evidence(text: str, title: str = "", metadata: bytes = b"") -> Evidence:
 
 
 def test_fifteen_letters_of_an_alphabet_count_as_eight() -> None:
-    """A bound on the size means the same for an English and for a Chinese text; `letters` counts every letter."""
+    """A bound on the size means the same for English and Chinese text; `letters` counts every letter."""
     assert (evidence("大" * 160).size, evidence("a" * 300).size, evidence("大桥" * 40 + "a1" * 75).size) == (
         160,
         160,
@@ -34,7 +34,7 @@ def test_fifteen_letters_of_an_alphabet_count_as_eight() -> None:
 
 
 def test_a_page_that_was_cut_is_contained_whole() -> None:
-    """Its shingles, sentences and numbers are all in the longer page; only the Jaccard similarity is lower."""
+    """Its shingles, sentences and numbers are all in the longer page; only the Jaccard similarity falls."""
     alike = Similarity(evidence("".join(STORY)), evidence("".join(STORY[:8])))
     assert alike.jaccard == pytest.approx(8 / 12, abs=0.1)
     assert alike.containment > 0.9
@@ -53,7 +53,7 @@ def test_a_series_shares_its_wording_and_not_its_figures() -> None:
 
 
 def test_titles_are_compared_by_their_terms() -> None:
-    """Terms are words, or pairs of characters in scripts without spaces; a page without a title shares none."""
+    """Terms are words, or pairs of characters in unspaced scripts; a page without a title shares none."""
     assert Similarity(evidence("x", "Bridge opens in May"), evidence("x", "Bridge opens in June")).title == 0.6
     assert Similarity(evidence("x", "跨江大桥通车"), evidence("x", "跨江大桥通车了")).title == pytest.approx(5 / 6)
     assert Similarity(evidence("x", "跨江大桥通车"), evidence("x")).title == 0.0

@@ -15,7 +15,7 @@ VALUES = st.decimals(0, 1000, places=6).map(str)
 
 @given(st.lists(st.tuples(WORDS, VALUES)), st.lists(WORDS))
 def test_it_finds_what_a_dictionary_finds(rows: list[tuple[str, str]], others: list[str]) -> None:
-    """A word has the value of its line, of the later line if there are two; any other word has the median."""
+    """A word has the value of its line, the later one if there are two; other words have the median."""
     expected = {word: float(value) for word, value in rows}
     table = IdfTable("".join(f"{word} {value}\n" for word, value in rows))
     assert [table.of(word) for word in expected] == list(expected.values())

@@ -21,7 +21,7 @@ def hash_of(word: str) -> int:
 
 
 def kind_of(word: str) -> int:
-    """Features begin with a, marked ones end with 文; 。 ends a sentence; b is a marker, bb and bbb begin one."""
+    """Features begin with a, marked ones end with 文, 。 ends a sentence, b is a marker, bb and bbb begin one."""
     kinds = {"。": SENTENCE_END, "b": MARKER, "bb": PHRASE, "bbb": PHRASE}
     return FEATURE * word.startswith("a") | MARKED * word.endswith("文") | kinds.get(word, 0)
 
@@ -61,7 +61,7 @@ def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) 
 def test_distinct_features_are_counted_like_a_counter_does(
     body: list[str], title: list[str], data: st.DataObject
 ) -> None:
-    """Counts are occurrences in the body, 1 for the title alone; words of titles and marked sentences are flagged."""
+    """Counts are of the body, 1 for the title alone; words of titles and marked sentences are flagged."""
     segments = body + title
     phrases = sorted(data.draw(st.sets(st.integers(0, len(body) - 1)))) if body else []
     known = Vocabulary(look_up)

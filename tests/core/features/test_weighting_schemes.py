@@ -98,7 +98,7 @@ def test_the_default_boosts_title_and_marker() -> None:
 def test_one_loop_weighs_as_the_factors_do(
     words: list[tuple[int, float, bool, bool]], title: float, marker: float, idf: bool, combine: str
 ) -> None:
-    """The loop for (1 + ln n), with and without idf, title and marker, gives the weights of the factors bit for bit."""
+    """The loop for (1 + ln n), idf, title and marker gives exactly the weights that the factors give."""
     counts, idfs, in_title, marked = zip(*words, strict=True)
     page = replace(
         table(),

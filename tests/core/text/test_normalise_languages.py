@@ -1,4 +1,4 @@
-"""Tests for folding by language: invisible characters, digits, Arabic forms, jamo, half-width kana, Thai vowels."""
+"""Tests for folding by language: invisible characters, digits, Arabic, jamo, kana, Thai vowels."""
 
 import unicodedata
 

@@ -26,7 +26,7 @@ __all__ = [
 
 
 def segmenter_version(name: str) -> str:
-    """Return `name` with its installed version: part of the space, since another dictionary gives other words."""
+    """Return `name` with its installed version, which is part of the space: dictionaries differ."""
     if name != "icu":
         return f"{name} {version(name)}"
     return f"ICU {import_module('icu4py').icu_version}"

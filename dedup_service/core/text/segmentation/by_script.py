@@ -1,4 +1,4 @@
-"""Choose the segmenter for a text by its script: Chinese text to one that knows Chinese, all other text to another.
+"""Choose the segmenter for a text by its script: one for Chinese text, another for all other text.
 
 One pass counts letters in four classes: Han, kana, Latin, and all other scripts. Digits, punctuation and
 marks are not counted. A text is Chinese if at least a twentieth of its letters are Han, and if no other
@@ -25,8 +25,8 @@ NONE, LATIN, HAN, KANA, OTHER = range(5)
 _CLASSES = 5
 _PLANE = 0x10000
 _LATIN_END = 0x0250
-# Some marks of the kana blocks are written in Chinese names of foreigners (the middle dot), so only letters
-# count.
+# Only letters of the kana blocks: Chinese names of foreigners are written with a mark of them (the middle
+# dot).
 _RANGES = ((0x3041, 0x3097, KANA), (0x30A1, 0x30FB, KANA), (0x3400, 0x4DC0, HAN), (0x4E00, 0xA000, HAN))
 
 
@@ -54,7 +54,10 @@ def scripts_of(text: str) -> Scripts:
 
 @kernel
 def class_counts(code_points: npt.NDArray[np.uint32], classes: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return the letters by class: int64[5]. code_points: uint32[n]. classes: uint8[65536], of the first plane."""
+    """Return the number of letters in each class: int64[5].
+
+    code_points: uint32[n]. classes: uint8[65536], of the first plane.
+    """
     counts = np.zeros(_CLASSES, dtype=np.int64)
     for code in code_points:
         if code < np.uint32(_PLANE):
@@ -83,7 +86,7 @@ HAN_FOR_A_KANA = 5
 """Japanese text has at least one kana for five Han; Chinese text with a Japanese brand name has fewer."""
 
 LETTERS_FOR_A_HAN = 20
-"""Of 16,719 crawled pages with any Han, two have more letters for each; both are Russian with a Chinese name."""
+"""Two of 16,719 crawled pages with any Han have more letters for each: Russian, with a Chinese name."""
 
 
 class ScriptSegmenter(Segmenter):

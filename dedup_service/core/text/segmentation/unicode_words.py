@@ -29,7 +29,7 @@ _UNSPACED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Hiragana}\p{K
 
 
 class UnicodeSegmenter(Segmenter):
-    """Cuts at Unicode word boundaries; text in scripts without spaces becomes overlapping pairs of characters."""
+    """Cuts at Unicode word boundaries, and text in scripts without spaces into pairs of characters."""
 
     def cut(self, text: str) -> list[str]:
         """Return the words and the pieces between them."""
@@ -65,7 +65,7 @@ _DECOMPOSED, _COMPOSED = ("\u0e4d\u0e32", "\u0ecd\u0eb2"), ("\u0e33", "\u0eb3")
 
 
 class IcuSegmenter(Segmenter):
-    """Cuts text with an unspaced script by ICU's dictionaries, and gives other text to the segmenter `spaced`."""
+    """Cuts text with an unspaced script by ICU's dictionaries; `spaced` cuts all other text."""
 
     def __init__(self, spaced: Segmenter) -> None:
         try:

@@ -17,7 +17,7 @@ SEGMENTER = ScriptSegmenter(chinese_segmenter("rjieba"), UnicodeSegmenter())
     ],
 )
 def test_chinese_and_mixed_text_is_cut_into_words(text: str, word: str) -> None:
-    """Chinese text with English or a Japanese brand name is cut into Chinese words; Japanese text is cut elsewhere."""
+    """Chinese with English or a Japanese brand name is cut as Chinese, and Japanese is not."""
     assert word in SEGMENTER.cut(text)
 
 
