@@ -16,8 +16,7 @@ class Page:
 
     Attributes:
         url: The address from which the page was fetched.
-        canonical_url: The address that identifies the page (see `core.url`); all visits of one page share
-        it.
+        canonical_url: The address that identifies the page (see `core.url`), shared by all its visits.
         id: The caller's name for the page; the URL if the caller has none.
         title: Main title as extracted, not normalised; may be empty.
         text: Main text as extracted, not normalised; may be empty.
@@ -30,8 +29,7 @@ class Page:
         problem: Why there is no text to judge ("no main text", "page too large", …), or None.
 
     Example:
-        >>> page = Page(url="http://a.test/?utm_source=x", canonical_url="http://a.test/", id="a1",
-        text="Ships wait.")
+        >>> page = Page(url="http://a.test/?utm_source=x", canonical_url="http://a.test/", id="a1")
         >>> page.id, page.title
         ('a1', '')
     """
@@ -69,11 +67,10 @@ class PreparedPage:
     Attributes:
         page: The page.
         fingerprint: The SimHash of each channel.
-        body_hash: Unsigned 64-bit hash of the normalised body; equal bodies have equal hashes. None without
-        text.
+        body_hash: Unsigned 64-bit hash of the normalised body, equal for equal bodies; None without text.
         evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400
-        bytes; b"" if
-            the page has neither text nor metadata.
+        bytes;
+            b"" if the page has neither text nor metadata.
         reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
     """
 

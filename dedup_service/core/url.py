@@ -32,7 +32,7 @@ TRACKING_PARAMETERS = (
     # sessions
     r"jsessionid|phpsessid|aspsessionid\w*|sessionid|cfid|cftoken",
 )
-# URLs that normalisation would not change, most URLs of articles among them: recognised in a tenth of the
+# URLs that normalisation would not change, such as those of most articles, recognised in a tenth of the
 # time.
 _LABEL = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
 _CANONICAL = re.compile(rf"https?://{_LABEL}(?:\.{_LABEL})+(?:/[a-zA-Z0-9_-]+)+(?:\.[a-z]+)?")

@@ -96,18 +96,17 @@ class Verdict:
         kind: Which of the five verdicts it is.
         space: The `space_id` in which the page was judged.
         duplicate_of: The id of the kept page that this page repeats, or of the earlier visit of its URL;
-        else None.
+            else None.
         duplicate_of_url: The URL of that page, or None.
         distance: The Hamming distance to that page.
         score: How alike the two pages are, 0 to 1, higher is more alike; None if they were not compared.
         reason: The rule that decided, in words that a report can quote; for a unique page, the page that it
-        contains
-            or that contains it. None if there is nothing to say.
+            contains or that contains it. None if there is nothing to say.
 
     Example:
-        >>> page = Verdict(sequence=1, id="a", url="http://a.test/", kind=VerdictKind.UNIQUE,
-        space="tf-0123456789ab")
-        >>> page.kind == "unique", page.duplicate_of
+        >>> verdict = Verdict(sequence=1, id="a", url="http://a.test/", kind=VerdictKind.UNIQUE,
+        space="tf-0")
+        >>> verdict.kind == "unique", verdict.duplicate_of
         (True, None)
     """
 

@@ -162,7 +162,7 @@ class Evidence:
 
     @property
     def size(self) -> int:
-        """Letters, 15 of an alphabet counted as 8, since an English text needs twice as many as a Chinese one."""
+        """Letters, 15 of an alphabet counted as 8, since English needs twice as many as Chinese."""
         return self._header[1]
 
     @property

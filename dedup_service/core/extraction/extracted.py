@@ -54,8 +54,8 @@ def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:
         RecordError: `url` is not an http or https address.
 
     Example:
-        >>> to_page(Extraction(title="Ships wait", canonical_link="/1"),
-        "http://a.test/1?from=feed").canonical_url 'http://a.test/1'
+        >>> to_page(Extraction(canonical_link="/1"), "http://a.test/1?from=feed").canonical_url
+        'http://a.test/1'
     """
     return Page(
         url=url,

@@ -19,8 +19,7 @@ __all__ = ["MAX_HTML_BYTES", "extract", "warm_up"]
 
 # Articles are far smaller; Google indexes 2 MB of HTML, and 10 MB are parsed in about 0.3 s.
 MAX_HTML_BYTES = 10 << 20
-# With less text than this, pruning may have removed a list that is the page's content: the whole tree is
-# searched.
+# With less text, pruning may have removed a list that is the page's content: the whole tree is searched.
 MIN_TEXT_CHARS = 100
 # What lxml and trafilatura may raise on broken markup. MemoryError and signals are not caught.
 UNEXPECTED = (etree.LxmlError, ValueError, TypeError, AttributeError, LookupError, RecursionError, AssertionError)

@@ -29,8 +29,7 @@ __all__ = ["body_hash", "fold", "fold_slowly", "is_letter_above", "letters", "wi
 PLANE = 0x10000
 SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
 _JAMO = range(0x1100, 0x1200)
-# Han, Hangul syllables, private use: two thirds of the plane, which folding does not change (tested for
-# each).
+# Han, Hangul syllables, private use: two thirds of the plane, unchanged by folding (tested for each).
 _UNCHANGED = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xAC00, 0xD7A4), range(0xE000, 0xF900))
 # Invisible characters: soft hyphens, zero-width spaces and joiners, directions, variation selectors.
 _IGNORABLE = (
@@ -70,7 +69,7 @@ def letters(folded: str) -> npt.NDArray[np.uint32]:
 
 @kernel
 def letters_among(code_points: npt.NDArray[np.uint32], table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """Return the code points that are letters or digits, uint32[n]; table: bool[PLANE], of the first plane."""
+    """Return the code points that are letters or digits: uint32[n]. table: bool[PLANE], the first plane."""
     found = np.empty(len(code_points), dtype=np.uint32)
     count = 0
     for code in code_points:

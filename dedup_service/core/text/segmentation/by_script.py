@@ -25,8 +25,7 @@ NONE, LATIN, HAN, KANA, OTHER = range(5)
 _CLASSES = 5
 _PLANE = 0x10000
 _LATIN_END = 0x0250
-# Only letters of the kana blocks: Chinese names of foreigners are written with a mark of them (the middle
-# dot).
+# Of the kana blocks only the letters: their middle dot is written in Chinese names of foreigners.
 _RANGES = ((0x3041, 0x3097, KANA), (0x30A1, 0x30FB, KANA), (0x3400, 0x4DC0, HAN), (0x4E00, 0xA000, HAN))
 
 
