@@ -1,9 +1,10 @@
 """From a page to its fingerprint in both channels.
 
-`words`: SimHash of the features that the weighting scheme finds, as a rule weighted words of title and body.
+`words`: SimHash of the features of the weighting scheme, as a rule weighted words of title and body.
 `body`: SimHash of the distinct character n-grams of the body alone.
-A page without text has neither. A page with too few letters, or with the same few again and again, has both,
-but also a reason why it cannot be judged, and is never compared by distance.
+A page without text has no `body`, and no `words` unless the scheme defines it. A page with too few letters,
+or with the same few again and again, has both, but also a reason why it cannot be judged, and is never
+compared by distance.
 """
 
 import numpy as np

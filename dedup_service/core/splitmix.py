@@ -1,4 +1,4 @@
-"""The constants and the finaliser of SplitMix64, from which all integer hashes of this project are made.
+"""The constants and the finaliser of SplitMix64, which mixes n-grams, evidence and sequences.
 
 The finaliser is a bijection of the unsigned 64-bit integers in which every output bit depends on every input
 bit. Changing anything here changes fingerprints, evidence and the owner of every sequence: it would be a new

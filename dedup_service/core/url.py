@@ -74,17 +74,17 @@ def believed_canonical(url: str, link: str | None) -> str:
     page there.
     Raises RecordError if `url` itself is invalid.
     """
-    own = canonicalise(url)
+    fetched = canonicalise(url)
     if not link or not link.strip():
-        return own
+        return fetched
     try:
-        named = canonicalise(urljoin(own, link.strip()))
+        stated = canonicalise(urljoin(fetched, link.strip()))
     except (RecordError, ValueError):
-        return own
-    mine, theirs = urlsplit(own), urlsplit(named)
-    if _bare_host(mine) != _bare_host(theirs) or (_is_home(theirs) and not _is_home(mine)):
-        return own
-    return named
+        return fetched
+    here, there = urlsplit(fetched), urlsplit(stated)
+    if _bare_host(here) != _bare_host(there) or (_is_home(there) and not _is_home(here)):
+        return fetched
+    return stated
 
 
 def _split(url: str) -> SplitResult:

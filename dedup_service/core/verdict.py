@@ -104,8 +104,7 @@ class Verdict:
             contains or that contains it. None if there is nothing to say.
 
     Example:
-        >>> verdict = Verdict(sequence=1, id="a", url="http://a.test/", kind=VerdictKind.UNIQUE,
-        space="tf-0")
+        >>> verdict = Verdict(sequence=1, id="a", url="a.test", kind=VerdictKind.UNIQUE, space="tf-0")
         >>> verdict.kind == "unique", verdict.duplicate_of
         (True, None)
     """

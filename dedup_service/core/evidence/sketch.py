@@ -43,7 +43,7 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
         return bits, keys
     # A bin takes values below its bound: _EMPTY if it is empty, 0 if an earlier round filled it.
     bound = np.full(BINS, _EMPTY, dtype=np.uint64)
-    minimum = np.full(BINS, _EMPTY, dtype=np.uint64)
+    minima = np.full(BINS, _EMPTY, dtype=np.uint64)
     values = np.empty(len(shingles), dtype=np.uint64)
     empty = BINS
     seed = np.uint64(0)
@@ -51,19 +51,19 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
         seed += GAMMA
         _hash_all(shingles, seed, values)
         if number >= BINS:
-            empty -= _fill_one(number - BINS, values.min(), bound, minimum)
+            empty -= _fill_one(number - BINS, values.min(), bound, minima)
         elif len(values) >= _MANY and empty >= _MANY:
-            empty = _fill_many(values, bound, minimum)
+            empty = _fill_many(values, bound, minima)
         else:
-            empty -= _fill_few(values, bound, minimum)
+            empty -= _fill_few(values, bound, minima)
         if number == 0:
-            _take_keys(minimum, keys)
+            _take_keys(minima, keys)
         if empty == 0:
             break
     for first in range(0, BINS, 8):
         byte = np.uint64(0)
         for bit in range(8):
-            byte |= (minimum[first + bit] & _BIT) << np.uint64(bit)
+            byte |= (minima[first + bit] & _BIT) << np.uint64(bit)
         bits[first >> 3] = np.uint8(byte)
     return bits, keys
 
@@ -76,7 +76,7 @@ def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDA
 
 
 @kernel
-def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
+def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
     """Fill bins with the values, and return how many are still empty.
 
     There are no branches, since none could be predicted.
@@ -87,14 +87,14 @@ def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], mi
     empty = 0
     for index in range(BINS):
         filled = bound[index] != _EMPTY
-        minimum[index] = bound[index] if filled and bound[index] != np.uint64(0) else minimum[index]
+        minima[index] = bound[index] if filled and bound[index] != np.uint64(0) else minima[index]
         bound[index] = np.uint64(0) if filled else _EMPTY
         empty += not filled
     return empty
 
 
 @kernel
-def _fill_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
+def _fill_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
     """Fill bins with the values, and return how many were empty. Only these few are visited again."""
     filled = np.empty(min(len(values), BINS), dtype=np.int64)
     new = 0
@@ -106,28 +106,28 @@ def _fill_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], min
                 new += 1
             bound[index] = values[i]
     for i in range(new):
-        minimum[filled[i]] = bound[filled[i]]
+        minima[filled[i]] = bound[filled[i]]
         bound[filled[i]] = np.uint64(0)
     return new
 
 
 @kernel
-def _fill_one(index: int, value: np.uint64, bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
+def _fill_one(index: int, value: np.uint64, bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
     """Fill one bin if it is empty, and return how many bins were filled."""
     if bound[index] != _EMPTY:
         return 0
-    minimum[index], bound[index] = value, np.uint64(0)
+    minima[index], bound[index] = value, np.uint64(0)
     return 1
 
 
 @kernel
-def _take_keys(minimum: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
+def _take_keys(minima: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
     """Set each key to 32 bits of the smallest value in its part of the bins, without the bin's number."""
     for part in range(KEYS):
         best = _EMPTY
         for index in range(part * (BINS // KEYS), (part + 1) * (BINS // KEYS)):
-            if minimum[index] != _EMPTY:
-                best = min(best, minimum[index] << np.uint64(11))
+            if minima[index] != _EMPTY:
+                best = min(best, minima[index] << np.uint64(11))
         if best != _EMPTY:
             keys[part] = max(np.uint32((best >> np.uint64(11)) & _LOW32), np.uint32(1))
 

@@ -3,8 +3,7 @@
 Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
 Control characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and
 trafilatura gives up on a page with them. libxml2 chooses the class of the elements, instead of Python, which
-lxml.html would ask for every
-element: that would be a fifth of extraction's time.
+lxml.html would ask for every element: that would be a fifth of extraction's time.
 
 Pruning: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many
 news pages, make two different articles of one site alike, and two copies of one article on different sites

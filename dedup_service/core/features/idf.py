@@ -43,19 +43,19 @@ def read_lines(data: Bytes) -> tuple[Positions, npt.NDArray[np.float64], int]:
         count += byte == _BREAK
     starts = np.empty(count, dtype=np.int32)
     values = np.empty(count, dtype=np.float64)
-    at = 0
+    i = 0
     for line in range(count):
-        starts[line] = at
+        starts[line] = i
         space = -1
-        while data[at] != _BREAK:
-            if data[at] == _SPACE:
-                space = at
-            at += 1
-        value = _decimal(data, space + 1, at)
+        while data[i] != _BREAK:
+            if data[i] == _SPACE:
+                space = i
+            i += 1
+        value = _decimal(data, space + 1, i)
         if space <= starts[line] or value < 0:
             return starts, values, line + 1
         values[line] = value
-        at += 1
+        i += 1
     return starts, values, 0
 
 
@@ -63,8 +63,8 @@ def read_lines(data: Bytes) -> tuple[Positions, npt.NDArray[np.float64], int]:
 def _decimal(data: Bytes, start: int, stop: int) -> float:
     """Return the number in data[start:stop], as exact as float() up to 15 digits; -1 if it is not one."""
     number, scale, digits, points = 0, 1.0, 0, 0
-    for at in range(start, stop):
-        byte = data[at]
+    for i in range(start, stop):
+        byte = data[i]
         if byte == _POINT:
             points += 1
         elif _ZERO <= byte <= _NINE:
@@ -84,19 +84,19 @@ def _decimal(data: Bytes, start: int, stop: int) -> float:
 def _hash(data: Bytes, start: int, stop: int) -> np.uint64:
     """Return FNV-1a (Fowler, Noll, Vo 1991) with a last mixing step; it only spreads words over slots."""
     value = _FNV_START
-    for at in range(start, stop):
-        value = (value ^ np.uint64(data[at])) * _FNV_PRIME
+    for i in range(start, stop):
+        value = (value ^ np.uint64(data[i])) * _FNV_PRIME
     return value ^ (value >> np.uint64(29))
 
 
 @kernel
 def _word_end(data: Bytes, start: int) -> int:
     """Return the position of the last space of the line that begins at `start`."""
-    at, space = start, start
-    while data[at] != _BREAK:
-        if data[at] == _SPACE:
-            space = at
-        at += 1
+    i, space = start, start
+    while data[i] != _BREAK:
+        if data[i] == _SPACE:
+            space = i
+        i += 1
     return space
 
 
@@ -115,9 +115,9 @@ def slots_of(data: Bytes, starts: Positions) -> Positions:
 def _slot(data: Bytes, starts: Positions, slots: Positions, word: Bytes) -> int:
     """Return the slot of `word`, or the empty slot where it belongs."""
     mask = np.uint64(len(slots) - 1)
-    place = _hash(word, 0, len(word)) & mask
-    while slots[place] >= 0:
-        start = starts[slots[place]]
+    slot = _hash(word, 0, len(word)) & mask
+    while slots[slot] >= 0:
+        start = starts[slots[slot]]
         if _word_end(data, start) == start + len(word):
             same = True
             for i in range(len(word)):
@@ -126,8 +126,8 @@ def _slot(data: Bytes, starts: Positions, slots: Positions, word: Bytes) -> int:
                     break
             if same:
                 break
-        place = (place + np.uint64(1)) & mask
-    return int(place)
+        slot = (slot + np.uint64(1)) & mask
+    return int(slot)
 
 
 @kernel

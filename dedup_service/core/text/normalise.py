@@ -70,13 +70,13 @@ def letters(folded: str) -> npt.NDArray[np.uint32]:
 @kernel
 def letters_among(code_points: npt.NDArray[np.uint32], table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
     """Return the code points that are letters or digits: uint32[n]. table: bool[PLANE], the first plane."""
-    found = np.empty(len(code_points), dtype=np.uint32)
+    kept = np.empty(len(code_points), dtype=np.uint32)
     count = 0
     for code in code_points:
         if table[code] if code < np.uint32(PLANE) else is_letter_above(code):
-            found[count] = code
+            kept[count] = code
             count += 1
-    return found[:count]
+    return kept[:count]
 
 
 @kernel

@@ -4,8 +4,7 @@ One pass counts letters in four classes: Han, kana, Latin, and all other scripts
 marks are not counted. A text is Chinese if at least a twentieth of its letters are Han, and if no other
 script than Latin has more letters or the page states that it is Chinese: an English page that names a person
 in Chinese is not Chinese, a Chinese page full of product names is. A text is Japanese if it has at least one
-kana for five Han, or if the page states that it
-is: a Japanese headline may have no kana.
+kana for five Han, or if the page states that it is: a Japanese headline may have no kana.
 """
 
 import re
