@@ -85,10 +85,10 @@ def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], mi
         index = np.int64(values[i] >> _S53)
         bound[index] = min(bound[index], values[i])
     empty = 0
-    for index in range(BINS):
-        filled = bound[index] != _EMPTY
-        minima[index] = bound[index] if filled and bound[index] != np.uint64(0) else minima[index]
-        bound[index] = np.uint64(0) if filled else _EMPTY
+    for i in range(BINS):
+        filled = bound[i] != _EMPTY
+        minima[i] = bound[i] if filled and bound[i] != np.uint64(0) else minima[i]
+        bound[i] = np.uint64(0) if filled else _EMPTY
         empty += not filled
     return empty
 
