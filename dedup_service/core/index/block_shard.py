@@ -30,6 +30,7 @@ from dedup_service.core.index.block_layout import (
 )
 from dedup_service.core.index.block_probe import Distances, Output, probe_all
 from dedup_service.core.index.block_write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
+from dedup_service.core.splitmix import FIRST_MULTIPLIER, GAMMA, SECOND_MULTIPLIER
 
 __all__ = ["MIN_SPLIT", "Shard", "mix64", "owner", "owners"]
 
@@ -53,7 +54,7 @@ FIRST_OUTPUT = 1024
 """Candidates that the first output has room for."""
 
 _WORD = (1 << 64) - 1
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_STEP, _FIRST, _SECOND = int(GAMMA), int(FIRST_MULTIPLIER), int(SECOND_MULTIPLIER)
 
 
 def mix64(value: int) -> int:
