@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.kernels import kernel
-from dedup_service.core.splitmix import GAMMA, mix64, mix64_in_kernel
+from dedup_service.core.splitmix import GAMMA, mix64, mix64_in_kernel, splitmix64
 
 
 @kernel
@@ -35,3 +35,9 @@ def test_kernels_and_arrays_mix_alike(values: list[int]) -> None:
     """The form for kernels and the form for arrays give the same values."""
     array = np.array(values, dtype=np.uint64)
     assert mixed_one_by_one(array).tolist() == mix64(array).tolist()
+
+
+@given(st.integers(0, (1 << 64) - 1))
+def test_a_plain_integer_is_mixed_as_an_array_is(state: int) -> None:
+    """`splitmix64` of a state is the finaliser of the state after it."""
+    assert splitmix64(state) == int(mix64(np.array([state], np.uint64) + GAMMA)[0])
