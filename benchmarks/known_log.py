@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.features.hashing import mix64
 from dedup_service.core.log_records import PageRecord, Policy, PolicyRecord, Source
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.splitmix import mix64
 from dedup_service.core.verdict import Action, Distance, VerdictKind
 
 __all__ = [

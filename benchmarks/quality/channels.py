@@ -24,11 +24,11 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.matching import Match, Matcher
 from dedup_service.core.evaluation.scoring import Evaluation, half_of, score_stream
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.features.hashing import mix64
 from dedup_service.core.index import BlockIndex, KeyIndex
 from dedup_service.core.kernels import kernel
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
+from dedup_service.core.splitmix import mix64
 from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["ChannelFigures", "compute", "keys_in_parts"]

@@ -6,13 +6,11 @@ channel.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from benchmarks.quality.shingles import body_of
 from dedup_service.core.features.hashing import word_hasher
 from dedup_service.core.features.idf import IdfTable
-from dedup_service.core.features.seed_java import seed_java
-from dedup_service.core.features.simhash import simhash_of_lanes
 from dedup_service.core.features.weighting_schemes import Scheme, scheme_named
 from dedup_service.core.features.words import WordCounter, WordNeeds, WordTable
 from dedup_service.core.page import Page
@@ -32,17 +30,16 @@ def word_fingerprints(spaces: Sequence[SpaceOptions], page: Page) -> list[int | 
     """Return the `words` fingerprint of `page` in each of `spaces`, which differ only in their scheme."""
     title, body = fold(page.title), body_of(page)
     tables: dict[tuple[WordNeeds, str], WordTable] = {}
-    found: list[int | None] = []
-    for scheme in map(scheme_of, spaces):
-        if scheme.name == "seed-java":
-            found.append(seed_java(page.text))
-            continue
-        needs = (scheme.needs, scheme.hash)
-        if needs not in tables:
-            tables[needs] = _counter(*needs).table(title, body)
-        table = tables[needs]
-        found.append(simhash_of_lanes([table.low], scheme.weigh(table)))
-    return found
+
+    def count_words(needs: WordNeeds, name: str) -> WordTable:
+        if (needs, name) not in tables:
+            tables[needs, name] = _counter(needs, name).table(title, body)
+        return tables[needs, name]
+
+    schemes = map(scheme_of, spaces)
+    return [
+        scheme.fingerprint(page.text, partial(count_words, scheme.needs, scheme.hash), bits=64) for scheme in schemes
+    ]
 
 
 @cache

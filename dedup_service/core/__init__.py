@@ -1,1 +1,1 @@
-"""Floor 0: pure functions and values. No I/O, no clock, no randomness; time and order are arguments."""
+"""Pure functions and values: no I/O, no clock, no randomness. Time and order are arguments."""

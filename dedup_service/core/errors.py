@@ -1,7 +1,7 @@
 """Errors by whose fault they are: the configuration's, a record's, or the stored state's.
 
-Whether the same call may succeed later sits on the class (`retryable`), so that a caller decides by
-type and never by reading text. A message names both values that disagree and what to do about it.
+A caller decides by the type of an error, and by `retryable` on its class, never by its text. A message names
+both values that disagree, and what to do.
 """
 
 from typing import ClassVar
@@ -10,18 +10,35 @@ __all__ = ["ConfigurationError", "RecordError", "StateError", "TwinsieveError"]
 
 
 class TwinsieveError(Exception):
-    """The root of every error that the project raises on purpose."""
+    """Base class of every error that this project raises on purpose.
+
+    Attributes:
+        retryable: Whether the same call may succeed later.
+
+    Example:
+        >>> issubclass(RecordError, TwinsieveError), RecordError.retryable
+        (True, False)
+    """
 
     retryable: ClassVar[bool] = False
 
 
 class ConfigurationError(TwinsieveError):
-    """A setting, argument or resource is wrong; nothing was read or changed. Correct it and start again."""
+    """A setting, an argument or a resource is wrong. Nothing was changed.
+
+    What to do: correct the value that the message names, and start again.
+    """
 
 
 class RecordError(TwinsieveError):
-    """One record of the input is wrong. Set it aside, report it, and go on with the next."""
+    """One record of the input is wrong. Other records are not affected.
+
+    What to do: set the record aside, report it, and go on with the next one.
+    """
 
 
 class StateError(TwinsieveError):
-    """The stored state contradicts what is asked of it. Nothing was changed; look at the state first."""
+    """The stored state contradicts the request. Nothing was changed.
+
+    What to do: inspect the state that the message names before trying again.
+    """

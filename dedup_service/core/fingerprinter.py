@@ -1,26 +1,25 @@
 """From a page to its fingerprint in both channels.
 
-`words`: weighted words of title and body; `body`: distinct character n-grams of the body alone.
-A page without text has neither; one with too few letters, or with the same few again and again, has both but gets a
-reason, and no distance is asked of them.
+`words`: SimHash of the features of the weighting scheme, as a rule weighted words of title and body.
+`body`: SimHash of the distinct character n-grams of the body alone.
+A page without text has no `body`, and no `words` unless the scheme defines it. A page with too few letters,
+or with the same few again and again, has both, but also a reason why it cannot be judged, and is never
+compared by distance.
 """
-
-from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import pack
-from dedup_service.core.features.hashing import mix64, word_hasher
+from dedup_service.core.features.hashing import word_hasher
 from dedup_service.core.features.idf import IdfTable
 from dedup_service.core.features.lexicon import Lexicon
-from dedup_service.core.features.seed_java import java_words, seed_java
-from dedup_service.core.features.simhash import FIXED_POINT, LANE, simhash_of_lanes, simhash_unweighted
-from dedup_service.core.features.words import WordCounter, WordTable
+from dedup_service.core.features.simhash import LANE, simhash_unweighted
+from dedup_service.core.features.words import Feature, WordCounter, WordTable
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.space import Space
+from dedup_service.core.splitmix import GAMMA, mix64
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import body_hash, fold, letters, without_headline
 from dedup_service.core.text.repost_markers import without_repost_marks
@@ -28,25 +27,15 @@ from dedup_service.core.text.segmentation import Segmenter
 
 __all__ = ["Feature", "Fingerprinter"]
 
-_BETWEEN = "\0"  # a line of its own, which folding leaves alone
-_SECOND_LANE = np.uint64(0x9E3779B97F4A7C15)
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """A weighted word with the factors that made its weight."""
-
-    word: str
-    weight: float
-    count: int
-    idf: float
-    factors: dict[str, float]
+_BETWEEN = "\0"
+"""A line between title and body that folding leaves alone."""
 
 
 class Fingerprinter:
-    """Makes the fingerprints of one space. The tables must be those that `space` has the digests of.
+    """Makes the fingerprints of one space.
 
-    It remembers the words it meets, so a thread needs one of its own (`runtime.resources` sees to that).
+    The tables must be those whose digests `space` has. A fingerprinter remembers the words that it has seen
+    and is not thread-safe: `runtime.resources` gives each thread another one.
     """
 
     def __init__(self, space: Space, segmenter: Segmenter, lexicon: Lexicon, idf: IdfTable) -> None:
@@ -56,75 +45,63 @@ class Fingerprinter:
         self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
-        """Return `page` with its fingerprint, the hash of its body, its evidence and, if it cannot be judged, why."""
+        """Return `page` with fingerprints, body hash and evidence, and why it cannot be judged if so."""
         title, folded = _folded(page)
-        seen = letters(folded)
-        shingles = distinct_ngrams(seen, self.space.shingle)
+        body_letters = letters(folded)
+        ngrams = distinct_ngrams(body_letters, self.space.shingle)
         return PreparedPage(
             page=page,
-            fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(shingles)),
+            fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(ngrams)),
             body_hash=body_hash(folded),
-            evidence=pack_evidence(title, folded, seen, pack((*page.keywords, *page.tags, *page.references))),
-            reason=page.problem or self._too_little(len(seen), len(shingles)),
+            evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
+            reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:
-        """Return the fingerprint alone."""
+        """Return the fingerprints of `page`."""
         return self.prepare(page).fingerprint
 
     def words(self, page: Page) -> list[str]:
-        """Return the distinct words of title and body: what an IDF table counts."""
+        """Return the distinct words of title and body, which an IDF table counts."""
         return self._table(page).words
 
-    def explain(self, page: Page, *, maximum: int = 20) -> list[Feature]:
-        """Return the heaviest features of the `words` channel, heaviest first."""
-        if self.space.scheme.name == "seed-java":
-            counts = Counter(java_words(page.text)).most_common(maximum)
-            return [Feature(word=word, weight=count, count=count, idf=1.0, factors={}) for word, count in counts]
-        table = self._table(page)
-        weights = self.space.scheme.weigh(table)
-        boosts = self.space.scheme.boosts(table)
-        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), table.words[i]))[:maximum]
-        return [
-            Feature(
-                word=table.words[i],
-                weight=round(int(weights[i]) / FIXED_POINT, 6),
-                count=int(table.counts[i]),
-                idf=round(float(table.idf[i]), 4),
-                factors={name: round(float(values[i]), 4) for name, values in boosts},
-            )
-            for i in order
-        ]
+    def explain(self, page: Page, *, limit: int = 20) -> list[Feature]:
+        """Return the `limit` heaviest features of the `words` channel, heaviest first."""
+        return self.space.scheme.features(page.text, lambda: self._table(page), limit)
 
     def _table(self, page: Page) -> WordTable:
         return self._counter.table(*_folded(page), page.lang)
 
     def _words(self, page: Page, title: str, folded: str) -> int | None:
-        if self.space.scheme.name == "seed-java":
-            return seed_java(page.text, bits=self.space.bits)
-        table = self._counter.table(title, folded, page.lang)
-        lanes = (table.low, table.high)[: self.space.bits // LANE]
-        return simhash_of_lanes(lanes, self.space.scheme.weigh(table))
+        return self.space.scheme.fingerprint(
+            page.text, lambda: self._counter.table(title, folded, page.lang), bits=self.space.bits
+        )
 
     def _body(self, hashes: npt.NDArray[np.uint64]) -> int | None:
-        lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + _SECOND_LANE)]
+        lanes = [hashes] if self.space.bits == LANE else [hashes, mix64(hashes + GAMMA)]
         return simhash_unweighted(lanes)
 
-    def _too_little(self, count: int, shingles: int) -> str | None:
-        """Why `count` letters with so many distinct shingles say too little: of few, each bit has a small margin."""
+    def _too_little(self, count: int, ngrams: int) -> str | None:
+        """Return why so many letters and distinct n-grams are too little, or None.
+
+        Of few features, each bit of a fingerprint has a small margin.
+        """
         if count == 0:
             return "no text"
         minimum = self.space.min_letters
         if count < minimum:
             return f"too little text: {count} letters, at least {minimum} to judge"
-        if shingles < minimum // 2:
+        if ngrams < minimum // 2:
             needed = minimum // 2
-            return f"too little variety: {shingles} different shingles in {count} letters, at least {needed} to judge"
+            return f"too little variety: {ngrams} different shingles in {count} letters, at least {needed} to judge"
         return None
 
 
 def _folded(page: Page) -> tuple[str, str]:
-    """Return title and body of `page` folded, at once, since each call has its price; the body itself alone."""
+    """Return the folded title, and the folded body without headline and repost markers.
+
+    Both are folded in one call, since each call has a fixed cost.
+    """
     if _BETWEEN in page.title or _BETWEEN in page.text:
         title, body = fold(page.title), fold(page.text)
     else:

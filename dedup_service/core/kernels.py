@@ -1,22 +1,17 @@
-"""Compile numeric loops once and keep the machine code.
+"""Compile numeric loops with numba, and keep their machine code.
 
-numba writes the compiled code beside the source (`__pycache__`), or, where that folder cannot be
-written, under the user's cache folder; `NUMBA_CACHE_DIR` overrides both. Where none of them can be
-written the loops are compiled anew in every process: slower to start, never a failure.
+`kernel` and `long_kernel` compile a function that Python calls. numba writes the machine code beside the
+source (`__pycache__`) or, if that folder is not writable, to the user's cache folder; `NUMBA_CACHE_DIR`
+overrides both. If no folder is writable, the loops are compiled in every process: the start is slower, but
+nothing fails.
 
-Mark a function as part of a kernel: compiled into every kernel that calls it, never called by itself.
+`kernel_inline` marks a step of a kernel: it is compiled into every kernel that calls it, and Python never
+calls it. Without inlining, each step would count references to every array that it is given, which costs
+more than the step (measured: probes take 1.5 to 2.2 times as long). Only kernels are cached on disk, with
+their steps inside: after editing a step, delete `__pycache__/*.nbi` of the package, or touch the files of
+the kernels that use it.
 
-Small steps over many arrays are written as functions for the reader; called as such by the machine,
-each would count references to every array it is given, which costs more than the step (measured:
-probes 1.5 to 2.2 times slower without). Only kernels are cached on disk, with their parts inside: after editing
-a part, delete `__pycache__/*.nbi` of the package, or touch the files of the kernels that use it.
-
-Instructions that Python's operators have no spelling for.
-
-`popcount`: LLVM's `ctpop` becomes POPCNT on one word, and over an array the widest form that the
-processor has (VPOPCNTQ, or a table look-up in AVX2 registers).
-`prefetch`: asks memory for an entry before it is needed, so that the buckets of one probe arrive together
-instead of one after the other.
+`popcount` and `prefetch` are instructions that no operator of Python stands for.
 """
 
 from collections.abc import Callable
@@ -36,34 +31,37 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Return `function` compiled by numba, cached on disk where a folder allows it.
+    """Return `function` compiled by numba, cached on disk if a folder is writable.
 
-    It keeps the interpreter lock: a loop of microseconds that lets go of it waits up to 5 ms to have it back where
-    other threads compute, and a page is made of twenty such loops.
+    The function keeps the interpreter lock. A loop of microseconds that releases it can wait up to 5 ms to
+    get it back while other threads compute, and a page takes twenty such loops.
     """
     return _compiled(function, nogil=False)
 
 
 def long_kernel(function: F) -> F:
-    """The same for loops over all there is, which may take seconds: other threads go on beside them."""
+    """Return `function` compiled like a `kernel`, but without the interpreter lock.
+
+    For loops over all entries, which may take seconds: other threads run meanwhile.
+    """
     return _compiled(function, nogil=True)
 
 
 def _compiled(function: F, *, nogil: bool) -> F:
     try:
         compiled = numba.njit(cache=True, nogil=nogil)(function)
-    except RuntimeError:  # numba's "no locator available": there is no folder to cache in
+    except RuntimeError:  # numba's "no locator available": no folder is writable
         compiled = numba.njit(nogil=nogil)(function)
     return cast("F", compiled)
 
 
 def kernel_inline(function: F) -> F:
-    """Return `function` for use in kernels, kernel_inline wherever one calls it."""
+    """Return `function` as a step of kernels, inlined into each kernel that calls it."""
     return cast("F", numba.njit(nogil=True, forceinline=True)(function))
 
 
 def _ctpop(_typing: Any, _word: Any) -> Any:
-    """Type and emit `popcount(uint64) -> int64`, as numba asks an intrinsic to."""
+    """Declare the type `popcount(uint64) -> int64` and emit its code, as numba requires of an intrinsic."""
 
     def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
@@ -71,8 +69,8 @@ def _ctpop(_typing: Any, _word: Any) -> Any:
     return types.int64(types.uint64), emit
 
 
-def _prefetch(_typing: Any, array: Any, _at: Any) -> Any:
-    """Type and emit `prefetch(array, int64)`: for reading, to all levels of cache."""
+def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
+    """Declare the type `prefetch(array, int64)` and emit its code: for reading, into all levels of cache."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -87,7 +85,15 @@ def _prefetch(_typing: Any, array: Any, _at: Any) -> Any:
 
 
 popcount = cast("Callable[[Any], int]", intrinsic(_ctpop))
-"""Return how many bits of a uint64 are set; callable from kernels only."""
+"""Return how many bits of a uint64 are set. Callable from kernels only.
+
+LLVM's `ctpop` becomes POPCNT for one word, and over an array the widest form that the processor has
+(VPOPCNTQ, or a table look-up in AVX2 registers).
+"""
 
 prefetch = cast("Callable[[npt.NDArray[np.uint64], int], None]", intrinsic(_prefetch))
-"""Fetch the cache line of array[at], a place that may lie outside the array; callable from kernels only."""
+"""Fetch the cache line of array[index]; the index may lie outside the array. Callable from kernels only.
+
+Asks memory for entries before they are needed, so that the buckets of one probe arrive together instead of
+one after the other.
+"""

@@ -1,11 +1,8 @@
-"""A page: what extraction gives, and what everything above it works on.
+"""A page, its fingerprints, and the prepared page that a decision needs.
 
-Goal: one plain value that a crawl, a JSON line and a WARC record all turn into.
-Invariant: a page without text says why in `problem`; nobody has to catch an exception to learn it.
-
-The values that stand for a page once its text has been read.
-
-A `PreparedPage` is all that a decision needs and all that a worker process sends back.
+`Page` is one plain value that a crawl, a JSON line and a WARC record all turn into. `PreparedPage` adds
+everything that is computed from its text; it can be pickled, and is what a worker process sends back.
+Invariant: a page without text gives the reason in `problem`; nobody has to catch an exception to learn it.
 """
 
 from dataclasses import dataclass
@@ -17,14 +14,24 @@ __all__ = ["CHANNELS", "Fingerprint", "Page", "PreparedPage"]
 class Page:
     """One fetched page, reduced to what a reader would call the article.
 
-    url: the address it was fetched from.
-    canonical_url: the address that identifies it (see `core.url`); two visits of one page share it.
-    id: the caller's name for the page; the URL where the caller has none.
-    title, text: main title and main text, as extracted, not normalised; text may be empty.
-    lang: BCP 47 tag as declared or detected, or None.
-    keywords, tags, references: metadata, in page order.
-    site_name, date: as the page states them; date is ISO 8601, from cheap sources only.
-    problem: why there is no text to judge ("no main text", "page too large", …), or None.
+    Attributes:
+        url: The address from which the page was fetched.
+        canonical_url: The address that identifies the page (see `core.url`), shared by all its visits.
+        id: The caller's name for the page; the URL if the caller has none.
+        title: Main title as extracted, not normalised; may be empty.
+        text: Main text as extracted, not normalised; may be empty.
+        lang: BCP 47 tag, declared or detected, or None.
+        keywords: Keywords of the page, in page order.
+        tags: Tags of the page, in page order.
+        references: References of the page, in page order.
+        site_name: Name of the site as the page states it, or None.
+        date: Publication date in ISO 8601 as the page states it, from cheap sources only, or None.
+        problem: Why there is no text to judge ("no main text", "page too large", …), or None.
+
+    Example:
+        >>> page = Page(url="http://a.test/?utm_source=x", canonical_url="http://a.test/", id="a1")
+        >>> page.id, page.title
+        ('a1', '')
     """
 
     url: str
@@ -42,6 +49,7 @@ class Page:
 
 
 CHANNELS = ("words", "body")
+"""The names of the channels, which are the fields of a `Fingerprint` and of a `Distance`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +62,16 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class PreparedPage:
-    """A page with its fingerprint.
+    """A page with everything that a decision needs to know of its text.
 
-    body_hash: unsigned 64-bit hash of the normalised body; equal bodies have equal hashes; None where there is no text.
-    evidence: what candidates are verified with (`core.evidence`); b"" where the page has neither text nor metadata.
-    reason: why the page cannot be judged, which makes its verdict `undecided`; None where it can.
+    Attributes:
+        page: The page.
+        fingerprint: The SimHash of each channel.
+        body_hash: Unsigned 64-bit hash of the normalised body, equal for equal bodies; None without text.
+        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400
+        bytes;
+            b"" if the page has neither text nor metadata.
+        reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
     """
 
     page: Page

@@ -1,7 +1,7 @@
 """A space: everything that makes fingerprints comparable.
 
-Two fingerprints mean something to each other only when text became features, weights and bits in the
-same way. The `space_id` is a hash of all that; an index, a state folder and a log belong to one space.
+Two fingerprints can be compared only if text became features, weights and bits in the same way. The
+`space_id` is a hash of all that decides this. An index, a state folder and a log belong to one space.
 """
 
 import json
@@ -23,12 +23,15 @@ ALGORITHM = 3
 class Space:
     """How fingerprints are made.
 
-    segmenter, converter: name and version of the Chinese segmenter and of OpenCC, whose dictionaries decide.
-    unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's version.
+    scheme: the weighting scheme of the `words` channel.
+    segmenter, converter: name and version of the Chinese segmenter and of OpenCC, since their dictionaries
+    decide.
+    unspaced: how Japanese, Thai and other scripts without spaces are cut: `pairs` of characters, or ICU's
+    version.
     idf, stop_words, markers, user_words: digests of the tables in use.
     bits: width of a fingerprint. shingle: characters per n-gram of the `body` channel.
-    min_letters: a body with fewer is too short to judge.
-    algorithm: raised when this project's own code would give other fingerprints.
+    min_letters: a body with fewer letters is too short to judge.
+    algorithm: incremented when a change of this project's code changes fingerprints.
     """
 
     scheme: Scheme
@@ -46,18 +49,18 @@ class Space:
 
     @property
     def space_id(self) -> str:
-        """Scheme, `icu` where that cuts words, and 12 hexadecimal digits; safe in file names."""
+        """Name of the scheme, `icu` if ICU cuts words, and 12 hexadecimal digits; safe in file names."""
         words = "" if self.unspaced == PAIRS else f"-{self.unspaced.split()[0].lower()}"
         return f"{self.scheme.name}{words}-{digest(json.dumps(self.to_dict(), sort_keys=True))[:12]}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The space as plain values: what a state folder keeps to name differences.
+        """Return the space as plain values, which a state folder stores to report differences.
 
-        Two names differ from the fields': they are part of every `space_id` there is.
+        `least_letters` is the name of `min_letters` in every `space_id` there is.
         """
         values = asdict(self)
         values["least_letters"] = values.pop("min_letters")
-        values["scheme"]["least_chars"] = values["scheme"].pop("min_chars")
+        values["scheme"] = self.scheme.to_dict()
         return values
 
 

@@ -1,9 +1,10 @@
-"""One address for one page: canonical URLs, and when to believe a page's own.
+"""Canonical URLs: one address for one page, and when to accept the one that a page states.
 
-Goal: two visits of a page have the same `canonical_url`, and two pages never do; where in doubt, two.
-How: w3lib normalises (case, IDNA, percent-encoding, dot segments, sorted query); then default ports,
-fragments, session ids and parameters that name a campaign rather than a page are taken out.
-courlan is not used for it: its list also drops `cid`, `uid`, `source` and `keyword`, which name pages on many
+Goal: all visits of a page have the same `canonical_url`, and two pages never do. When in doubt, there are
+two pages.
+How: w3lib normalises case, IDNA, percent-encoding, dot segments and the order of the query. Default ports,
+fragments, session ids, and parameters that name a campaign rather than a page are removed.
+courlan is not used: its list also removes `cid`, `uid`, `source` and `keyword`, which name pages on many
 sites. A bare `from`, `ref` or `source` therefore stays.
 Invariant: `canonicalise` is idempotent.
 Source: RFC 3986, section 6; RFC 6596 (rel=canonical).
@@ -31,7 +32,8 @@ TRACKING_PARAMETERS = (
     # sessions
     r"jsessionid|phpsessid|aspsessionid\w*|sessionid|cfid|cftoken",
 )
-# What nothing below would change, most addresses of articles among it: a tenth of the time.
+# URLs that normalisation would not change, such as those of most articles, recognised in a tenth of the
+# time.
 _LABEL = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
 _CANONICAL = re.compile(rf"https?://{_LABEL}(?:\.{_LABEL})+(?:/[a-zA-Z0-9_-]+)+(?:\.[a-z]+)?")
 _TRACKING = re.compile("|".join(TRACKING_PARAMETERS), re.IGNORECASE)
@@ -42,10 +44,9 @@ _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*|[0-9a-f.]*:[0-9a-f:.]*", re.ASCII)
 
 
 def canonicalise(url: str) -> str:
-    """The address that identifies a page.
+    """Return the address that identifies the page at `url`, an absolute http or https address.
 
-    url: absolute, http or https.
-    Raises RecordError where it is not, or has no usable host or port.
+    Raises RecordError if it is not one, or has no usable host or port.
 
     >>> canonicalise("HTTPS://News.Example.com:443/a/../b?utm_source=x&id=7#top")
     'https://news.example.com/b?id=7'
@@ -61,34 +62,35 @@ def canonicalise(url: str) -> str:
 
 
 def url_hash(canonical_url: str) -> int:
-    """The unsigned 64-bit key under which everything remembers a canonical URL."""
+    """Return the unsigned 64-bit key under which states and indexes store a canonical URL."""
     return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
 
 
 def believed_canonical(url: str, link: str | None) -> str:
-    """The canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
+    """Return the canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
 
-    A link is resolved against `url`. It is not believed where it is invalid, names another host (a leading
-    `www.` or `m.` apart) or a home page that `url` is not: many sites point every page there.
-    Raises RecordError where `url` itself is invalid.
+    The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart
+    from a leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every
+    page there.
+    Raises RecordError if `url` itself is invalid.
     """
-    own = canonicalise(url)
+    fetched = canonicalise(url)
     if not link or not link.strip():
-        return own
+        return fetched
     try:
-        named = canonicalise(urljoin(own, link.strip()))
+        stated = canonicalise(urljoin(fetched, link.strip()))
     except (RecordError, ValueError):
-        return own
-    mine, theirs = urlsplit(own), urlsplit(named)
-    if _bare_host(mine) != _bare_host(theirs) or (_is_home(theirs) and not _is_home(mine)):
-        return own
-    return named
+        return fetched
+    here, there = urlsplit(fetched), urlsplit(stated)
+    if _bare_host(here) != _bare_host(there) or (_is_home(there) and not _is_home(here)):
+        return fetched
+    return stated
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of an absolute Web address; ValueError says what is missing."""
+    """Return the parts of an absolute Web address. Raises ValueError, which says what is wrong."""
     if len(url) > MAX_URL_LENGTH:
-        raise ValueError(f"{len(url)} characters, at most {MAX_URL_LENGTH} are read")
+        raise ValueError(f"{len(url)} characters, limit {MAX_URL_LENGTH}")
     parts = urlsplit(url.strip())
     if parts.scheme not in DEFAULT_PORTS:
         raise ValueError(f"the scheme is {parts.scheme!r}, not http or https")
@@ -96,7 +98,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _netloc(parts: SplitResult) -> str:
-    """Host in lower case and, unless it is the default, port; user and password name no page."""
+    """Return the host in lower case, and the port if it is not the default."""
     host = (parts.hostname or "").removesuffix(".")
     if not host.isascii():
         host = host.encode("idna").decode("ascii").lower().removesuffix(".")
@@ -108,7 +110,7 @@ def _netloc(parts: SplitResult) -> str:
 
 
 def _without_tracking(url: str) -> str:
-    """The URL without the query parameters that name a campaign, a click or a session."""
+    """Return the URL without the query parameters that name a campaign, a click or a session."""
     query = urlsplit(url).query
     names = [name for pair in query.split("&") if _TRACKING.fullmatch(name := pair.partition("=")[0])]
     return url_query_cleaner(url, names, remove=True, unique=False) if names else url

@@ -1,4 +1,4 @@
-"""What the filter says of a page, and what may be done with it.
+"""The verdict on a page, and the action that may follow.
 
 A verdict is a fact; an action is a policy. `drop` changes what is stored, never what is reported.
 """
@@ -12,7 +12,20 @@ _PREFIX = "guard "
 
 
 class Guard(StrEnum):
-    """The names of the bounds, as reasons and counters have them."""
+    """The bounds beyond which a match is not accepted; such a page is `undecided`.
+
+    The values are the names that reasons and counters use.
+
+    Attributes:
+        PAGES: The kept page has copies under too many URLs.
+        HOSTS: The kept page has copies on too many hosts.
+        TITLES: The kept page has copies under too many other titles.
+        SURGE: Too many more of the recent pages than usual are suspicious copies.
+
+    Example:
+        >>> Guard("surge")
+        <Guard.SURGE: 'surge'>
+    """
 
     PAGES = "pages"
     HOSTS = "hosts"
@@ -24,7 +37,15 @@ _BY_NAME = {guard.value: guard for guard in Guard}
 
 
 class VerdictKind(StrEnum):
-    """The five things that can be said of a page."""
+    """The five verdicts.
+
+    Attributes:
+        UNIQUE: No earlier kept page matches; the page is kept.
+        DUPLICATE: An earlier kept page matches; the verdict names it.
+        UNCHANGED: A further visit of a known URL, with the same body.
+        UPDATED: A further visit of a known URL, with another body; its entry is replaced.
+        UNDECIDED: The page cannot be judged, or a guard did not accept the match; it is passed on.
+    """
 
     UNIQUE = "unique"
     DUPLICATE = "duplicate"
@@ -34,7 +55,13 @@ class VerdictKind(StrEnum):
 
 
 class Action(StrEnum):
-    """What happens to a page called `duplicate`."""
+    """What happens to a page whose verdict is `duplicate`.
+
+    Attributes:
+        PASS: The page is passed on unchanged.
+        FLAG: The page is passed on with its verdict.
+        DROP: The page is not passed on.
+    """
 
     PASS = "pass"  # noqa: S105 - not a password
     FLAG = "flag"
@@ -43,7 +70,16 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """Differing bits per channel, 0 to 64; None where a channel has no fingerprint on either side."""
+    """The Hamming distance of two pages in each channel.
+
+    Attributes:
+        words: Differing bits in the channel `words`, 0 to 64; None if either page has no fingerprint there.
+        body: Differing bits in the channel `body`, 0 to 64; None if either page has no fingerprint there.
+
+    Example:
+        >>> Distance(words=3)
+        Distance(words=3, body=None)
+    """
 
     words: int | None = None
     body: int | None = None
@@ -53,12 +89,24 @@ class Distance:
 class Verdict:
     """The verdict on one page.
 
-    sequence: its place in the total order, from 1.
-    id, url: the page's, as the caller gave them.
-    duplicate_of, duplicate_of_url: the kept page it repeats, or the earlier visit of its URL.
-    distance, score: to that page; score is 0 to 1, higher is more alike.
-    reason: the rule that decided, in words a report can quote; of a unique page, what it holds or stands in.
-    space: the `space_id` in which it was decided.
+    Attributes:
+        sequence: The page's place in the total order, from 1.
+        id: The page's id, as the caller gave it.
+        url: The page's URL, as the caller gave it.
+        kind: Which of the five verdicts it is.
+        space: The `space_id` in which the page was judged.
+        duplicate_of: The id of the kept page that this page repeats, or of the earlier visit of its URL;
+            else None.
+        duplicate_of_url: The URL of that page, or None.
+        distance: The Hamming distance to that page.
+        score: How alike the two pages are, 0 to 1, higher is more alike; None if they were not compared.
+        reason: The rule that decided, in words that a report can quote; for a unique page, the page that it
+            contains or that contains it. None if there is nothing to say.
+
+    Example:
+        >>> verdict = Verdict(sequence=1, id="a", url="a.test", kind=VerdictKind.UNIQUE, space="tf-0")
+        >>> verdict.kind == "unique", verdict.duplicate_of
+        (True, None)
     """
 
     sequence: int
@@ -74,7 +122,7 @@ class Verdict:
 
     @property
     def guard(self) -> Guard | None:
-        """The guard that did not believe a match, of an undecided page; None of any other."""
+        """The guard that did not accept a match, if that made the page undecided; else None."""
         return guard_in(self.reason) if self.kind is VerdictKind.UNDECIDED else None
 
 
@@ -84,7 +132,7 @@ def guard_reason(guard: Guard, text: str) -> str:
 
 
 def guard_in(reason: str | None) -> Guard | None:
-    """Return the guard that this reason of an undecided page names, or None.
+    """Return the guard that the reason of an undecided page names, or None.
 
     >>> guard_in("guard hosts: ...")
     <Guard.HOSTS: 'hosts'>

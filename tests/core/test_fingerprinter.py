@@ -1,4 +1,4 @@
-"""From page to fingerprint."""
+"""Tests for the way from a page to its fingerprints."""
 
 import dataclasses
 
@@ -54,7 +54,7 @@ TEXTS = st.text(alphabet=st.sampled_from("ab \n\0漢é́ﬁ가Ⅷ\r、1"), max_s
 
 @given(title=TEXTS, text=TEXTS)
 def test_title_and_body_are_folded_apart(title: str, text: str) -> None:
-    """Whatever stands at the end of the one and the beginning of the other."""
+    """The end of the title and the beginning of the body never affect each other."""
     folded_title, folded = fold(title), fold(text)
     prepared = prepare(page(text, title))
     assert prepared.body_hash == body_hash(without_headline(folded, folded_title))
@@ -92,18 +92,18 @@ def test_a_page_without_text_has_no_fingerprint_and_says_so() -> None:
 
 
 def test_the_extractions_problem_is_the_reason() -> None:
-    """What extraction reports is what the verdict will say."""
+    """The problem that extraction reports becomes the reason of the verdict."""
     assert prepare(page("", problem="page too large")).reason == "page too large"
 
 
 def test_too_little_text_is_named_with_both_numbers() -> None:
-    """A short page has fingerprints but is not judged by them."""
+    """A short page has fingerprints, but is not judged by them; the reason has the count and the minimum."""
     assert prepare(page("大桥通车了")).reason == "too little text: 5 letters, at least 64 to judge"
 
 
 @pytest.mark.parametrize("line", ["a", "大桥通车 ", "12.50 kg 99 pieces; "])
 def test_the_same_few_letters_again_and_again_are_not_judged(line: str) -> None:
-    """A table of one row has many letters and says no more than the row."""
+    """A table that repeats one row has many letters, but no more content than the row."""
     reason = prepare(page(line * 500)).reason
     assert reason is not None
     assert reason.startswith("too little variety: ")
@@ -120,7 +120,7 @@ def test_stop_words_and_punctuation_are_no_features() -> None:
 
 def test_words_beside_a_marker_weigh_more() -> None:
     """The sentence that begins with 总之 carries the marker factor, others do not."""
-    features = {item.word: item for item in build_fingerprinter().explain(page(), maximum=100)}
+    features = {item.word: item for item in build_fingerprinter().explain(page(), limit=100)}
     assert features["车程"].factors["marker"] == 2.0
     assert features["照明"].factors["marker"] == 1.0
     assert features["大桥"].factors["title"] == 5.0
@@ -129,35 +129,35 @@ def test_words_beside_a_marker_weigh_more() -> None:
 def test_an_english_marker_phrase_is_found() -> None:
     """Markers of several words work in other scripts."""
     text = ENGLISH + " In conclusion, dredging remains the bottleneck."
-    features = {item.word: item for item in build_fingerprinter().explain(page(text), maximum=100)}
+    features = {item.word: item for item in build_fingerprinter().explain(page(text), limit=100)}
     assert features["dredging"].factors["marker"] == 2.0
     assert features["barley"].factors["marker"] == 1.0
 
 
 def test_seed_java_explains_its_own_words() -> None:
-    """Its features are white-space words as they stand, stop words and capitals included."""
+    """Its features are the words between white space as written, stop words and capitals included."""
     features = build_fingerprinter(SpaceOptions(scheme="seed-java")).explain(page("The cat sat on The mat"))
     assert (features[0].word, features[0].weight) == ("The", 2)
     assert len(features) == 5
 
 
 def test_seed_java_is_the_seed_program() -> None:
-    """The scheme reads the text as it is and knows nothing of titles."""
+    """The scheme reads the text as extracted and ignores the title."""
     item = page("the cat sat on the mat")
     assert prepare(item, scheme="seed-java").fingerprint.words == 18067315166123372031
     assert prepare(page(""), scheme="seed-java").fingerprint.words == 2**64 - 1
 
 
 @pytest.mark.parametrize("scheme", ["twinsieve", "tf", "levels", "wang2019", "zhang2020", "seed-java"])
-def test_every_scheme_has_a_space_of_its_own(scheme: str) -> None:
-    """Space ids differ by scheme, and by a factor switched off."""
+def test_every_scheme_has_its_own_space(scheme: str) -> None:
+    """Space ids differ by scheme, and are safe in file names."""
     ids = {build_fingerprinter(SpaceOptions(scheme=name)).space_id for name in (scheme, "tf", "twinsieve")}
     assert len(ids) == len({scheme, "tf", "twinsieve"})
     assert all("/" not in name for name in ids)
 
 
 def test_the_same_options_make_the_same_space() -> None:
-    """A space id depends on nothing but what makes fingerprints."""
+    """A space id depends only on what makes fingerprints."""
     resources._parts.cache_clear()
     resources._OF_THREAD.__dict__.clear()
     first = build_fingerprinter().space_id

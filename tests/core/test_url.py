@@ -1,4 +1,4 @@
-"""Tests for addresses: one page, one address; and which rel=canonical is believed."""
+"""Tests for canonical URLs, and for the rel=canonical links that are accepted."""
 
 import string
 
@@ -47,18 +47,18 @@ def test_spellings_of_one_address(url: str, canonical: str) -> None:
     ],
 )
 def test_parameters_that_name_no_page(query: str) -> None:
-    """Campaigns, clicks and sessions are taken out, the page's own parameters stay."""
+    """Campaigns, clicks and sessions are removed; the page's own parameters stay."""
     assert canonicalise(f"https://example.com/view?{query}&id=7") == "https://example.com/view?id=7"
 
 
 @pytest.mark.parametrize("query", ["cid=3", "from=home", "id=7", "keyword=a", "ref=12", "source=5", "uid=9", "spmid=4"])
 def test_parameters_that_may_name_a_page(query: str) -> None:
-    """What names a page on some site stays."""
+    """A parameter that names a page on some site stays."""
     assert canonicalise(f"https://example.com/view?{query}") == f"https://example.com/view?{query}"
 
 
 def test_session_in_the_path() -> None:
-    """A Java session id in the path is no part of the address."""
+    """A Java session id in the path is removed."""
     assert canonicalise("http://example.com/a;jsessionid=0A1B?id=1") == "http://example.com/a?id=1"
 
 
@@ -68,13 +68,13 @@ def test_session_in_the_path() -> None:
      "javascript:void(0)", "http://../", "https://example.com/" + "a" * 9000],
 )  # fmt: skip
 def test_invalid_addresses(url: str) -> None:
-    """What is no Web address is a record error that shows the address and says what to give."""
+    """Anything but a Web address is a record error, which shows the address and says what to give."""
     with pytest.raises(RecordError, match="give an absolute http or https URL"):
         canonicalise(url)
 
 
 @pytest.mark.parametrize(
-    ("link", "believed"),
+    ("link", "accepted"),
     [
         ("https://www.example.com/news/42", "https://www.example.com/news/42"),
         ("/archive/42.html", "https://www.example.com/archive/42.html"),
@@ -83,9 +83,9 @@ def test_invalid_addresses(url: str) -> None:
         ("https://m.example.com/42", "https://m.example.com/42"),
     ],
 )
-def test_believed_links(link: str, believed: str) -> None:
-    """A link on the same host, a leading www. or m. apart, is the page's canonical URL."""
-    assert believed_canonical(PAGE, link) == believed
+def test_accepted_links(link: str, accepted: str) -> None:
+    """A link on the same host, apart from a leading www. or m., is the page's canonical URL."""
+    assert believed_canonical(PAGE, link) == accepted
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_believed_links(link: str, believed: str) -> None:
     [None, "", "  ", "https://www.example.com/", "/", "/index.html", "https://example.com", "https://other.com/news/42.html",
      "https://cdn.example.com/42", "https://www.example.com:8443/42", "mailto:a@example.com", "http://[broken"],
 )  # fmt: skip
-def test_links_not_believed(link: str | None) -> None:
-    """Another host, a home page or nonsense leaves the page its own address."""
+def test_rejected_links(link: str | None) -> None:
+    """With another host, a home page or an invalid link, the page keeps the address of its fetch."""
     assert believed_canonical(PAGE, link) == PAGE
 
 
@@ -104,7 +104,7 @@ def test_home_page_of_itself() -> None:
 
 
 def test_host_of_two_labels_keeps_its_name() -> None:
-    """m.com is a site of its own, not the mobile form of com."""
+    """m.com is a site, not the mobile form of com."""
     assert believed_canonical("http://m.com/a", "http://www.com/b") == "http://m.com/a"
 
 
@@ -114,7 +114,7 @@ PATHS = st.text(alphabet="abé中%;=&?/.#:@+ 2fF\\\t", max_size=40)
 
 @given(scheme=st.sampled_from(["http://", "https://", "HTTP://"]), host=HOSTS | st.just("example.com"), path=PATHS)
 def test_canonicalise_is_idempotent(scheme: str, host: str, path: str) -> None:
-    """The canonical form of a canonical form is itself; anything else is a record error."""
+    """The canonical form of a canonical form is itself; anything but a URL is a record error."""
     try:
         canonical = canonicalise(f"{scheme}{host}/{path}")
     except RecordError:
@@ -123,8 +123,8 @@ def test_canonicalise_is_idempotent(scheme: str, host: str, path: str) -> None:
 
 
 @given(address=st.from_regex(r"s?://[a-z0-9.-]{1,12}(/[a-zA-Z0-9_.-]{0,8}){0,4}", fullmatch=True))
-def test_plain_addresses_take_no_other_way(address: str) -> None:
-    """What is passed through untouched would have come out of the normalisation the same."""
+def test_the_shortcut_for_plain_addresses_changes_nothing(address: str) -> None:
+    """A URL that is returned untouched would have come out of the normalisation the same."""
     try:
         expected = canonicalise(f"HTTP{address}")
     except RecordError:
@@ -136,5 +136,5 @@ def test_plain_addresses_take_no_other_way(address: str) -> None:
 
 @given(link=st.text(max_size=60) | PATHS)
 def test_no_link_raises(link: str) -> None:
-    """Whatever a page names as canonical, the page has an address on its own host."""
+    """Whatever a page names as canonical, its canonical URL is on its host."""
     assert believed_canonical(PAGE, link).split("/")[2] in {"www.example.com", "example.com", "m.example.com"}

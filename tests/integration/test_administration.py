@@ -1,6 +1,7 @@
-"""What people add to the log of a service: policies, retractions, corrections."""
+"""Records that operators add to the log of a service: policies, retractions, corrections."""
 
 import json
+from contextlib import closing
 
 import pytest
 
@@ -21,17 +22,13 @@ SPACE = "a-space"
 
 
 def log_of(connection: Connection, topics: Topics) -> list[object]:
-    """All records."""
-    reader = LogConsumer(connection, topics.fingerprints)
-    end, records = reader.end(), []
-    while reader.position < end:
-        records += [decode(record.value) for record in reader.poll(0.5, 100)]
-    reader.close()
-    return records
+    """Return all records."""
+    with closing(LogConsumer(connection, topics.fingerprints)) as reader:
+        return [decode(record.value) for batch in reader.read_to_end() for record in batch]
 
 
 def begin(broker: Broker, topics: Topics) -> None:
-    """The log as a first service leaves it."""
+    """Begin the log as a first service does."""
     policy = Policy(rule_for(), Action.FLAG, SPACE)
     append_policy(broker.connection, topics, PolicyRecord(policy, initial=True, log="the-log"))
 
@@ -42,7 +39,7 @@ def call(*arguments: str, broker: Broker, topics: Topics) -> int:
 
 
 def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]) -> None:
-    """What is not named stays, the space always does; a second initial record is void."""
+    """Options that are left out keep their value, and the space never changes; a second initial record is void."""
     begin(broker, topics)
     begin(broker, topics)
     assert call("policy", "set", "--action", "drop", broker=broker, topics=topics) == 0
@@ -61,10 +58,10 @@ def test_a_policy_is_shown_and_changed(broker: Broker, topics: Topics, capfd: py
     ]
 
 
-def test_retractions_and_corrections_stand_in_the_log(
+def test_retractions_and_corrections_are_in_the_log(
     broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """By canonical URL, and said at which sequence."""
+    """They are stored by canonical URL, and their sequence is printed."""
     begin(broker, topics)
     assert call("retract", "https://A.example/1", "nowhere", "https://a.example/2", broker=broker, topics=topics) == 3
     out, err = capfd.readouterr()
@@ -83,7 +80,7 @@ def test_retractions_and_corrections_stand_in_the_log(
 def test_nothing_is_added_to_a_log_that_no_service_began(
     broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its first record has to be a policy with the space of the service."""
+    """The first record has to be a policy with the space of a service."""
     for arguments in (("retract", "https://a.example/1"), ("policy", "set", "--k", "2"), ("policy", "show")):
         assert call(*arguments, broker=broker, topics=topics) == 1
         assert "is empty" in capfd.readouterr().err

@@ -1,4 +1,4 @@
-"""The broker that tests start: it survives what tests do to it, and never stays behind."""
+"""The broker that tests start: it survives fault injection, and never outlives the tests."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def answers(bootstrap: str) -> bool:
 
 
 def test_a_killed_node_comes_back_with_its_data(own_cluster):
-    """SIGKILL and start keep address and records."""
+    """A SIGKILL and a restart keep address and records."""
     cluster = own_cluster()
     create(connection_to(cluster), TOPICS)
     produce(cluster, b"kept")
@@ -60,7 +60,7 @@ def test_a_killed_node_comes_back_with_its_data(own_cluster):
 
 
 def test_a_paused_node_is_silent_until_it_is_resumed(own_cluster):
-    """SIGSTOP leaves the port open and the requests unanswered."""
+    """A SIGSTOP leaves the port open and requests unanswered."""
     cluster = own_cluster()
     cluster.pause(0)
     assert answers(cluster.bootstrap)
@@ -69,7 +69,7 @@ def test_a_paused_node_is_silent_until_it_is_resumed(own_cluster):
     assert wait_until(lambda: cluster.answers(0), timeout_s=30)
 
 
-def test_three_nodes_go_on_without_one(own_cluster):
+def test_three_nodes_work_without_one(own_cluster):
     """With three copies a record is written and read while a node is down, and the node comes back."""
     cluster = own_cluster(brokers=3)
     create(connection_to(cluster), TOPICS)
@@ -81,8 +81,8 @@ def test_three_nodes_go_on_without_one(own_cluster):
     assert cluster.answers(0)
 
 
-def test_sasl_lets_in_who_knows_the_password(own_cluster):
-    """SCRAM over TLS: the given options work, and none of their halves does."""
+def test_sasl_admits_only_the_password(own_cluster):
+    """SCRAM over TLS: the options work together, and no part of them alone does."""
     cluster = own_cluster(sasl=True)
     create(connection_to(cluster), TOPICS)
     produce(cluster, b"secret")
@@ -99,7 +99,7 @@ def test_a_node_that_does_not_start_shows_its_log():
 
 
 def test_no_broker_outlives_a_killed_parent(tmp_path):
-    """SIGKILL of whoever started it takes the broker with it, and the next to start removes its data."""
+    """A SIGKILL of the process that started it ends the broker too, and the next start removes its data."""
     with launcher(tmp_path) as parent:
         bootstrap = address_of(parent)
         assert answers(bootstrap)
@@ -112,7 +112,7 @@ def test_no_broker_outlives_a_killed_parent(tmp_path):
 
 
 def test_a_broker_outlives_the_thread_that_started_it(own_cluster):
-    """A parent-death signal fires when the starting thread ends; ours is started by one that does not."""
+    """A parent-death signal fires when the starting thread ends; so a thread that stays starts the broker."""
     started: list[Cluster] = []
     thread = threading.Thread(target=lambda: started.append(own_cluster()))
     thread.start()
@@ -121,7 +121,7 @@ def test_a_broker_outlives_the_thread_that_started_it(own_cluster):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_command_ends_its_broker_when_it_is_told_to(tmp_path, number):
+def test_signals_to_the_command_end_its_broker(tmp_path, number):
     """Ctrl-C and SIGTERM stop the broker and remove its data."""
     with launcher(tmp_path) as parent:
         bootstrap = address_of(parent)
@@ -131,7 +131,7 @@ def test_the_command_ends_its_broker_when_it_is_told_to(tmp_path, number):
 
 
 def test_the_command_runs_another_with_the_address(tmp_path):
-    """`-- COMMAND` sees TWINSIEVE_BOOTSTRAP, and its exit code is ours."""
+    """`-- COMMAND` gets TWINSIEVE_BOOTSTRAP, and its exit code is returned."""
     with launcher(tmp_path, "--", "sh", "-c", "echo address=$TWINSIEVE_BOOTSTRAP; exit 7") as parent:
         assert address_of(parent).startswith("127.0.0.1:")
     assert parent.returncode == 7

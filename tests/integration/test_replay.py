@@ -1,4 +1,4 @@
-"""A log decided anew: as it was, by another rule, in another space, into topics of its own."""
+"""A log decided again: unchanged, by another rule, in another space, into separate topics."""
 
 import json
 from collections import Counter
@@ -39,7 +39,7 @@ SPACE = build_fingerprinter().space_id
 
 
 def published(broker: Broker, topics: Topics) -> list[PageMessage]:
-    """Pages, a third of them copies, and a record that is none, as they stand in `pages`, partition by partition."""
+    """Pages, a third of them copies, and a bad record, as they are in `pages`, partition by partition."""
     values = [json.dumps(page(number, article(number % 40))).encode() for number in range(PAGES)] + [b"rubbish"]
     messages = [Message(topics.pages, value, partition=number % 4) for number, value in enumerate(values)]
     offsets = append(broker.connection, topics.pages, messages)
@@ -50,7 +50,7 @@ def published(broker: Broker, topics: Topics) -> list[PageMessage]:
 
 
 def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
-    """The log that a service would have made of them, with a retraction, a change of action and a repetition."""
+    """The log that a service would have written, with a retraction, a change of action and a repetition."""
     policy = Policy(rule_for(), Action.FLAG, SPACE)
     records: list[LogRecord] = [PolicyRecord(policy, initial=True, log="the-log")]
     for message in messages:
@@ -75,7 +75,7 @@ def values_of(connection: Connection, topic: str) -> list[tuple[int, bytes]]:
 
 
 def expected(connection: Connection, topics: Topics, *, rule_k: int | None = None) -> list[bytes]:
-    """The verdicts of a replica that reads the log, its rule replaced where that is asked for."""
+    """The verdicts of a replica that reads the log, with another rule where one is given."""
     replica, verdicts = Replica(NamesInMemory()), []
     for offset, value in values_of(connection, topics.fingerprints):
         record = decode(value)
@@ -104,7 +104,7 @@ def new_topics(broker: Broker, topics: Topics) -> Topics:
     remove(broker.connection, made)
 
 
-def test_as_it_was(broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_unchanged(broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Without an option the verdicts are those that the log gives, byte for byte."""
     output = tmp_path / "verdicts.jsonl"
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--output", str(output)]
@@ -118,15 +118,15 @@ def test_as_it_was(broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.Ca
 
 
 def test_by_another_rule(broker: Broker, log: Topics, capfd: pytest.CaptureFixture[str]) -> None:
-    """It holds from the first page on; on standard output where nothing else is said."""
+    """The rule applies from the first page on; the output is standard output by default."""
     assert (
         run(["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--channels", "both", "--k", "0"]) == 0
     )
     assert capfd.readouterr().out.encode().splitlines() == expected(broker.connection, log, rule_k=0)
 
 
-def test_into_topics_of_its_own(broker: Broker, log: Topics, new_topics: Topics) -> None:
-    """A log of its own identity, whose verdicts are those of whoever reads it; and it is filled only once."""
+def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -> None:
+    """A log with a new identity, which gives the same verdicts to every reader; it is filled only once."""
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--quiet"]
     arguments += ["--to-prefix", new_topics.prefix, "--action", "pass"]
     assert run(arguments) == 0
@@ -158,7 +158,7 @@ def test_in_another_space(broker: Broker, log: Topics, new_topics: Topics) -> No
     assert [value for _, value in values_of(broker.connection, new_topics.dlq)] == [b"rubbish"]
 
 
-def test_pages_that_are_kept_no_longer(
+def test_pages_that_are_no_longer_kept(
     broker: Broker, log: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """They are left out, counted, and the first one is named."""

@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
+from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.interfaces.cli.main import run
-from dedup_service.runtime.kafka.client.connect import administration
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.topics import (
     Layout,
     TopicDescription,
@@ -36,13 +38,13 @@ def twinsieve(broker, topics, capsys) -> Callable[..., tuple[int, str]]:
 
 def change(broker, topics: Topics, topic: str, **settings: str) -> None:
     named = {name.replace("_", "."): value for name, value in settings.items()}
-    with administration(broker.connection) as client:
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
         client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, named)])
-    await_facts(broker, topics, lambda facts: named.items() <= facts[topic].settings.items())
+    await_topics(broker, topics, lambda facts: named.items() <= facts[topic].settings.items())
 
 
-def await_facts(broker, topics: Topics, true: Callable[[dict[str, TopicDescription]], bool]) -> None:
-    """A broker answers from what it has heard of the controller so far."""
+def await_topics(broker, topics: Topics, true: Callable[[dict[str, TopicDescription]], bool]) -> None:
+    """Wait for a condition: a broker answers from the metadata that it has so far."""
 
     def seen() -> bool:
         return true({fact.name: fact for fact in describe(broker.connection, topics)})
@@ -50,8 +52,8 @@ def await_facts(broker, topics: Topics, true: Callable[[dict[str, TopicDescripti
     assert wait_until(seen, timeout_s=30)
 
 
-def test_the_set_that_create_makes_is_as_check_wants_it(broker, topics):
-    """Every topic is there, the log has one partition and is kept for ever, and nothing is wrong."""
+def test_created_topics_pass_the_check(broker, topics):
+    """Every topic exists, the log has one partition and is kept indefinitely, and no problem is found."""
     assert check(broker.connection, topics) == []
     require_log(broker.connection, topics)
     facts = {fact.name: fact for fact in describe(broker.connection, topics)}
@@ -66,13 +68,13 @@ def test_the_set_that_create_makes_is_as_check_wants_it(broker, topics):
 
 
 def test_dead_letters_may_be_larger_than_pages(broker, topics):
-    """What was too large elsewhere has a place to go, and what is passed on has room for headers."""
+    """Records that are too large elsewhere fit there, and outputs have room for headers."""
     sizes = {f.name: int(f.settings["max.message.bytes"]) for f in describe(broker.connection, topics)}
     assert sizes[topics.pages] < sizes[topics.unique] == sizes[topics.duplicate] < sizes[topics.dlq]
 
 
 def test_create_again_changes_nothing(broker, topics, twinsieve):
-    """A topic that exists stays as it is; the difference is told."""
+    """A topic that exists is not changed; the differences are reported."""
     made = {one.plan.name: one for one in create(broker.connection, topics, Layout(partitions=6))}
     assert not any(one.created for one in made.values())
     assert made[topics.pages].differences == {"partitions": ("4", "6")}
@@ -85,9 +87,9 @@ def test_create_again_changes_nothing(broker, topics, twinsieve):
 
 def test_create_makes_only_what_is_missing(broker, topics, twinsieve):
     """A set that lost a topic gets that one back."""
-    with administration(broker.connection) as client:
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
         client.delete_topics([topics.stats])
-    await_facts(broker, topics, lambda facts: topics.stats not in facts)
+    await_topics(broker, topics, lambda facts: topics.stats not in facts)
     assert twinsieve("check")[0] == 1
     code, told = twinsieve("create", "--json")
     assert (code, [t["name"] for t in json.loads(told)["topics"] if t["created"]]) == (0, [topics.stats])
@@ -104,7 +106,7 @@ def test_create_makes_only_what_is_missing(broker, topics, twinsieve):
     ],
 )
 def test_a_log_that_forgets_is_refused(broker, topics, twinsieve, setting):
-    """Compacted or with a retention, the log cannot be the memory: `check` says which setting, and how to mend it."""
+    """A log that is compacted or has a retention loses pages: `check` names the setting and the repair."""
     change(broker, topics, topics.fingerprints, **setting)
     ((name, _),) = setting.items()
     code, told = twinsieve("check", "--json")
@@ -118,22 +120,22 @@ def test_a_log_that_forgets_is_refused(broker, topics, twinsieve, setting):
 
 def test_a_log_of_two_partitions_is_refused(broker, topics, twinsieve):
     """Two partitions have no common order."""
-    with administration(broker.connection) as client:
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
         client.create_partitions({topics.fingerprints: 2})
-    await_facts(broker, topics, lambda facts: facts[topics.fingerprints].partitions == 2)
+    await_topics(broker, topics, lambda facts: facts[topics.fingerprints].partitions == 2)
     code, told = twinsieve("check")
     assert code == 1
     assert "partitions" in told
 
 
-def test_a_page_that_would_not_fit_where_it_goes_is_refused(broker, topics, twinsieve):
-    """`pages` must not take what its outputs cannot."""
+def test_outputs_must_hold_the_largest_page(broker, topics, twinsieve):
+    """`pages` must not accept what its outputs cannot hold."""
     change(broker, topics, topics.pages, max_message_bytes="50000000")
     _, told = twinsieve("check", "--json")
     assert {p["topic"] for p in json.loads(told)["problems"]} == {topics.unique, topics.duplicate, topics.dlq}
 
 
-def test_a_set_that_is_not_there_says_how_to_make_it(twinsieve):
+def test_missing_topics_are_reported_with_the_command(twinsieve):
     """The advice is the command."""
     code, told = twinsieve("check", "--json", prefix="nowhere.")
     problems = json.loads(told)["problems"]
@@ -142,14 +144,14 @@ def test_a_set_that_is_not_there_says_how_to_make_it(twinsieve):
 
 
 def test_more_copies_than_brokers_are_refused(broker, twinsieve):
-    """The brokers' own words reach the user, as an error of configuration."""
+    """The brokers' message reaches the user, as an error of configuration."""
     code, told = twinsieve("create", "--replication", "9", prefix="many.")
     assert code == 2
     assert "replication" in told.lower()
 
 
 def test_tables_name_every_topic(broker, topics, twinsieve):
-    """For people: one row a topic."""
+    """The tables for people have one row per topic."""
     for command in ("create", "describe"):
         code, told = twinsieve(command)
         assert code == 0
@@ -157,15 +159,15 @@ def test_tables_name_every_topic(broker, topics, twinsieve):
     assert "topics are correct" in twinsieve("check")[1]
 
 
-def test_remove_leaves_nothing(broker, topics):
+def test_remove_deletes_all_topics(broker, topics):
     """Tests and trials clean up."""
     remove(broker.connection, topics)
-    await_facts(broker, topics, lambda facts: not facts)
+    await_topics(broker, topics, lambda facts: not facts)
     remove(broker.connection, topics)
 
 
 def test_an_address_where_nothing_listens_says_what_to_check(capsys):
-    """One line, and a code of its own kind."""
+    """One line on standard error, and a separate exit code."""
     option = ["--client-option", "bootstrap_timeout_ms=500"]
     assert run(["topics", "check", "--bootstrap", "127.0.0.1:9", *option]) not in {0, 2}
     assert "127.0.0.1:9" in capsys.readouterr().err

@@ -1,1 +1,1 @@
-"""What is kept of a page beside its fingerprints, to verify a candidate with and to find more of them."""
+"""Evidence: what is kept of a page, beside its fingerprints, to find candidates and to verify them."""

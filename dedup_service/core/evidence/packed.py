@@ -1,10 +1,12 @@
-"""What is kept of a page to verify a candidate with: some 400 bytes.
+"""The evidence of a page as bytes, some 400 a page, to verify candidates with.
 
-Header: letters, size, shingles, numbers and sentences (uint32 each), then how many of numbers, sentences
-and title terms follow (uint8 each) and how many bytes of metadata (uint16), little-endian. Then the eight keys
-(uint32), the sketch (256 bytes), numbers, sentences and title terms (uint16 each, ascending), and the metadata.
+Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each), then how
+many numbers, sentences and title terms follow (uint8 each), and how many bytes of metadata (uint16). After
+it the eight keys (uint32 each), the sketch (256 bytes), numbers, sentences and title terms (uint16 each,
+ascending), and the metadata.
 
-Of many numbers or sentences only those with the smallest hashes are kept, which is a sample of both pages alike.
+Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part
+of what they have in common.
 """
 
 import re
@@ -32,7 +34,7 @@ __all__ = [
 ]
 
 SHINGLE = 5
-"""Letters of a shingle. Data: docs/quality.md."""
+"""Letters of a shingle. Measured: docs/quality.md."""
 
 MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 48, 48, 32
 
@@ -40,7 +42,7 @@ _HEADER = struct.Struct("<IIIIIBBBH")
 _KEYS_AT = _HEADER.size
 _SKETCH_AT = _KEYS_AT + 4 * KEYS
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
-_UNSPACED_FROM = 0x0E00  # Thai: from here on scripts without spaces, and Korean, whose words are short
+_UNSPACED_FROM = 0x0E00  # from Thai on: scripts without spaces, and Korean, whose words are short
 _UNSPACED = chr(_UNSPACED_FROM)
 _NOTHING = (0,) * 9
 _NO_KEYS = np.zeros(KEYS, np.uint32)
@@ -48,9 +50,10 @@ _TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # of scrip
 
 
 def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], metadata: bytes) -> bytes:
-    """Return the evidence of a page; b"" where it has neither text nor metadata.
+    """Return the evidence of a page; b"" if it has neither text nor metadata.
 
-    title, folded: folded. letters uint32[n]: of the body. metadata: packed (`core.evidence.similarity`), below 64 KiB.
+    title, folded: the folded title and body. letters: of the body, uint32[n]. metadata: packed by
+    `core.evidence.similarity`, below 64 KiB.
     """
     if not len(letters) and not metadata:
         return b""
@@ -72,20 +75,26 @@ def _of_body(
     npt.NDArray[np.uint16],
     npt.NDArray[np.uint16],
 ]:
-    """Return size, shingles, numbers and sentences of a body, counted, then keys, bits, numbers, sentences to keep."""
+    """Return the size and the counts of shingles, numbers and sentences of a body, then what is kept.
+
+    Kept are keys uint32[KEYS], the bits of the sketch, and samples of numbers and of sentences.
+    """
     shingles = distinct_ngrams(letters, SHINGLE)
     bits, keys = sketch(shingles)
     numbers, sentences = numbers_and_sentences(code_points, kinds)
-    of_alphabets = 0
+    alphabetic = 0
     for letter in letters:
-        of_alphabets += letter < np.uint32(_UNSPACED_FROM)
-    size = len(letters) - of_alphabets + of_alphabets * 8 // 15
+        alphabetic += letter < np.uint32(_UNSPACED_FROM)
+    size = len(letters) - alphabetic + alphabetic * 8 // 15
     counts = (size, len(shingles), len(numbers), len(sentences))
     return counts, keys, bits, sampled(numbers, MAX_NUMBERS), sampled(sentences, MAX_SENTENCES)
 
 
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
-    """Return hashes of the terms of a folded title, ascending: its words, pairs of letters where none are spaced."""
+    """Return hashes of the terms of a folded title, ascending: uint16[n].
+
+    Terms are words, or pairs of letters in scripts without spaces.
+    """
     terms = set()
     for run in _TERM.findall(title):
         terms.update([run] if run[0] < _UNSPACED or len(run) == 1 else [a + b for a, b in pairwise(run)])
@@ -96,18 +105,18 @@ def title_terms(title: str) -> npt.NDArray[np.uint16]:
 def keys_of(
     packed: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-    """Return which of n pieces of packed evidence are such with shingles, int64[m], and their keys, uint32[m, KEYS].
+    """Return which of n pieces are valid evidence with shingles, int64[m], and their keys, uint32[m, KEYS].
 
-    packed: all pieces, uint8. starts, sizes: of each piece, int64[n].
+    packed: the bytes of all pieces, uint8. starts, sizes: of each piece, int64[n].
     """
-    found = np.flatnonzero(sizes >= _REST_AT)
-    header = packed[starts[found, None] + np.arange(_HEADER.size)]
+    valid = np.flatnonzero(sizes >= _REST_AT)
+    header = packed[starts[valid, None] + np.arange(_HEADER.size)]
     values = header[:, 20:23].sum(axis=1, dtype=np.int64)
     metadata = header[:, 23] + (header[:, 24].astype(np.int64) << 8)
     shingles = header[:, 8:12].any(axis=1)
-    found = found[shingles & (sizes[found] == _REST_AT + 2 * values + metadata)]
-    keys = packed[starts[found, None] + _KEYS_AT + np.arange(4 * KEYS)]
-    return found, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
+    valid = valid[shingles & (sizes[valid] == _REST_AT + 2 * values + metadata)]
+    keys = packed[starts[valid, None] + _KEYS_AT + np.arange(4 * KEYS)]
+    return valid, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
 
 
 @long_kernel
@@ -117,23 +126,23 @@ def shared_keys(
     sizes: npt.NDArray[np.int64],
     keys: npt.NDArray[np.uint32],
 ) -> npt.NDArray[np.int64]:
-    """Return how many of `keys`, distinct and none of them 0, each of n pieces of packed evidence has: int64[n]."""
+    """Return how many of `keys` (distinct, not 0) each of n pieces of packed evidence has: int64[n]."""
     shared = np.zeros(len(starts), dtype=np.int64)
     for piece in range(len(starts)):
         if sizes[piece] < _REST_AT:
             continue
         for number in range(KEYS):
-            at = starts[piece] + _KEYS_AT + 4 * number
+            start = starts[piece] + _KEYS_AT + 4 * number
             key = np.uint32(0)
             for byte in range(4):
-                key |= np.uint32(packed[at + byte]) << np.uint32(8 * byte)
-            for own in keys:
-                shared[piece] += own == key
+                key |= np.uint32(packed[start + byte]) << np.uint32(8 * byte)
+            for wanted in keys:
+                shared[piece] += wanted == key
     return shared
 
 
 class Evidence:
-    """Packed evidence, read as it is asked for; none (b""), or bytes that are none, read as a page without anything."""
+    """Packed evidence, unpacked as needed. Empty or invalid bytes read as the evidence of an empty page."""
 
     __slots__ = ("_bits", "_header", "packed")
 
@@ -148,43 +157,46 @@ class Evidence:
 
     @property
     def letters(self) -> int:
-        """How many letters and digits the body has."""
+        """Letters and digits of the body."""
         return self._header[0]
 
     @property
     def size(self) -> int:
-        """Letters, 15 of an alphabet counting as 8: a text in English needs twice as many to say the same."""
+        """Letters, 15 of an alphabet counted as 8, since English needs twice as many as Chinese."""
         return self._header[1]
 
     @property
     def shingles(self) -> int:
-        """How many distinct shingles."""
+        """Number of distinct shingles."""
         return self._header[2]
 
     @property
     def number_count(self) -> int:
-        """How many numbers."""
+        """Number of numbers, with repetitions."""
         return self._header[3]
 
     @property
     def sentence_count(self) -> int:
-        """How many distinct sentences."""
+        """Number of distinct sentences."""
         return self._header[4]
 
     @property
     def keys(self) -> npt.NDArray[np.uint32]:
-        """The keys that a candidate shares at least one of: uint32[KEYS], 0 for one that is missing."""
+        """The keys, of which a candidate shares at least one: uint32[KEYS], 0 for a missing key."""
         if not self.shingles:
             return _NO_KEYS
         return np.frombuffer(self.packed, np.dtype("<u4"), KEYS, _KEYS_AT)
 
     @property
     def sketch(self) -> bytes:
-        """The sketch of the shingles."""
+        """The sketch of the shingles: SKETCH_BYTES bytes."""
         return self.packed[_SKETCH_AT:_REST_AT]
 
     def rough_jaccard(self, packed: bytes) -> float:
-        """Return the estimate for another page's packed evidence at a tenth of the price: of what may be none, any."""
+        """Return the estimated Jaccard similarity to other packed evidence, in a tenth of the time.
+
+        The result is arbitrary if either page has no shingles.
+        """
         if self._bits is None:
             self._bits = int.from_bytes(self.sketch, "little")
         differing = (self._bits ^ int.from_bytes(packed[_SKETCH_AT:_REST_AT], "little")).bit_count()
@@ -192,17 +204,17 @@ class Evidence:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The sample of the numbers."""
+        """The sample of the numbers, as hashes, ascending."""
         return self._values(0, 5)
 
     @property
     def sentences(self) -> tuple[int, ...]:
-        """The sample of the sentences."""
+        """The sample of the sentences, as hashes, ascending."""
         return self._values(self._header[5], 6)
 
     @property
     def terms(self) -> tuple[int, ...]:
-        """The terms of the title."""
+        """The terms of the title, as hashes, ascending."""
         return self._values(self._header[5] + self._header[6], 7)
 
     @property

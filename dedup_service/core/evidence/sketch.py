@@ -1,21 +1,23 @@
-"""A set of shingles in 256 bytes, from which the Jaccard similarity of two sets is estimated.
+"""A set of shingles in 256 bytes, from which the Jaccard similarity of two sets is estimated; and its keys.
 
-Fast similarity sketching fills 2,048 bins with the least of independent hash values, as so many permutations would, in
-some 16,000 steps whatever the size of the set; one bit of each bin's value is kept. Two sets of similarity J have
-equal bits with probability (1 + J)/2, so J is estimated as 2·(share of equal bits) − 1 with standard error at most
-√((1 − J²)/2048) from the bits, plus √(J(1 − J)/2048) where both sets are larger than the sketch: .022 at J = .5.
+Fast similarity sketching fills 2,048 bins with the smallest of independent hash values, as so many
+permutations would, in some 16,000 steps whatever the size of the set. One bit of the value of each bin is
+kept. Two sets of similarity J have equal bits with probability (1 + J)/2, so J is estimated as 2·(share of
+equal bits) − 1. The standard error is at most √((1 − J²)/2048) from the bits, plus √(J(1 − J)/2048) if both
+sets are larger than the sketch: .022 at J = .5.
 
-Keys: the least values of eight parts of the first round, as exact keys. Two sets have each in common with
-probability J, so at J = .5 at least one of the eight with .996.
+The keys are the smallest values of eight parts of the first round, for exact search. Two sets have each key
+in common with probability J, so at J = .5 they share at least one of the eight with probability .996.
 
-Source: Dahlgaard, Knudsen, Thorup, "Fast similarity sketching", FOCS 2017; Li and König, "b-bit minwise hashing",
-WWW 2010.
+Source: Dahlgaard, Knudsen, Thorup, "Fast similarity sketching", FOCS 2017; Li and König, "b-bit minwise
+hashing", WWW 2010.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["BINS", "KEYS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
 
@@ -24,12 +26,10 @@ SKETCH_BYTES = BINS // 8
 KEYS = 8
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S53 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(53)
+_S53 = np.uint64(53)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _BIT = np.uint64(1)
-_MANY = 160  # values and empty bins, from which to do without branches costs less than to guess them wrong
+_MANY = 160  # values and empty bins, from which code without branches is faster than mispredicted branches
 
 
 @kernel
@@ -41,93 +41,93 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
     bits, keys = np.zeros(BINS // 8, dtype=np.uint8), np.zeros(KEYS, dtype=np.uint32)
     if len(shingles) == 0:
         return bits, keys
-    # What a value has to be below: EMPTY for an empty bin, 0 for one that an earlier turn settled.
+    # A bin takes values below its bound: _EMPTY if it is empty, 0 if an earlier round filled it.
     bound = np.full(BINS, _EMPTY, dtype=np.uint64)
-    minimum = np.full(BINS, _EMPTY, dtype=np.uint64)
+    minima = np.full(BINS, _EMPTY, dtype=np.uint64)
     values = np.empty(len(shingles), dtype=np.uint64)
     empty = BINS
     seed = np.uint64(0)
-    for turn in range(2 * BINS):
-        seed += _STEP
+    for number in range(2 * BINS):
+        seed += GAMMA
         _hash_all(shingles, seed, values)
-        if turn >= BINS:
-            empty -= _settle(turn - BINS, values.min(), bound, minimum)
+        if number >= BINS:
+            empty -= _fill_one(number - BINS, values.min(), bound, minima)
         elif len(values) >= _MANY and empty >= _MANY:
-            empty = _throw_many(values, bound, minimum)
+            empty = _fill_many(values, bound, minima)
         else:
-            empty -= _throw_few(values, bound, minimum)
-        if turn == 0:
-            _take_keys(minimum, keys)
+            empty -= _fill_few(values, bound, minima)
+        if number == 0:
+            _take_keys(minima, keys)
         if empty == 0:
             break
-    for place in range(0, BINS, 8):
+    for first in range(0, BINS, 8):
         byte = np.uint64(0)
         for bit in range(8):
-            byte |= (minimum[place + bit] & _BIT) << np.uint64(bit)
-        bits[place >> 3] = np.uint8(byte)
+            byte |= (minima[first + bit] & _BIT) << np.uint64(bit)
+        bits[first >> 3] = np.uint8(byte)
     return bits, keys
 
 
 @kernel
 def _hash_all(shingles: npt.NDArray[np.uint64], seed: np.uint64, values: npt.NDArray[np.uint64]) -> None:
-    """Set values uint64[n] to the hashes of one turn: a loop of its own, which the compiler turns into vectors."""
+    """Set values uint64[n] to the hashes of one round. A separate loop, which the compiler can vectorise."""
     for i in range(len(shingles)):
-        value = shingles[i] + seed
-        value = (value ^ (value >> _S30)) * _MIX1
-        value = (value ^ (value >> _S27)) * _MIX2
-        values[i] = value ^ (value >> _S31)
+        values[i] = mix64_in_kernel(shingles[i] + seed)
 
 
 @kernel
-def _throw_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
-    """Throw the values at the bins and return how many are empty: no branches, whose outcome nothing could predict."""
+def _fill_many(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
+    """Fill bins with the values, and return how many are still empty.
+
+    There are no branches, since none could be predicted.
+    """
     for i in range(len(values)):
-        place = np.int64(values[i] >> _S53)
-        bound[place] = min(bound[place], values[i])
+        index = np.int64(values[i] >> _S53)
+        bound[index] = min(bound[index], values[i])
     empty = 0
-    for at in range(BINS):
-        filled = bound[at] != _EMPTY
-        minimum[at] = bound[at] if filled and bound[at] != np.uint64(0) else minimum[at]
-        bound[at] = np.uint64(0) if filled else _EMPTY
+    for i in range(BINS):
+        filled = bound[i] != _EMPTY
+        minima[i] = bound[i] if filled and bound[i] != np.uint64(0) else minima[i]
+        bound[i] = np.uint64(0) if filled else _EMPTY
         empty += not filled
     return empty
 
 
 @kernel
-def _throw_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
-    """Throw the values at the bins and return how many were filled: few are, so nothing is done for the others."""
+def _fill_few(values: npt.NDArray[np.uint64], bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
+    """Fill bins with the values, and return how many were empty. Only these few are visited again."""
     filled = np.empty(min(len(values), BINS), dtype=np.int64)
     new = 0
     for i in range(len(values)):
-        place = np.int64(values[i] >> _S53)
-        if values[i] < bound[place]:
-            if bound[place] == _EMPTY:
-                filled[new] = place
+        index = np.int64(values[i] >> _S53)
+        if values[i] < bound[index]:
+            if bound[index] == _EMPTY:
+                filled[new] = index
                 new += 1
-            bound[place] = values[i]
-    for at in range(new):
-        minimum[filled[at]] = bound[filled[at]]
-        bound[filled[at]] = np.uint64(0)
+            bound[index] = values[i]
+    for i in range(new):
+        minima[filled[i]] = bound[filled[i]]
+        bound[filled[i]] = np.uint64(0)
     return new
 
 
 @kernel
-def _settle(place: int, value: np.uint64, bound: npt.NDArray[np.uint64], minimum: npt.NDArray[np.uint64]) -> int:
-    """Fill one bin, if it is empty, and return how many were filled."""
-    if bound[place] != _EMPTY:
+def _fill_one(index: int, value: np.uint64, bound: npt.NDArray[np.uint64], minima: npt.NDArray[np.uint64]) -> int:
+    """Fill one bin if it is empty, and return how many bins were filled."""
+    if bound[index] != _EMPTY:
         return 0
-    minimum[place], bound[place] = value, np.uint64(0)
+    minima[index], bound[index] = value, np.uint64(0)
     return 1
 
 
 @kernel
-def _take_keys(minimum: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
-    """Set each key to 32 bits of the least value of its part of the bins, the number of the bin apart."""
+def _take_keys(minima: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
+    """Set each key to 32 bits of the smallest value in its part of the bins, without the bin's number."""
     for part in range(KEYS):
         best = _EMPTY
-        for place in range(part * (BINS // KEYS), (part + 1) * (BINS // KEYS)):
-            if minimum[place] != _EMPTY:
-                best = min(best, minimum[place] << np.uint64(11))
+        for index in range(part * (BINS // KEYS), (part + 1) * (BINS // KEYS)):
+            if minima[index] != _EMPTY:
+                best = min(best, minima[index] << np.uint64(11))
         if best != _EMPTY:
             keys[part] = max(np.uint32((best >> np.uint64(11)) & _LOW32), np.uint32(1))
 

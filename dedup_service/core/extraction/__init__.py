@@ -1,8 +1,9 @@
-"""HTML → `Page`: what a reader would call the article, and what the page says about itself.
+"""Extraction: from HTML to a `Page` with the article and what the page states about itself.
 
-The way: bytes → text (`core.text.encoding`) → one lxml tree (`tree`) → what the head states (`statements`, `headline`,
-`language`) → link lists taken out (`boilerplate`) → main text (`main_text`, trafilatura) → `Extraction` → `Page`.
-Invariant: no page raises; one without text says why in `problem`.
+The steps: decode the bytes (`core.text.encoding`), parse them to one lxml tree (`boilerplate`), read what
+the page states (`statements`, `language`), remove lists of links (`boilerplate`), find the main text
+(`main_text`, by trafilatura), and give the `Extraction` its address (`extracted`).
+Invariant: no page raises; a page without text gives the reason in `problem`.
 """
 
 from dedup_service.core.extraction.extracted import Extraction, to_page

@@ -1,18 +1,17 @@
-"""Text → one lxml tree that every later step reads.
+"""Parse a page to one lxml tree for all later steps, and remove lists of links and empty elements.
 
-How: the text goes in as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration; control
-characters, which lxml refuses to write and on which trafilatura gives a page up, are cut from the bytes, raw or as
-references. Elements get their class from
-libxml2 instead of from Python, which lxml.html asks once for every element: a fifth of extraction's time.
+Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
+Control characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and
+trafilatura gives up on a page with them. libxml2 chooses the class of the elements, instead of Python, which
+lxml.html would ask for every element: that would be a fifth of extraction's time.
 
-Take out what is a list of links and what is empty, before the main text is looked for.
-
-Goal: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many news
-pages, make two different articles of one site alike and two copies of one article on different sites unlike.
-How: one walk, bottom-up. A block goes when it has at least two links and either nearly all of its text is
-link text, or half of it is and no run of text outside links is as long as a sentence. Elements without text,
-scripts and form controls go too, and inline markup is unwrapped: each element costs some 20 XPath tests later.
-A block that holds the article holds long runs, so it stays. Measured: docs/adr/0006-extraction.md.
+Pruning: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many
+news pages, make two different articles of one site alike, and two copies of one article on different sites
+unlike. One walk, bottom-up, removes a block if it has at least two links and either nearly all of its text
+is link text, or half of it is and no run of text outside links is as long as a sentence. A block with the
+article has long runs of text, so it stays. Elements without text, scripts and form controls are removed too,
+and inline markup is unwrapped: each element costs some 20 XPath tests later. Measured:
+docs/adr/0006-extraction.md.
 """
 
 import re
@@ -28,7 +27,7 @@ NONCHARACTERS = (b"\xef\xbf\xbe", b"\xef\xbf\xbf")  # U+FFFE, U+FFFF
 _CONTROL_REFERENCE = re.compile(
     rb"&#(?:0*(?:[0-8]|1[124-9]|2[0-9]|3[01]|6553[45])(?![0-9])|[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F]|[fF]{3}[efEF])(?![0-9a-fA-F]));?"
 )
-# Formats that servers send under the name of HTML.
+# Formats that servers send as HTML, by their first bytes.
 BINARY = {
     b"%PDF-": "PDF",
     b"\x89PNG": "PNG",
@@ -51,7 +50,10 @@ def _parser() -> etree.HTMLParser[HtmlElement]:
 
 
 def parse(text: str) -> HtmlElement | None:
-    """The root element, or None where the text holds no element. Raises etree.LxmlError on what libxml2 refuses."""
+    """Return the root element, or None if the text has no element.
+
+    Raises etree.LxmlError if libxml2 refuses the text.
+    """
     data = _without_control_characters(text.encode("utf-8", "replace"))
     if not data.strip():
         return None
@@ -67,7 +69,7 @@ def _without_control_characters(data: bytes) -> bytes:
 
 
 def remove(element: HtmlElement) -> None:
-    """Take an element out of its tree; the text that follows it stays."""
+    """Remove an element from its tree; the text that follows it stays."""
     parent = element.getparent()
     if parent is None:
         return
@@ -90,7 +92,7 @@ BLOCKS = frozenset(
     | {"section", "table", "tbody", "td", "tr", "ul", "h1", "h2", "h3", "h4", "h5", "h6"}
 )
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
-# Empty ones that still separate text or hold a column.
+# Elements that separate text, or keep a column, even if they are empty.
 SEPARATORS = frozenset({"br", "hr", "td", "th", "tr"})
 _USELESS = etree.XPath(
     "//script[not(@type='application/ld+json')]|//style|//noscript|//svg|//iframe|//nav|//template|//select|//button"
@@ -98,9 +100,10 @@ _USELESS = etree.XPath(
 )
 
 
-# Of an element: characters of text, characters of link text, links, longest run of text outside links.
-# A bare tuple: the walk makes one for every element of the page, and a dataclass doubles its time.
 Sums = tuple[int, int, int, int]
+"""Of an element: characters of text, characters of link text, links, longest run of text outside links.
+
+A tuple, since the walk makes one for every element of the page, and a dataclass would double its time."""
 
 
 def prune(root: HtmlElement) -> None:
@@ -110,19 +113,19 @@ def prune(root: HtmlElement) -> None:
     etree.strip_tags(root, *INLINE)
     body = root.find("body")
     if body is not None:
-        doomed: list[HtmlElement] = []
-        _walk(body, doomed, 0)
-        for element in doomed:
+        removable: list[HtmlElement] = []
+        _walk(body, removable, 0)
+        for element in removable:
             remove(element)
 
 
-def _walk(element: HtmlElement, doomed: list[HtmlElement], depth: int) -> Sums:
-    """Sums of an element; collects the outermost elements to remove."""
-    mark = len(doomed)
+def _walk(element: HtmlElement, removable: list[HtmlElement], depth: int) -> Sums:
+    """Return the sums of an element, and append the outermost elements to remove inside it."""
+    mark = len(removable)
     text = run = len(element.text.strip()) if element.text else 0
     linked = links = 0
     for child in element:
-        below = _walk(child, doomed, depth + 1) if depth < MAX_DEPTH else _flat(child)
+        below = _walk(child, removable, depth + 1) if depth < MAX_DEPTH else _flat(child)
         tail = len(child.tail.strip()) if child.tail else 0
         text += below[0] + tail
         linked += below[1]
@@ -131,13 +134,13 @@ def _walk(element: HtmlElement, doomed: list[HtmlElement], depth: int) -> Sums:
     if element.tag == "a" and element.get("href") is not None:
         linked, links, run = text, int(text > 0), 0
     if depth and (_is_empty(element, text) or _is_link_list(element, text, linked, links, run)):
-        del doomed[mark:]
-        doomed.append(element)
+        del removable[mark:]
+        removable.append(element)
     return text, linked, links, run
 
 
 def _flat(element: HtmlElement) -> Sums:
-    """Sums of what is nested too deep to walk: all of it is text."""
+    """Return the sums of an element that is nested too deep to walk, with all its text outside links."""
     length = sum(len(text.strip()) for text in element.itertext())
     return length, 0, 0, length
 

@@ -1,6 +1,7 @@
-"""The value that extraction gives: a page without its address, so that identical bodies share one.
+"""The result of extraction, and its conversion to a `Page`.
 
-Extraction + address → `Page`: where URLs are canonicalised and rel=canonical is believed or not.
+An `Extraction` is a page without its address, so identical HTML at several addresses shares one. `to_page`
+adds the address; there URLs are canonicalised, and rel=canonical is accepted or not.
 """
 
 from dataclasses import dataclass
@@ -13,15 +14,18 @@ __all__ = ["Extraction", "to_page"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """What the HTML alone says.
+    """What the HTML of a page says, without its address.
 
-    title: the headline, without the name of the site where the page shows what that is.
-    text: main text, paragraphs on lines of their own; empty where nothing was found.
-    lang: BCP 47 tag, declared or by script; None where neither says.
-    keywords: the page's own keywords; tags: article:tag and rel=tag links; both in page order.
-    date: publication date as ISO 8601 (YYYY-MM-DD), from metadata only.
-    canonical_link: rel=canonical as it stands there, not resolved and not yet believed (see `core.url`).
-    problem: why there is no text, or None.
+    Attributes:
+        title: The headline, without the name of the site if the page shows what that is.
+        text: Main text, one line a paragraph; empty if none was found.
+        lang: BCP 47 tag, declared or by script; None if neither is conclusive.
+        keywords: Keywords that the page states, in page order.
+        tags: article:tag and rel=tag links, in page order.
+        site_name: Name of the site as the page states it, or None.
+        date: Publication date in ISO 8601 (YYYY-MM-DD), from metadata only, or None.
+        canonical_link: rel=canonical as written, not yet resolved or accepted (see `core.url`), or None.
+        problem: Why there is no text, or None.
     """
 
     title: str = ""
@@ -35,11 +39,23 @@ class Extraction:
     problem: str | None = None
 
 
-def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:  # noqa: A002 - the word of Page
-    """Give what was extracted its address and name.
+def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:  # noqa: A002 - as in Page
+    """Return the page of an extraction, with its address and name.
 
-    url: where the HTML was fetched from, absolute. id: the caller's name for the page; the URL where it is None.
-    Raises RecordError where `url` is not an http or https address.
+    Args:
+        extraction: What `extract` returned.
+        url: The absolute address from which the HTML was fetched.
+        id: The caller's name for the page; the URL if it is None.
+
+    Returns:
+        The page, with the canonical URL that identifies it.
+
+    Raises:
+        RecordError: `url` is not an http or https address.
+
+    Example:
+        >>> to_page(Extraction(canonical_link="/1"), "http://a.test/1?from=feed").canonical_url
+        'http://a.test/1'
     """
     return Page(
         url=url,

@@ -1,6 +1,6 @@
-"""HTML → `Extraction`, whatever the HTML: the order of the steps, and what stops them.
+"""HTML → `Extraction`: the order of the steps, and what stops them.
 
-Invariant: nothing raises; a page without text has a `problem` that names why.
+Invariant: no HTML raises; an extraction without text gives the reason in `problem`.
 """
 
 from dataclasses import replace
@@ -17,23 +17,32 @@ from dedup_service.core.text.encoding import decode_html
 
 __all__ = ["MAX_HTML_BYTES", "extract", "warm_up"]
 
-# The largest page kept is far below; Google indexes 2 MB of HTML, and 10 MB parse in about 0.3 s.
+# Articles are far smaller; Google indexes 2 MB of HTML, and 10 MB are parsed in about 0.3 s.
 MAX_HTML_BYTES = 10 << 20
-# With less text than this the pruned tree may have lost the page's own list: look at all of it.
+# With less text, pruning may have removed a list that is the page's content: the whole tree is searched.
 MIN_TEXT_CHARS = 100
-# What lxml and trafilatura raise, or may, on broken markup; MemoryError and signals pass.
+# What lxml and trafilatura may raise on broken markup. MemoryError and signals are not caught.
 UNEXPECTED = (etree.LxmlError, ValueError, TypeError, AttributeError, LookupError, RecursionError, AssertionError)
 BINARY_SAMPLE_BYTES = 1024
 NUL_SHARE = 0.02
 
 
 def extract(html: bytes | str, *, declared_encoding: str | None = None, max_bytes: int = MAX_HTML_BYTES) -> Extraction:
-    """Main text, title and metadata of a page, independent of its address.
+    """Return main text, title and metadata of a page, independent of its address.
 
-    html: the body, decompressed; a str is taken as decoded already.
-    declared_encoding: a label or a Content-Type header; read for bytes only.
-    max_bytes: a longer body (bytes, or characters of a str) is not parsed.
-    Never raises for any content: see `Extraction.problem`.
+    Never raises, whatever the content.
+
+    Args:
+        html: The body, decompressed; a str is decoded already.
+        declared_encoding: An encoding label or a Content-Type header; used for bytes only.
+        max_bytes: Limit on the body, in bytes, or in characters of a str; a longer one is not parsed.
+
+    Returns:
+        The extraction; its `problem` says why it has no text, if it has none.
+
+    Example:
+        >>> extract(b"%PDF-1.7").problem
+        'not HTML: PDF data'
     """
     problem = _unreadable(html, declared_encoding, max_bytes)
     if problem is not None:
@@ -51,14 +60,14 @@ def _extract_text(text: str) -> Extraction:
     root = parse(text)
     if root is None:
         return Extraction(problem="empty page")
-    page = _without_text(root)
+    page = _metadata(root)
     prune(root)
-    found = main_text(root)
-    if len(found) < MIN_TEXT_CHARS:
-        found = max(found, _unpruned_text(text), key=len)
-    if not found:
+    article = main_text(root)
+    if len(article) < MIN_TEXT_CHARS:
+        article = max(article, _unpruned_text(text), key=len)
+    if not article:
         return replace(page, lang=language(page.title, page.lang), problem="no main text")
-    return replace(page, text=found, lang=language(found, page.lang))
+    return replace(page, text=article, lang=language(article, page.lang))
 
 
 def _unpruned_text(text: str) -> str:
@@ -66,8 +75,8 @@ def _unpruned_text(text: str) -> str:
     return "" if root is None else main_text(root)
 
 
-def _without_text(root: HtmlElement) -> Extraction:
-    """What the head says; `lang` as declared."""
+def _metadata(root: HtmlElement) -> Extraction:
+    """Return the extraction without text; `lang` is as declared."""
     stated = read_statements(root)
     return Extraction(
         title=headline(root, stated.title, stated.site_name),
@@ -81,7 +90,7 @@ def _without_text(root: HtmlElement) -> Extraction:
 
 
 def _unreadable(html: bytes | str, declared_encoding: str | None, max_bytes: int) -> str | None:
-    """Why the body is not worth parsing, or None."""
+    """Return why the body is not worth parsing, or None."""
     if len(html) > max_bytes:
         unit = "bytes" if isinstance(html, bytes) else "characters"
         return f"page too large: {len(html)} {unit}, limit {max_bytes}"

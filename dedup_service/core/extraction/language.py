@@ -1,8 +1,9 @@
-"""The language of a page: declared, unless its script says otherwise.
+"""The language of a page: as declared, unless its script contradicts.
 
-Script alone tells Chinese, Japanese and Korean, which decides how a text is segmented; a template's
-`lang="en"` around a Chinese article is common. A statistical detector (py3langid) was measured and left out:
-0.8 s to load and 1 ms a page, to tell Latin-script languages apart that all are segmented alike.
+The script tells Chinese, Japanese and Korean apart, which decides how a text is segmented; a template with
+`lang="en"` around a Chinese article is common. A statistical detector (py3langid) was measured and not used:
+it takes 0.8 s to load and 1 ms a page, only to tell apart languages in Latin script, which are all segmented
+alike.
 """
 
 import re
@@ -23,7 +24,7 @@ SCRIPT_LANGUAGES = ("zh", "ja", "ko")
 
 
 def declared_language(root: HtmlElement, *stated: str | None) -> str | None:
-    """The first well-formed tag of <html lang>, xml:lang and the stated ones (content-language, og:locale)."""
+    """Return the first well-formed tag of <html lang>, xml:lang and `stated`."""
     for value in (root.get("lang"), root.get("xml:lang"), *stated):
         if value and _TAG.fullmatch(value.strip()):
             return str(value).strip().replace("_", "-")
@@ -31,7 +32,7 @@ def declared_language(root: HtmlElement, *stated: str | None) -> str | None:
 
 
 def language(text: str, declared: str | None) -> str | None:
-    """The declared tag where the script allows it, else what the script says, else None.
+    """Return the declared tag if the script allows it, else the language of the script, else None.
 
     >>> language("新闻网站的编辑们", "en"), language("Editors of news sites", "en-GB")
     ('zh', 'en-GB')

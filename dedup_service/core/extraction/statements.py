@@ -1,15 +1,15 @@
-"""What a page states about itself in <meta>, <link> and JSON-LD, in one pass over those elements.
+"""What a page states about itself in <meta>, <link> and JSON-LD, and its headline.
 
-Why not trafilatura's metadata: at its cheapest it adds half of the extraction's time (author, licence and
-category searches over the whole tree that nobody here reads); this pass and the headline cost 0.5 ms.
-The date is taken from machine-readable statements only, never searched for in text.
+Statements are collected in one pass over those elements. trafilatura's metadata is not used: at its cheapest
+it adds half of the extraction's time (it searches the whole tree for author, licence and category, which
+nothing here reads); this pass and the headline take 0.5 ms. The date is taken from machine-readable
+statements only, never from text.
 
-The headline of a page, without the name of its site where the page itself shows what that is.
-
-How: <title> is what every page has, and most sites append their name to it ("… - Example News"). What a site
-shows as headline (og:title, the h1 elements) and begins the <title> too is the headline. Failing that, the
-last part of the <title> goes where it is the stated name of the site, or ends in a word that names sites.
-Nothing else is cut: a title that is too long still says what the page is about.
+The headline is the title without the name of the site, if the page itself shows what that is. Every page has
+a <title>, and most sites append their name to it ("… - Example News"). The headline that a site shows
+(og:title, the h1 elements) is used if the <title> begins with it. Otherwise the last part of the <title> is
+removed if it is the stated name of the site, or ends in a word that names sites. Nothing else is removed: a
+title that is too long still says what the page is about.
 """
 
 import json
@@ -41,19 +41,19 @@ _STATING = etree.XPath("//meta[@content]|//link[@rel and @href]|//a[@rel='tag']|
 
 @dataclass(slots=True)
 class Statements:
-    """Statements by name, in page order; names in lower case."""
+    """The statements of a page, in page order. metas: values by name, in lower case."""
 
     metas: dict[str, list[str]] = field(default_factory=dict)
     tag_links: list[str] = field(default_factory=list)
     canonical_links: list[str] = field(default_factory=list)
 
     def first(self, *names: str) -> str | None:
-        """The first statement under the first of the names that has one."""
+        """Return the first statement under the first of these names that has one."""
         return next((self.metas[name][0] for name in names if name in self.metas), None)
 
     @property
     def title(self) -> str | None:
-        """The title for sharing, which seldom carries the site's name."""
+        """The title for sharing, which seldom contains the site's name."""
         return self.first(*TITLES)
 
     @property
@@ -63,7 +63,7 @@ class Statements:
 
     @property
     def date(self) -> str | None:
-        """The first stated publication date that is one, YYYY-MM-DD."""
+        """The first stated publication date that is valid, as YYYY-MM-DD."""
         stated = (value for name in DATES for value in self.metas.get(name, ()))
         return next((day for day in map(_iso_date, stated) if day is not None), None)
 
@@ -79,17 +79,17 @@ class Statements:
 
     @property
     def canonical_link(self) -> str | None:
-        """The rel=canonical link; None where a page names several different ones."""
+        """The rel=canonical link; None if there is none, or several that differ."""
         return self.canonical_links[0] if len(set(self.canonical_links)) == 1 else None
 
 
 def read_statements(root: HtmlElement) -> Statements:
-    """Collect a page's statements; what does not parse is left out."""
+    """Return the statements of a page; those that cannot be parsed are left out."""
     statements = Statements()
     for element in _STATING(root):
         if element.tag == "meta":
             names = (element.get(kind) for kind in ("property", "name", "itemprop", "http-equiv"))
-            _state(statements, next(filter(None, names), None), element.get("content"))
+            _add(statements, next(filter(None, names), None), element.get("content"))
         elif element.tag == "link":
             if "canonical" in element.get("rel").lower().split():
                 statements.canonical_links.append(element.get("href").strip())
@@ -100,13 +100,13 @@ def read_statements(root: HtmlElement) -> Statements:
     return statements
 
 
-def _state(statements: Statements, name: str | None, value: object) -> None:
+def _add(statements: Statements, name: str | None, value: object) -> None:
     if name and isinstance(value, str) and (clean := " ".join(value.split())):
         statements.metas.setdefault(name.strip().lower(), []).append(clean)
 
 
 def _read_json(statements: Statements, text: str | None) -> None:
-    """Headline, date, keywords and publisher of the first article in a JSON-LD block."""
+    """Add headline, date, keywords and publisher of the first article in a JSON-LD block."""
     if not text or len(text) > MAX_JSON_CHARS or "datePublished" not in text:
         return
     try:
@@ -116,17 +116,17 @@ def _read_json(statements: Statements, text: str | None) -> None:
     article = next((node for node in _nodes(data) if "datePublished" in node), None)
     if article is None:
         return
-    _state(statements, "headline", article.get("headline"))
-    _state(statements, "datepublished", article.get("datePublished"))
+    _add(statements, "headline", article.get("headline"))
+    _add(statements, "datepublished", article.get("datePublished"))
     publisher = article.get("publisher")
-    _state(statements, "publisher", publisher.get("name") if isinstance(publisher, dict) else publisher)
+    _add(statements, "publisher", publisher.get("name") if isinstance(publisher, dict) else publisher)
     keywords = article.get("keywords")
     for keyword in keywords if isinstance(keywords, list) else [keywords]:
-        _state(statements, "keywords", keyword)
+        _add(statements, "keywords", keyword)
 
 
 def _nodes(data: Any) -> Iterator[dict[str, Any]]:
-    """The objects on the first levels of a JSON-LD block: itself, a list's items, a graph's nodes."""
+    """Yield the objects on the first levels of a JSON-LD block: itself, a list's items, a graph's nodes."""
     for node in data if isinstance(data, list) else [data]:
         if isinstance(node, dict):
             yield node
@@ -150,7 +150,8 @@ def _iso_date(stated: str) -> str | None:
 
 
 MAX_HEADLINES = 3
-SHORTEST_SHARE = 0.3
+MIN_TITLE_SHARE = 0.3
+"""Share of the <title> that a shown headline must have at least."""
 MAX_TITLE_CHARS = 500
 _SEPARATOR = re.compile(r"\s*[_|｜·»]+\s*|\s+[-–—:]+\s+|\s*[-–—]+\s*(?=[^-–—_|｜]{2,12}$)")
 _SITE_WORD = re.compile(
@@ -159,9 +160,9 @@ _SITE_WORD = re.compile(
 
 
 def headline(root: HtmlElement, stated: str | None, site_name: str | None) -> str:
-    """The headline.
+    """Return the headline, empty if the page has no title at all.
 
-    stated: og:title or its like. site_name: as the page states it. Empty where the page has no title at all.
+    stated: og:title or a similar statement. site_name: as the page states it.
     """
     full = _clean(root.findtext(".//title"))
     shown = [text for text in (_clean(h1.text_content()) for h1 in list(root.iter("h1"))[:MAX_HEADLINES]) if text]
@@ -169,17 +170,17 @@ def headline(root: HtmlElement, stated: str | None, site_name: str | None) -> st
     if not full:
         return candidates[0] if candidates else ""
     for candidate in sorted(candidates, key=len, reverse=True):
-        if full.startswith(candidate) and len(candidate) >= SHORTEST_SHARE * len(full):
-            return _without_site(candidate, site_name)
-    return _without_site(full, site_name)
+        if full.startswith(candidate) and len(candidate) >= MIN_TITLE_SHARE * len(full):
+            return _without_site_name(candidate, site_name)
+    return _without_site_name(full, site_name)
 
 
 def _clean(text: str | None) -> str:
     return " ".join(text.split())[:MAX_TITLE_CHARS] if text else ""
 
 
-def _without_site(title: str, site_name: str | None) -> str:
-    """The title up to the last separators behind which only site names stand."""
+def _without_site_name(title: str, site_name: str | None) -> str:
+    """Return the title without its last parts, as long as these are names of sites."""
     while True:
         ends = list(_SEPARATOR.finditer(title))
         if not ends:

@@ -1,5 +1,5 @@
-"""Weighting schemes: from the words of a page to the weights of its features.
+"""Features: from the words of a page to weights, hashes and the SimHash made of them.
 
-`factors` has the published formulas one by one, `schemes` puts them together under their names,
-`seed_java` is the seed's Java program, whose features are its own.
+`weighting_factors` has the published formulas one by one, `weighting_schemes` combines them under their
+names, and `seed_java` is the seed's Java program, which has its own features.
 """

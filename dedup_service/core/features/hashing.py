@@ -1,18 +1,16 @@
 """Hashes that turn a feature into bits.
 
-xxh3 by default: every output bit depends on every input bit. The seed's Java program uses a rolling
-hash without that property; it is kept for comparison and for reproducing its values.
+The default is xxh3, in which every output bit depends on every input bit. The seed's Java program uses a
+rolling hash without that property, which is kept for comparison and to reproduce its values.
 """
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
 import xxhash
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["HASHES", "java_hash", "mix64", "word_hasher", "xxh3"]
+__all__ = ["HASHES", "java_hash", "word_hasher", "xxh3"]
 
 HASHES = ("xxh3", "java")
 
@@ -40,15 +38,11 @@ def java_hash(word: str, bits: int = 64) -> int:
 
 
 def word_hasher(name: str) -> Callable[[str, int], int]:
-    """Return the hash `name` (xxh3 or java) as a function of word and bits."""
+    """Return the hash `name` (xxh3 or java) as a function of word and bits.
+
+    Raises ConfigurationError for another name.
+    """
     hashes = {"xxh3": xxh3, "java": java_hash}
     if name not in hashes:
         raise ConfigurationError(f"the hash is one of {', '.join(HASHES)}, got {name!r}")
     return hashes[name]
-
-
-def mix64(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the values mixed by the finaliser of splitmix64, elementwise (Steele, Lea, Flood, OOPSLA 2014)."""
-    mixed = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))

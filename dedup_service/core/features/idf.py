@@ -1,14 +1,17 @@
-"""Look words up in the text of an IDF table as it stands, without a Python object for each of its lines.
+"""Inverse document frequency: how much a word says, from how few pages contain it.
 
-A dictionary of jieba's 270,132 words takes a quarter of a second and 45 MB in every process; reading the
-bytes and hashing each word in place takes a tenth of both. Lines are `word value`, the value a plain decimal.
-All arrays: data uint8[n], the text in UTF-8, a line break after the last line; starts int32[m], where each line begins.
-
-Inverse document frequency: how much a word says, from how few pages hold it.
-
-idf(i) = log(|D| / |{j : tᵢ ∈ dⱼ}|) (source: Wang & Wang 2019, section 2; Zhang & He 2020 use the same).
-A word that the table lacks gets the table's median, as jieba does. The table is fixed for a space: live
+idf(i) = log(|D| / |{j : tᵢ ∈ dⱼ}|) (source: Wang & Wang 2019, section 2; Zhang & He 2020 use the same). A
+word that the table lacks gets the median of the table, as in jieba. The table is fixed for a space: live
 weights would move the fingerprints of unchanged pages.
+
+A table is a text of lines `word value`, the value a plain decimal. Words are looked up in the bytes of that
+text, without a Python object for each line: a dictionary of jieba's 270,132 words takes a quarter of a
+second and 45 MB in every process; reading the bytes and hashing each word in place takes a tenth of both.
+The hash table has line numbers, not keys, since the keys are in the text; so it has its own search (`_slot`)
+instead of `core.hash_table.slot_of`.
+
+Arrays: data uint8[n] is the text in UTF-8, with a line break after the last line; starts int32[m] is where
+each line begins; slots int32[size] is the hash table.
 """
 
 import math
@@ -19,48 +22,49 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.hash_table import table_size
 from dedup_service.core.kernels import kernel
 
 __all__ = ["IdfTable", "build_idf", "find_lines", "read_lines", "slots_of"]
 
 Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int32]
+Positions = npt.NDArray[np.int32]
 
 _BREAK, _SPACE, _POINT, _ZERO, _NINE = 10, 32, 46, 48, 57
 _FNV_START, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
-MAX_DIGITS = 18  # more would overflow; no idf needs them
+MAX_DIGITS = 18  # more would overflow, and no IDF needs them
 
 
 @kernel
-def read_lines(data: Bytes) -> tuple[Places, npt.NDArray[np.float64], int]:
-    """Return where lines start, their values float64[m], and the number of the first bad line, 0 for none."""
+def read_lines(data: Bytes) -> tuple[Positions, npt.NDArray[np.float64], int]:
+    """Return where lines start, their values float64[m], and the number of the first bad line or 0."""
     count = 0
     for byte in data:
         count += byte == _BREAK
     starts = np.empty(count, dtype=np.int32)
     values = np.empty(count, dtype=np.float64)
-    at = 0
+    i = 0
     for line in range(count):
-        starts[line] = at
+        starts[line] = i
         space = -1
-        while data[at] != _BREAK:
-            if data[at] == _SPACE:
-                space = at
-            at += 1
-        value = _decimal(data, space + 1, at)
+        while data[i] != _BREAK:
+            if data[i] == _SPACE:
+                space = i
+            i += 1
+        value = _decimal(data, space + 1, i)
         if space <= starts[line] or value < 0:
             return starts, values, line + 1
         values[line] = value
-        at += 1
+        i += 1
     return starts, values, 0
 
 
 @kernel
 def _decimal(data: Bytes, start: int, stop: int) -> float:
-    """The number written in data[start:stop], -1 where it is none. Exact as float() is, up to 15 digits."""
+    """Return the number in data[start:stop], as exact as float() up to 15 digits; -1 if it is not one."""
     number, scale, digits, points = 0, 1.0, 0, 0
-    for at in range(start, stop):
-        byte = data[at]
+    for i in range(start, stop):
+        byte = data[i]
         if byte == _POINT:
             points += 1
         elif _ZERO <= byte <= _NINE:
@@ -78,31 +82,28 @@ def _decimal(data: Bytes, start: int, stop: int) -> float:
 
 @kernel
 def _hash(data: Bytes, start: int, stop: int) -> np.uint64:
-    """FNV-1a with a last mixing step (Fowler, Noll, Vo 1991); it only spreads words over slots."""
+    """Return FNV-1a (Fowler, Noll, Vo 1991) with a last mixing step; it only spreads words over slots."""
     value = _FNV_START
-    for at in range(start, stop):
-        value = (value ^ np.uint64(data[at])) * _FNV_PRIME
+    for i in range(start, stop):
+        value = (value ^ np.uint64(data[i])) * _FNV_PRIME
     return value ^ (value >> np.uint64(29))
 
 
 @kernel
 def _word_end(data: Bytes, start: int) -> int:
-    """The place of the last space of the line that begins at `start`."""
-    at, space = start, start
-    while data[at] != _BREAK:
-        if data[at] == _SPACE:
-            space = at
-        at += 1
+    """Return the position of the last space of the line that begins at `start`."""
+    i, space = start, start
+    while data[i] != _BREAK:
+        if data[i] == _SPACE:
+            space = i
+        i += 1
     return space
 
 
 @kernel
-def slots_of(data: Bytes, starts: Places) -> Places:
-    """Return an open-addressed table int32[size] of line numbers by word, -1 where empty; a later line wins."""
-    size = 16
-    while size < 2 * len(starts):
-        size *= 2
-    slots = np.full(size, -1, dtype=np.int32)
+def slots_of(data: Bytes, starts: Positions) -> Positions:
+    """Return the hash table of line numbers by word, -1 for an empty slot; later lines of a word win."""
+    slots = np.full(table_size(len(starts)), -1, dtype=np.int32)
     for line in range(len(starts)):
         start = starts[line]
         stop = _word_end(data, start)
@@ -111,12 +112,12 @@ def slots_of(data: Bytes, starts: Places) -> Places:
 
 
 @kernel
-def _slot(data: Bytes, starts: Places, slots: Places, word: Bytes) -> int:
-    """The slot where `word` is, or would be."""
+def _slot(data: Bytes, starts: Positions, slots: Positions, word: Bytes) -> int:
+    """Return the slot of `word`, or the empty slot where it belongs."""
     mask = np.uint64(len(slots) - 1)
-    place = _hash(word, 0, len(word)) & mask
-    while slots[place] >= 0:
-        start = starts[slots[place]]
+    slot = _hash(word, 0, len(word)) & mask
+    while slots[slot] >= 0:
+        start = starts[slots[slot]]
         if _word_end(data, start) == start + len(word):
             same = True
             for i in range(len(word)):
@@ -125,13 +126,18 @@ def _slot(data: Bytes, starts: Places, slots: Places, word: Bytes) -> int:
                     break
             if same:
                 break
-        place = (place + np.uint64(1)) & mask
-    return int(place)
+        slot = (slot + np.uint64(1)) & mask
+    return int(slot)
 
 
 @kernel
-def find_lines(data: Bytes, starts: Places, slots: Places, words: Bytes, ends: npt.NDArray[np.int64]) -> Places:
-    """Return the line of each word, -1 where it has none: int32[k]; words: their UTF-8 bytes; ends: where each ends."""
+def find_lines(
+    data: Bytes, starts: Positions, slots: Positions, words: Bytes, ends: npt.NDArray[np.int64]
+) -> Positions:
+    """Return the line of each of k words, -1 for an unknown one: int32[k].
+
+    words: the UTF-8 bytes of all words. ends: where each of them ends.
+    """
     lines = np.empty(len(ends), dtype=np.int32)
     start = 0
     for i in range(len(ends)):
@@ -141,9 +147,9 @@ def find_lines(data: Bytes, starts: Places, slots: Places, words: Bytes, ends: n
 
 
 class IdfTable:
-    """The table in a text of lines `word value`, the format of jieba's idf.txt (natural logarithms, ≥ 0).
+    """The table in a text of lines `word value`: the format of jieba's idf.txt, natural logarithms ≥ 0.
 
-    Raises ConfigurationError with the number of the first line that is none.
+    Raises ConfigurationError with the number of the first line that is not in this format.
     """
 
     def __init__(self, text: str) -> None:
@@ -162,11 +168,11 @@ class IdfTable:
         return len(self._starts)
 
     def of(self, word: str) -> float:
-        """The idf of `word`, or the default: the median."""
+        """Return the IDF of `word`, or the default (the median) if the table lacks it."""
         return float(self.of_all([word])[0])
 
     def of_all(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
-        """The idf of each of `words`: float64[n]."""
+        """Return the IDF of each of `words`: float64[n]."""
         names = [word.encode("utf-8", "surrogatepass") for word in words]
         ends = np.cumsum(np.fromiter(map(len, names), dtype=np.int64, count=len(names)))
         lines = find_lines(self._data, self._starts, self._slots, np.frombuffer(b"".join(names), np.uint8), ends)
@@ -175,15 +181,15 @@ class IdfTable:
         return np.where(lines >= 0, self._values[lines], self.default)
 
 
-def build_idf(pages: Iterable[Iterable[str]], *, minimum: int = 2) -> list[str]:
-    """Count the pages that hold each word and return the lines of their table, in order of the words.
+def build_idf(pages: Iterable[Iterable[str]], *, min_pages: int = 2) -> list[str]:
+    """Count the pages that contain each word, and return the lines of a table, sorted by word.
 
-    Words on fewer than `minimum` pages are left out: the default serves them.
+    pages: the words of each page. Words on fewer than `min_pages` pages are left out and get the default.
     """
-    held: Counter[str] = Counter()
+    page_counts: Counter[str] = Counter()
     total = 0
     for words in pages:
-        held.update(set(words))
+        page_counts.update(set(words))
         total += 1
-    kept = sorted((word, count) for word, count in held.items() if count >= minimum)
-    return [f"{word} {math.log(total / count):.6f}\n" for word, count in kept]
+    frequent = sorted((word, count) for word, count in page_counts.items() if count >= min_pages)
+    return [f"{word} {math.log(total / count):.6f}\n" for word, count in frequent]

@@ -1,6 +1,6 @@
-"""The word lists that a space is made with: stop words and marker words.
+"""The word lists of a space: stop words and marker words.
 
-They come in as values; `runtime.resources` reads the files. Marker words announce a sentence that
+They are given as values; `runtime.resources` reads the files. A marker word announces a sentence that
 carries the point (总之, 综上所述, 但是, in conclusion, however). Source: Zhang & He 2020, marker words.
 """
 
@@ -30,7 +30,7 @@ class Lexicon:
 
 
 class Markers:
-    """Knows marker words and phrases as the segmenter cuts them."""
+    """Finds marker words and phrases among segments, as the segmenter cuts them. cut: the segmenter."""
 
     def __init__(self, markers: Sequence[str], cut: Callable[[str], list[str]]) -> None:
         self._words = tuple(markers)
@@ -44,17 +44,17 @@ class Markers:
                 self._phrases.setdefault(segments[0], []).append(segments)
 
     def has(self, word: str) -> bool:
-        """Whether this segment is a marker."""
+        """Whether this segment is a marker word."""
         return word in self._whole
 
     def begins(self, word: str) -> bool:
-        """Whether a marker of several segments begins with this one."""
+        """Whether a marker phrase, of several segments, begins with this one."""
         return word in self._phrases
 
-    def stands_at(self, segments: Sequence[str], at: int) -> bool:
-        """Whether one of the markers that begin with the segment at `at` stands there."""
-        return any(segments[at : at + len(phrase)] == phrase for phrase in self._phrases[segments[at]])
+    def phrase_at(self, segments: Sequence[str], index: int) -> bool:
+        """Whether a marker phrase begins at segments[index], for which `begins` is true."""
+        return any(segments[index : index + len(phrase)] == phrase for phrase in self._phrases[segments[index]])
 
     def inside(self, word: str) -> bool:
-        """Whether the word itself contains a marker: the letter of the paper's text."""
+        """Whether the word itself contains a marker, which is what the paper literally says."""
         return any(marker in word for marker in self._words)

@@ -1,8 +1,9 @@
-"""SimHash: many weighted features, one fingerprint that moves little when they change little.
+"""SimHash: one fingerprint of many weighted features, which changes little when they change little.
 
-Each feature adds its weight to the sum of every bit that its hash has set and takes it from the others;
-a bit of the fingerprint is 1 where its sum is > 0 (the seed's Java program: ≥ 0). Sums are integers, so
-the order of features cannot matter. A tie gives 0. No features, no fingerprint, except in the seed's program.
+Each feature adds its weight to the sum of every bit that its hash sets, and subtracts it from the sums of
+the others. A bit of the fingerprint is 1 if its sum is > 0 (in the seed's Java program: ≥ 0), so a tie gives
+0. Sums are integers, so the order of features cannot matter. Without features there is no fingerprint,
+except in the seed's program.
 
 Source: Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007, section 2.
 """
@@ -26,7 +27,10 @@ __all__ = [
 ]
 
 FIXED_POINT = 1 << 20
+"""The integer weight of a feature that weighs 1."""
+
 LANE = 64
+"""Bits of a lane: fingerprints of 128 bits are computed in two."""
 
 
 def simhash(
@@ -34,7 +38,8 @@ def simhash(
 ) -> int | None:
     """Return the fingerprint of features with unsigned `hashes` below 2**bits and integer weights int64[n].
 
-    bits: 64 or 128. zero_is_one: a sum of 0 sets the bit (S1). None where there are no features and zero is 0.
+    bits: 64 or 128. zero_is_one: a sum of 0 sets the bit. None if there are no features and a sum of 0 gives
+    0.
     Raises ConfigurationError for another number of bits.
 
     >>> simhash([0b110101, 0b001010], np.array([1, 2]))
@@ -49,14 +54,14 @@ def simhash(
 def simhash_of_lanes(
     lanes: Sequence[npt.NDArray[np.uint64]], weights: npt.NDArray[np.int64], *, zero_is_one: bool = False
 ) -> int | None:
-    """Return the same of hashes given as their 64-bit parts, uint64[n] each, the low part first."""
+    """Return the `simhash` of hashes given as 64-bit lanes, uint64[n] each, the low lane first."""
     if not len(weights) and not zero_is_one:
         return None
     return _joined(weighted(lane, weights, zero_is_one) for lane in lanes)
 
 
 def simhash_unweighted(lanes: Sequence[npt.NDArray[np.uint64]]) -> int | None:
-    """Return the fingerprint of features that weigh 1 each, their hashes given in lanes; None where there are none."""
+    """Return the fingerprint of features that weigh 1 each, by their lanes; None without features."""
     return _joined(majority(lane) for lane in lanes) if len(lanes[0]) else None
 
 
@@ -74,13 +79,13 @@ def fixed_point(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 
 def hamming(a: int, b: int) -> int:
-    """Return the distance of two fingerprints in bits."""
+    """Return the number of bits in which two fingerprints differ."""
     return (a ^ b).bit_count()
 
 
 @kernel
 def bit_sums(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return int64[64]: per bit, the weights of the hashes uint64[n] that set it less those of the others."""
+    """Return for each bit the weights of the hashes uint64[n] that set it, less the others: int64[64]."""
     ones = np.zeros(64, dtype=np.int64)
     total = np.int64(0)
     for i in range(len(hashes)):
@@ -94,7 +99,7 @@ def bit_sums(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64]) -> 
 
 @kernel
 def weighted(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64], zero_is_one: bool) -> np.uint64:
-    """Return the integer whose bits are 1 where their sums (`bit_sums`) are > 0 (≥ 0 with `zero_is_one`)."""
+    """Return the integer whose bits are 1 if their sums (`bit_sums`) are > 0, or ≥ 0 with `zero_is_one`."""
     sums = bit_sums(hashes, weights)
     result = np.uint64(0)
     for bit in range(64):
@@ -105,9 +110,10 @@ def weighted(hashes: npt.NDArray[np.uint64], weights: npt.NDArray[np.int64], zer
 
 @kernel
 def majority(hashes: npt.NDArray[np.uint64]) -> np.uint64:
-    """Return the integer whose bits are 1 where more than half of the hashes uint64[n] have them, n below 2**31.
+    """Return the integer whose bits are 1 if more than half of the hashes uint64[n] set them, n below 2**31.
 
-    The 64 counters are kept as planes, bit j of every counter in plane j, so that one addition takes a few operations.
+    The 64 counters are stored as planes, bit j of every counter in plane j: an addition takes a few
+    operations.
     """
     used = 0
     while len(hashes) >> used:

@@ -1,11 +1,11 @@
-"""What is known of the words met so far, in arrays that compiled loops look words up in.
+"""The words seen so far with their hash, IDF and kind, in arrays that compiled loops search.
 
-A page has some 600 segments. As Python strings in dictionaries they cost a cache miss or three each, more
-than cutting the text; as code points hashed in place they cost a tenth. A word is worked out once, in Python,
-by the function that the owner gives, and remembered under the 64-bit hash of its code points (that two of
-300,000 words share one has probability 2·10⁻⁹).
+A page has some 600 segments. Looking them up as Python strings in dictionaries costs one to three cache
+misses each, more than cutting the text does; hashing their code points in place costs a tenth. The facts of
+a word are computed once, in Python, by the function that the owner gives, and stored under the 64-bit hash
+of its code points (two of 300,000 words share a hash with probability 2·10⁻⁹).
 
-Invariant: what is found is what the function gives, however many words were met before.
+Invariant: a lookup returns what the function returns, whatever words were seen before.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,19 +15,24 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.hash_table import EMPTY, slot_of
 from dedup_service.core.kernels import kernel
 from dedup_service.core.text.ngrams import ngram_hash
 
 __all__ = ["FEATURE", "MARKED", "MARKER", "PHRASE", "SENTENCE_END", "Distinct", "Facts", "Vocabulary"]
 
 FEATURE, MARKER, SENTENCE_END, MARKED, PHRASE = 1, 2, 4, 8, 16
-"""Kinds of a word: it is a feature; it is a marker, which marks its sentence; a sentence ends with it; it holds a
-marker, which marks the word; a marker of several words may begin with it."""
+"""Kinds of a word, as bits.
 
-MAX_KNOWN = 300_000  # words remembered before all are forgotten: some 40 MB
+FEATURE: it is a feature. MARKER: it marks its sentence. SENTENCE_END: it ends a sentence. MARKED: it
+contains a marker, which marks the word itself. PHRASE: a marker phrase, of several words, may begin with it.
+"""
+
+MAX_KNOWN = 300_000
+"""Words after which the vocabulary starts empty again: some 40 MB."""
+
 _FIRST_SIZE = 1 << 14
-_BETWEEN = 0
-_SEPARATOR = chr(_BETWEEN)  # joins segments, which are not expected to hold it
+_SEPARATOR = 0  # the code point between joined segments, which are not expected to contain it
 _LANE = (1 << 64) - 1
 
 Slots = npt.NDArray[np.int64]
@@ -35,7 +40,7 @@ Slots = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Of n words: their unsigned hashes of 64 or 128 bits, idf float64[n], and kinds."""
+    """What is known of n words: their unsigned hashes of 64 or 128 bits, idf float64[n], and kinds."""
 
     hashes: Sequence[int]
     idf: npt.NDArray[np.float64]
@@ -45,8 +50,8 @@ class Facts:
 class Distinct(NamedTuple):
     """The distinct features among the segments of a page, in order of first occurrence.
 
-    first int64[d]: the segment; low, high uint64[d]: the hash; counts int64[d]: occurrences in the body, 1 for a word
-    of the title alone; idf float64[d]; in_title, marked bool[d].
+    first int64[d]: the segment. low, high uint64[d]: the two halves of the hash. counts int64[d]:
+    occurrences in the body, 1 for a word of the title alone. idf float64[d]. in_title, marked bool[d].
     """
 
     first: Slots
@@ -59,45 +64,45 @@ class Distinct(NamedTuple):
 
 
 class Vocabulary:
-    """Remembers what `look_up` said of each word; it is asked for several at a time."""
+    """Caches the facts of words. look_up: returns the facts of several words."""
 
     def __init__(self, look_up: Callable[[Sequence[str]], Facts]) -> None:
         self._look_up = look_up
         self._table = _Table(_FIRST_SIZE)
 
     def slots(self, segments: Sequence[str]) -> Slots:
-        """Return where each segment's facts are: int64[n], good until the next call. New words are looked up."""
+        """Return the slot of each segment: int64[n], valid until the next call. New words are looked up."""
         if self._table.count > MAX_KNOWN:
             self._table = _Table(_FIRST_SIZE)
-        letters = np.frombuffer(_SEPARATOR.join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-        hashes, found, unknown = found_segments(letters, len(segments), self._table.keys)
-        if len(hashes) < len(segments):  # a segment holds what stands between them
+        letters = np.frombuffer(chr(_SEPARATOR).join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        hashes, slots, unknown = find_segments(letters, len(segments), self._table.keys)
+        if len(hashes) < len(segments):  # a segment contains the separator
             letters = np.frombuffer("".join(segments).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
             hashes = segment_hashes(letters, np.cumsum([len(segment) for segment in segments]))
-            found = find_slots(hashes, self._table.keys)
-            unknown = int(np.count_nonzero(found < 0))
+            slots = find_slots(hashes, self._table.keys)
+            unknown = int(np.count_nonzero(slots < 0))
         if unknown:
-            new, at = np.unique(hashes[found < 0], return_index=True)
-            places = np.flatnonzero(found < 0)[at]
-            self._learn(new, [segments[place] for place in places.tolist()])
-            found = find_slots(hashes, self._table.keys)
-        return found
+            new, first = np.unique(hashes[slots < 0], return_index=True)
+            indexes = np.flatnonzero(slots < 0)[first]
+            self._add(new, [segments[i] for i in indexes.tolist()])
+            slots = find_slots(hashes, self._table.keys)
+        return slots
 
     def phrases(self, slots: Slots) -> list[int]:
-        """Return which segments a marker of several words may begin with, and are none themselves, ascending."""
-        found: list[int] = phrase_starts(slots, self._table.kinds).tolist()
-        return found
+        """Return the segments with which a marker phrase may begin and that are not markers, ascending."""
+        starts: list[int] = phrase_starts(slots, self._table.kinds).tolist()
+        return starts
 
     def distinct(self, slots: Slots, body: int, phrases: Sequence[int]) -> Distinct:
-        """Return the distinct features; the first `body` segments are the body's, the others the title's.
+        """Return the distinct features. The first `body` segments are the body's, the others the title's.
 
-        phrases: segments where a marker of several words does begin, ascending.
+        phrases: the segments where a marker phrase does begin, ascending.
         """
         table = self._table
         columns = (table.kinds, table.low, table.high, table.idf, table.scratch)
         return Distinct(*distinct_features(slots, columns, body, np.array(phrases, dtype=np.int64)))
 
-    def _learn(self, keys: npt.NDArray[np.uint64], words: Sequence[str]) -> None:
+    def _add(self, keys: npt.NDArray[np.uint64], words: Sequence[str]) -> None:
         self._table = table = self._table.room_for(len(words))
         facts = self._look_up(words)
         slots = new_slots(keys, table.keys)
@@ -109,7 +114,7 @@ class Vocabulary:
 
 
 class _Table:
-    """An open-addressed table of `size` slots (a power of two) and its columns; scratch int32[size] is all -1."""
+    """A hash table of `size` slots (a power of two) and its columns; scratch is all -1 between calls."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -122,55 +127,56 @@ class _Table:
         self.scratch = np.full(size, -1, dtype=np.int32)
 
     def room_for(self, more: int) -> "_Table":
-        """Return a table with the same words that is at most half full with `more` of them."""
+        """Return a table with the same words that is at most half full after `more` are added."""
         size = self.size
         while 2 * (self.count + more) > size:
             size *= 2
         if size == self.size:
             return self
-        grown, held = _Table(size), np.flatnonzero(self.keys)
-        slots = new_slots(self.keys[held], grown.keys)
-        grown.low[slots], grown.high[slots] = self.low[held], self.high[held]
-        grown.idf[slots], grown.kinds[slots] = self.idf[held], self.kinds[held]
+        grown, used = _Table(size), np.flatnonzero(self.keys)
+        slots = new_slots(self.keys[used], grown.keys)
+        grown.low[slots], grown.high[slots] = self.low[used], self.high[used]
+        grown.idf[slots], grown.kinds[slots] = self.idf[used], self.kinds[used]
         grown.count = self.count
         return grown
 
 
 @kernel
-def found_segments(
+def find_segments(
     letters: npt.NDArray[np.uint32], count: int, keys: npt.NDArray[np.uint64]
 ) -> tuple[npt.NDArray[np.uint64], Slots, int]:
-    """Return `segment_hashes` and `find_slots` of segments joined by the separator, and how many are not found.
+    """Return the hash and the slot of each segment, and how many segments have no slot.
 
-    Empty arrays where there are not `count` segments.
+    letters: the code points of the segments, joined by the separator. The arrays are empty if these are not
+    `count` segments.
     """
     hashes = np.empty(count, dtype=np.uint64)
-    start = found = 0
+    start = segments = 0
     for i in range(len(letters) + 1):
-        if i < len(letters) and letters[i] != np.uint32(_BETWEEN):
+        if i < len(letters) and letters[i] != np.uint32(_SEPARATOR):
             continue
-        if found == count:
+        if segments == count:
             return hashes[:0], np.empty(0, dtype=np.int64), 0
-        hashes[found] = segment_hash(letters, start, i)
-        found += 1
+        hashes[segments] = segment_hash(letters, start, i)
+        segments += 1
         start = i + 1
-    slots = find_slots(hashes[:found], keys)
+    slots = find_slots(hashes[:segments], keys)
     unknown = 0
-    for i in range(found):
+    for i in range(segments):
         unknown += slots[i] < 0
-    return hashes[:found], slots, unknown
+    return hashes[:segments], slots, unknown
 
 
 @kernel
 def segment_hash(letters: npt.NDArray[np.uint32], start: int, end: int) -> np.uint64:
     """Return the hash of letters[start : end], never 0."""
     value = ngram_hash(letters, start, end - start)
-    return value if value != np.uint64(0) else np.uint64(1)
+    return value if value != EMPTY else np.uint64(1)
 
 
 @kernel
 def segment_hashes(letters: npt.NDArray[np.uint32], ends: Slots) -> npt.NDArray[np.uint64]:
-    """Return the hash of each segment, never 0: uint64[n]; letters: all code points; ends: where segments end."""
+    """Return the hash of each segment, never 0: uint64[n]. letters: code points. ends: of the segments."""
     hashes = np.empty(len(ends), dtype=np.uint64)
     start = 0
     for i in range(len(ends)):
@@ -181,45 +187,39 @@ def segment_hashes(letters: npt.NDArray[np.uint32], ends: Slots) -> npt.NDArray[
 
 @kernel
 def find_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Slots:
-    """Return the slot of each hash in the open-addressed `keys` (0: empty), -1 where it is not there."""
-    mask = np.uint64(len(keys) - 1)
+    """Return the slot of each hash in the hash table `keys`, -1 for a hash that it lacks: int64[n]."""
     slots = np.empty(len(hashes), dtype=np.int64)
     for i in range(len(hashes)):
-        place = hashes[i] & mask
-        while keys[place] != np.uint64(0) and keys[place] != hashes[i]:
-            place = (place + np.uint64(1)) & mask
-        slots[i] = np.int64(place) if keys[place] == hashes[i] else -1
+        slot = slot_of(keys, hashes[i])
+        slots[i] = np.int64(slot) if keys[slot] == hashes[i] else -1
     return slots
 
 
 @kernel
 def new_slots(hashes: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint64]) -> Slots:
-    """Give each hash, none of which is there, a slot of `keys`, and return the slots: int64[n]."""
-    mask = np.uint64(len(keys) - 1)
+    """Insert hashes that the hash table `keys` lacks, and return their slots: int64[n]."""
     slots = np.empty(len(hashes), dtype=np.int64)
     for i in range(len(hashes)):
-        place = hashes[i] & mask
-        while keys[place] != np.uint64(0):
-            place = (place + np.uint64(1)) & mask
-        keys[place] = hashes[i]
-        slots[i] = np.int64(place)
+        slot = slot_of(keys, hashes[i])
+        keys[slot] = hashes[i]
+        slots[i] = np.int64(slot)
     return slots
 
 
 @kernel
 def phrase_starts(slots: Slots, kinds: npt.NDArray[np.uint8]) -> Slots:
-    """See `Vocabulary.phrases`."""
-    found = np.empty(len(slots), dtype=np.int64)
+    """Return what `Vocabulary.phrases` returns, as int64[m]."""
+    starts = np.empty(len(slots), dtype=np.int64)
     count = 0
     for i in range(len(slots)):
-        found[count] = i
+        starts[count] = i
         count += (kinds[slots[i]] & np.uint8(PHRASE | MARKER)) == PHRASE
-    return found[:count]
+    return starts[:count]
 
 
 @kernel
 def in_marked_sentences(slots: Slots, kinds: npt.NDArray[np.uint8], body: int, phrases: Slots) -> npt.NDArray[np.bool_]:
-    """Return which segments stand in a sentence of the body with a marker, its end excepted: bool[n]."""
+    """Return which segments, without ends, are in a sentence of the body with a marker: bool[n]."""
     inside = np.zeros(len(slots), dtype=np.bool_)
     start = phrase = 0
     marked = False
@@ -256,33 +256,36 @@ def distinct_features(
     npt.NDArray[np.bool_],
     npt.NDArray[np.bool_],
 ]:
-    """See `Vocabulary.distinct`. columns: of the table; its scratch is all -1, and so again afterwards."""
+    """Return the columns of `Vocabulary.distinct`.
+
+    columns: kinds, low, high, idf and scratch of the table; scratch is all -1 before and after.
+    """
     kinds, lows, highs, idfs, scratch = columns
     in_marked = in_marked_sentences(slots, kinds, body, phrases)
-    maximum = len(slots)
-    first, places = np.empty(maximum, dtype=np.int64), np.empty(maximum, dtype=np.int64)
-    counts = np.zeros(maximum, dtype=np.int64)
-    in_title, marked = np.zeros(maximum, dtype=np.bool_), np.zeros(maximum, dtype=np.bool_)
-    found = 0
-    for i in range(maximum):
+    total = len(slots)
+    first, features = np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64)
+    counts = np.zeros(total, dtype=np.int64)
+    in_title, marked = np.zeros(total, dtype=np.bool_), np.zeros(total, dtype=np.bool_)
+    distinct = 0
+    for i in range(total):
         slot = slots[i]
         if not kinds[slot] & np.uint8(FEATURE):
             continue
-        at = scratch[slot]
-        if at < 0:
-            at = scratch[slot] = found
-            first[at], places[at] = i, slot
-            marked[at] = (kinds[slot] & np.uint8(MARKED)) != 0
-            found += 1
+        row = scratch[slot]
+        if row < 0:
+            row = scratch[slot] = distinct
+            first[row], features[row] = i, slot
+            marked[row] = (kinds[slot] & np.uint8(MARKED)) != 0
+            distinct += 1
         if i < body:
-            counts[at] += 1
+            counts[row] += 1
         else:
-            in_title[at] = True
-            counts[at] = max(counts[at], 1)
-        marked[at] |= in_marked[i]
-    low, high, idf = np.empty(found, np.uint64), np.empty(found, np.uint64), np.empty(found, np.float64)
-    for at in range(found):
-        slot = places[at]
-        low[at], high[at], idf[at] = lows[slot], highs[slot], idfs[slot]
+            in_title[row] = True
+            counts[row] = max(counts[row], 1)
+        marked[row] |= in_marked[i]
+    low, high, idf = np.empty(distinct, np.uint64), np.empty(distinct, np.uint64), np.empty(distinct, np.float64)
+    for row in range(distinct):
+        slot = features[row]
+        low[row], high[row], idf[row] = lows[slot], highs[slot], idfs[slot]
         scratch[slot] = -1
-    return first[:found], low, high, counts[:found], idf, in_title[:found], marked[:found]
+    return first[:distinct], low, high, counts[:distinct], idf, in_title[:distinct], marked[:distinct]

@@ -1,8 +1,8 @@
 """The factors that the published schemes multiply, one function each.
 
-All take and return arrays of one value a word: float64[n].
-Sources: S2 = SimHash principle notes; S3 = Wang & Wang 2019; S4 = Zhang & He 2020 (values marked * in
-its functions are ours, since the paper's were lost as images).
+Each returns one value for each of the n words of a table: float64[n].
+Sources: S2 = SimHash principle notes; S3 = Wang & Wang 2019; S4 = Zhang & He 2020 (values marked * are ours,
+since those of the paper were images that are lost).
 """
 
 import numpy as np
@@ -30,15 +30,16 @@ def term_frequency(table: WordTable, kind: str) -> Floats:
 
 
 def levels(values: Floats) -> Floats:
-    """Return the quintile of each value within the page as 1.0 to 5.0; equal values share a level (S2: five levels)."""
+    """Return the quintile of each value within the page, 1.0 to 5.0, the same for equal values (S2)."""
     below = np.searchsorted(np.sort(values), values, side="left")
     return 1.0 + np.floor(5.0 * below / max(len(values), 1))
 
 
 def gauss_length(table: WordTable, *, as_sigma: bool = True) -> Floats:
-    """Return 1 + len(x), len a normal curve of the word's length in characters, peak 1 at 4.51 (S3).
+    """Return 1 + len(x), len a normal curve over the length x in characters, peak 1 at 4.51 (S3).
 
-    as_sigma: exp(−(x − 4.51)² / (2·2.207²)); else 2.207 is the fitting tool's c: exp(−((x − 4.51) / 2.207)²).
+    as_sigma: exp(−(x − 4.51)² / (2·2.207²)); otherwise 2.207 is the fitting tool's c: exp(−((x − 4.51) /
+    2.207)²).
     """
     off = (_lengths(table) - PEAK_LENGTH) / LENGTH_SPREAD
     result: Floats = 1.0 + np.exp(-(off**2) / (2.0 if as_sigma else 1.0))
@@ -46,7 +47,7 @@ def gauss_length(table: WordTable, *, as_sigma: bool = True) -> Floats:
 
 
 def minmax_length(table: WordTable) -> Floats:
-    """Return 1* + (l − l_min) / (l_max − l_min) over the page's words, 1 where all are equal (S4)."""
+    """Return 1* + (l − l_min) / (l_max − l_min), l the length of a word; 1 if all are equal (S4)."""
     lengths = _lengths(table)
     span = np.ptp(lengths) if len(lengths) else 0.0
     return 1.0 + (lengths - lengths.min()) / span if span else np.ones(len(lengths))
@@ -59,12 +60,12 @@ def part_of_speech(table: WordTable) -> Floats:
 
 
 def marker(table: WordTable, weight: float) -> Floats:
-    """Return `weight` (S4: 5) where a marker word is with the feature, else 1."""
+    """Return `weight` (S4: 5) for words that are marked, else 1."""
     return np.where(table.marked, weight, 1.0)
 
 
 def title(table: WordTable, weight: float) -> Floats:
-    """Return `weight` (S4: 5) where the feature occurs in the title, else 1."""
+    """Return `weight` (S4: 5) for words of the title, else 1."""
     return np.where(table.in_title, weight, 1.0)
 
 

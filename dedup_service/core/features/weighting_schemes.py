@@ -1,15 +1,16 @@
-"""The weighting schemes under the names that the command line and the space use.
+"""The weighting schemes, under the names that the command line and the space use.
 
-A scheme says which factors it multiplies; each can be switched off, which is how the ablation in
-docs/quality.md was made. Formulas and sources are in `factors`; the default, `twinsieve`, was chosen
-by measurement: (1 + ln n) · idf · title 5 · marker 2 over words of two characters and more.
+A `Scheme` makes the `words` channel of a page. All but `seed-java` are `WeightedScheme`s, which multiply
+factors; each factor can be switched off, which is how the ablation in docs/quality.md was made. Formulas and
+sources are in `weighting_factors`. The default, `twinsieve`, was chosen by measurement: (1 + ln n) · idf ·
+title 5 · marker 2 over words of two characters and more.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import reduce
 from operator import add, mul
-from typing import Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,26 +18,79 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
 from dedup_service.core.features.hashing import HASHES
-from dedup_service.core.features.simhash import FIXED_POINT, fixed_point
-from dedup_service.core.features.words import WordNeeds, WordTable
+from dedup_service.core.features.seed_java import SeedJavaScheme
+from dedup_service.core.features.simhash import FIXED_POINT, LANE, fixed_point, simhash_of_lanes
+from dedup_service.core.features.words import Feature, WordNeeds, WordTable
 from dedup_service.core.kernels import kernel
 
-__all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "scheme_named"]
+__all__ = ["FACTORS", "SCHEMES", "SETTINGS", "Scheme", "WeightedScheme", "scheme_named"]
 
-MAX = 1000  # boosts beyond it would let one word decide alone, and could overflow the sums
+MAX_NUMBER = 1000
+"""Limit on boosts: with a larger one, a single word would decide alone, and sums could overflow."""
 
 FACTORS = ("idf", "title", "marker", "pos", "length")
+"""The factors that can be switched off by name."""
+
+
+class Scheme(Protocol):
+    """Makes the `words` channel of a page: what a fingerprinter and a space ask of a scheme.
+
+    Methods take the text as extracted, and `count_words`, which counts the words of the page as `needs`
+    says. Counting takes most of the time of a page, so a scheme calls it at most once, and only if it weighs
+    those words.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name on the command line, and the first part of the `space_id`."""
+        ...
+
+    @property
+    def hash(self) -> str:
+        """The hash of words, one of HASHES."""
+        ...
+
+    @property
+    def needs(self) -> WordNeeds:
+        """What the word table has to hold."""
+        ...
+
+    def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:
+        """Return the fingerprint of a page, below 2**bits; None where the page has no features."""
+        ...
+
+    def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:
+        """Return the `limit` heaviest features of a page, heaviest first."""
+        ...
+
+    def with_settings(self, settings: Iterable[str]) -> Self:
+        """Return the scheme with fields set by `name=value`.
+
+        Raises ConfigurationError for an unknown field or value.
+        """
+        ...
+
+    def without(self, factors: Iterable[str]) -> Self:
+        """Return the scheme with these factors switched off.
+
+        Raises ConfigurationError for a factor that the scheme does not have.
+        """
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scheme as plain values, which become part of the `space_id`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scheme:
-    """Which factors make a word's weight.
+class WeightedScheme:
+    """A scheme that weighs each word by a product of factors.
 
     tf: raw, relative or log. idf: multiply by it. levels: replace tf·idf by its quintile in the page.
     title, marker: the boost, 1 for none; marker_by: sentence or word. pos: weigh by part of speech.
     length: "", gauss (2.207 is σ), gauss-c (2.207 is c = √2·σ) or minmax.
     combine: product, or sum, of the factors after tf·idf (S4 offers both).
-    with_title: words of the title are features. min_chars: shorter words are none. hash: xxh3 or java.
+    with_title: words of the title are features. min_chars: shorter words are not. hash: xxh3 or java.
     """
 
     name: str
@@ -55,39 +109,72 @@ class Scheme:
 
     @property
     def needs(self) -> WordNeeds:
-        """What the word table must tell."""
+        """What the word table has to hold."""
         marker_by = self.marker_by if self.marker != 1 else ""
         return WordNeeds(tags=self.pos, title=self.with_title, marker_by=marker_by, min_chars=self.min_chars)
 
-    def without(self, names: Iterable[str]) -> Self:
-        """The scheme with some of FACTORS switched off; ConfigurationError for a name that is none."""
+    def fingerprint(self, text: str, count_words: Callable[[], WordTable], *, bits: int) -> int | None:  # noqa: ARG002
+        """Return the SimHash of the weighted words; None where there are none."""
+        table = count_words()
+        lanes = (table.low, table.high)[: bits // LANE]
+        return simhash_of_lanes(lanes, self.weigh(table))
+
+    def features(self, text: str, count_words: Callable[[], WordTable], limit: int) -> list[Feature]:  # noqa: ARG002
+        """Return the `limit` heaviest words, heaviest first, those of equal weight in alphabetical order."""
+        table = count_words()
+        weights, boosts, words = self.weigh(table), self.boosts(table), table.words
+        order = sorted(range(len(table)), key=lambda i: (-int(weights[i]), words[i]))[:limit]
+        return [
+            Feature(
+                word=words[i],
+                weight=round(int(weights[i]) / FIXED_POINT, 6),
+                count=int(table.counts[i]),
+                idf=round(float(table.idf[i]), 4),
+                factors={name: round(float(values[i]), 4) for name, values in boosts},
+            )
+            for i in order
+        ]
+
+    def without(self, factors: Iterable[str]) -> Self:
+        """Return the scheme with some of FACTORS switched off.
+
+        Raises ConfigurationError for any other name.
+        """
         off = {"idf": {"idf": False}, "title": {"title": 1.0}, "marker": {"marker": 1.0}}
         off |= {"pos": {"pos": False}, "length": {"length": ""}}
         scheme = self
-        for name in names:
+        for name in factors:
             if name not in off:
                 raise ConfigurationError(f"a factor is one of {', '.join(FACTORS)}, got {name!r}")
             scheme = replace(scheme, **off[name])  # type: ignore[arg-type]
         return scheme
 
     def with_settings(self, settings: Iterable[str]) -> Self:
-        """The scheme with fields set by `name=value`, such as title=3, combine=sum or hash=java.
+        """Return the scheme with fields set by `name=value`, such as title=3, combine=sum or hash=java.
 
-        ConfigurationError names the field and what it may be.
+        Raises ConfigurationError, which names the field and its choices.
         """
         scheme = self
         for setting in settings:
             name, _, value = setting.partition("=")
-            scheme = replace(scheme, **{name: _read(name, value)})  # type: ignore[arg-type]
+            scheme = replace(scheme, **{name: _parse(name, value)})  # type: ignore[arg-type]
         return scheme
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields by name, as a space stores them.
+
+        `least_chars` is the name of `min_chars` in every `space_id` there is.
+        """
+        values = asdict(self)
+        values["least_chars"] = values.pop("min_chars")
+        return values
 
     def weigh(self, table: WordTable) -> npt.NDArray[np.int64]:
         """Return the fixed-point weight of each word: int64[n]."""
         if self._is_plain:
             switches = (self.idf, self.combine == "product")
-            return plain_weights(
-                table.counts, table.idf, table.in_title, table.marked, self.title, self.marker, switches
-            )
+            columns = (table.counts, table.idf, table.in_title, table.marked)
+            return plain_weights(*columns, self.title, self.marker, switches)
         weights = weighting_factors.term_frequency(table, self.tf)
         if self.idf:
             weights = weights * table.idf
@@ -100,23 +187,23 @@ class Scheme:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether it is (1 + ln n), times idf, title and marker: the default, in one loop at a tenth of the price."""
+        """Whether weights are (1 + ln n), times idf, title and marker: one loop takes a tenth of the time."""
         return self.tf == "log" and not (self.levels or self.pos or self.length)
 
     def boosts(self, table: WordTable) -> list[tuple[str, npt.NDArray[np.float64]]]:
-        """Return the factors after tf·idf that are on, with the name of each: what an explanation lists."""
-        found = []
+        """Return the name and values, float64[n], of each factor after tf·idf that is on."""
+        boosts = []
         if self.pos:
-            found.append(("pos", weighting_factors.part_of_speech(table)))
+            boosts.append(("pos", weighting_factors.part_of_speech(table)))
         if self.length == "minmax":
-            found.append(("length", weighting_factors.minmax_length(table)))
+            boosts.append(("length", weighting_factors.minmax_length(table)))
         elif self.length:
-            found.append(("length", weighting_factors.gauss_length(table, as_sigma=self.length == "gauss")))
+            boosts.append(("length", weighting_factors.gauss_length(table, as_sigma=self.length == "gauss")))
         if self.marker != 1:
-            found.append(("marker", weighting_factors.marker(table, self.marker)))
+            boosts.append(("marker", weighting_factors.marker(table, self.marker)))
         if self.title != 1:
-            found.append(("title", weighting_factors.title(table, self.title)))
-        return found
+            boosts.append(("title", weighting_factors.title(table, self.title)))
+        return boosts
 
 
 @kernel
@@ -129,7 +216,11 @@ def plain_weights(
     marker: float,
     switches: tuple[bool, bool],
 ) -> npt.NDArray[np.int64]:
-    """Return fixed-point weights int64[n], each step as `factors` has it. switches: idf; product of the boosts."""
+    """Return fixed-point weights int64[n], computed step by step as `weighting_factors` does.
+
+    counts, idf, in_title, marked: columns of a word table. switches: multiply by idf; multiply, not add, the
+    boosts.
+    """
     by_idf, product = switches
     weights = np.empty(len(counts), dtype=np.int64)
     for i in range(len(counts)):
@@ -139,7 +230,7 @@ def plain_weights(
         of_title, of_marker = title if in_title[i] else 1.0, marker if marked[i] else 1.0
         if product:
             boost = of_marker * of_title
-        elif marker == 1.0 or title == 1.0:  # a sum of one
+        elif marker == 1.0 or title == 1.0:  # a factor that is off is not part of the sum
             boost = of_title if marker == 1.0 else of_marker
         else:
             boost = of_marker + of_title
@@ -160,17 +251,21 @@ _CHOICES = {
 }
 _NUMBERS: dict[str, Callable[[str], float]] = {"title": float, "marker": float, "min_chars": int}
 SETTINGS = (*_CHOICES, *_NUMBERS)
+"""The fields that can be set by name."""
 
 
-def _read(name: str, value: str) -> object:
-    """The value of a scheme's field as people write it."""
+def _parse(name: str, value: str) -> object:
+    """Return the value of a field from its text form.
+
+    Raises ConfigurationError for an unknown name or value.
+    """
     if name in _NUMBERS:
         try:
             number = _NUMBERS[name](value)
         except ValueError:
             number = 0
-        if not 1 <= number <= MAX:
-            raise ConfigurationError(f"{name} is a number from 1 to {MAX}, got {value!r}")
+        if not 1 <= number <= MAX_NUMBER:
+            raise ConfigurationError(f"{name} is a number from 1 to {MAX_NUMBER}, got {value!r}")
         return number
     if name not in _CHOICES:
         raise ConfigurationError(f"a scheme has {', '.join(SETTINGS)}, got {name!r}")
@@ -181,27 +276,23 @@ def _read(name: str, value: str) -> object:
     return "" if value == "off" else value
 
 
-SCHEMES = {
-    scheme.name: scheme
-    for scheme in (
-        Scheme(name="twinsieve", tf="log", idf=True, title=5.0, marker=2.0, min_chars=2),
-        Scheme(name="tf"),
-        Scheme(name="levels", idf=True, levels=True),
-        Scheme(name="wang2019", tf="relative", idf=True, length="gauss", with_title=False),
-        Scheme(name="zhang2020", tf="relative", idf=True, pos=True, length="minmax", marker=5.0, title=5.0),
-        Scheme(name="seed-java", with_title=False, hash="java"),
-    )
-}
+_SCHEMES: tuple[Scheme, ...] = (
+    WeightedScheme(name="twinsieve", tf="log", idf=True, title=5.0, marker=2.0, min_chars=2),
+    WeightedScheme(name="tf"),
+    WeightedScheme(name="levels", idf=True, levels=True),
+    WeightedScheme(name="wang2019", tf="relative", idf=True, length="gauss", with_title=False),
+    WeightedScheme(name="zhang2020", tf="relative", idf=True, pos=True, length="minmax", marker=5.0, title=5.0),
+    SeedJavaScheme(),
+)
+SCHEMES = {scheme.name: scheme for scheme in _SCHEMES}
+"""The schemes by name; the first one is the default."""
 
 
 def scheme_named(name: str, *, without: Iterable[str] = (), settings: Iterable[str] = ()) -> Scheme:
-    """Return the scheme `name`, fields set by `settings` and the factors `without` switched off.
+    """Return the scheme `name` with fields set by `settings` and the factors `without` switched off.
 
-    ConfigurationError for a name or value that does not exist, or a scheme that has nothing to set.
+    Raises ConfigurationError for an unknown name or value, and for a scheme that has nothing to set.
     """
     if name not in SCHEMES:
         raise ConfigurationError(f"the scheme is one of {', '.join(SCHEMES)}, got {name!r}")
-    changes = [*settings, *without]
-    if changes and name == "seed-java":
-        raise ConfigurationError(f"seed-java is the seed's program as it was, and has no {changes[0]!r} to change")
     return SCHEMES[name].with_settings(settings).without(without)

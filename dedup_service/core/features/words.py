@@ -1,8 +1,9 @@
 """The words of one page, counted, with what the weighting schemes need to know of each.
 
-Words are the distinct words of body and title, without stop words, modal particles and punctuation. A
-count is of the body; a word of the title alone counts once. A word is marked where a sentence of the
-body holds both it and a marker word; markers are looked for before stop words leave, as several are both.
+The words are the distinct words of body and title, without stop words, modal particles and punctuation.
+Counts are occurrences in the body; a word of the title alone has a count of 1. A word is marked if a
+sentence of the body contains both the word and a marker. Markers are found before stop words are removed,
+since several words are both.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,16 +25,29 @@ from dedup_service.core.features.vocabulary import (
 )
 from dedup_service.core.text.segmentation import Segmenter
 
-__all__ = ["WordCounter", "WordNeeds", "WordTable"]
+__all__ = ["Feature", "WordCounter", "WordNeeds", "WordTable"]
 
 MODAL_PARTICLE = "y"
+"""The part of speech of modal particles, such as 吗 and 呢."""
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A weighted word with the factors that made its weight."""
+
+    word: str
+    weight: float
+    count: int
+    idf: float
+    factors: dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
 class WordNeeds:
-    """What a scheme asks of the word table: the rest is not computed.
+    """What a scheme needs in the word table; nothing else is computed.
 
-    marker_by: "sentence", "word" or "" (no markers). min_chars: words with fewer characters are left out.
+    tags: parts of speech. title: words of the title. marker_by: "sentence", "word" or "" (no markers).
+    min_chars: words with fewer characters are left out.
     """
 
     tags: bool = False
@@ -44,11 +58,12 @@ class WordNeeds:
 
 @dataclass(frozen=True, slots=True)
 class WordTable:
-    """n distinct words, in order of first occurrence, those of the title alone last.
+    """The n distinct words of a page, in order of first occurrence, those of the title alone last.
 
-    segments: the page's; first int64[n]: the segment where each word first stands. low, high uint64[n]: the two
-    halves of its hash. counts int64[n], idf float64[n], in_title and marked bool[n]; tags: part of speech of each
-    segment, empty where not asked for.
+    segments: all segments of the page, also those that are not features.
+    first int64[n]: the segment where each word first occurs. low, high uint64[n]: the two halves of its
+    hash. counts int64[n], idf float64[n], in_title and marked bool[n].
+    tags: the part of speech of each segment; empty if the scheme does not need it.
     """
 
     segments: Sequence[str]
@@ -66,19 +81,19 @@ class WordTable:
 
     @property
     def words(self) -> list[str]:
-        """The words themselves."""
-        return [self.segments[at] for at in self.first.tolist()]
+        """The n words."""
+        return [self.segments[i] for i in self.first.tolist()]
 
     @property
     def parts_of_speech(self) -> list[str]:
-        """The tag of each word where it first stands."""
-        return [self.tags[at] for at in self.first.tolist()] if self.tags else [""] * len(self)
+        """The part of speech of each of the n words where it first occurs; "" if it is not needed."""
+        return [self.tags[i] for i in self.first.tolist()] if self.tags else [""] * len(self)
 
 
 class WordCounter:
-    """Turns folded titles and bodies into word tables, for one scheme's needs.
+    """Counts the words of folded titles and bodies, as one scheme needs them.
 
-    hash_word: unsigned hash of a word.
+    hash_word: returns the unsigned hash of a word, of 64 or 128 bits.
     """
 
     def __init__(
@@ -98,7 +113,10 @@ class WordCounter:
         self._vocabulary = Vocabulary(self._look_up)
 
     def table(self, title: str, body: str, language: str | None = None) -> WordTable:
-        """Segment a folded title and body and return their words; language: the page's BCP 47 tag, if it has one."""
+        """Segment a folded title and body, and return their words.
+
+        language: the page's BCP 47 tag, if any.
+        """
         segments, tags = self._segments(body, language)
         size = len(segments)
         if self._needs.title and title:
@@ -106,7 +124,7 @@ class WordCounter:
             segments, tags = segments + more, tags + more_tags
         vocabulary = self._vocabulary
         slots = vocabulary.slots(segments)
-        phrases = [at for at in vocabulary.phrases(slots[:size]) if self._markers.stands_at(segments, at)]
+        phrases = [i for i in vocabulary.phrases(slots[:size]) if self._markers.phrase_at(segments, i)]
         table = WordTable(segments, *vocabulary.distinct(slots, size, phrases), tags)
         return _without_particles(table) if tags else table
 
@@ -136,14 +154,15 @@ class WordCounter:
 
 
 def _without_particles(table: WordTable) -> WordTable:
-    stays = np.array([tag != MODAL_PARTICLE for tag in table.parts_of_speech], dtype=np.bool_)
+    """Return the table without modal particles."""
+    kept = np.array([tag != MODAL_PARTICLE for tag in table.parts_of_speech], dtype=np.bool_)
     return replace(
         table,
-        first=table.first[stays],
-        low=table.low[stays],
-        high=table.high[stays],
-        counts=table.counts[stays],
-        idf=table.idf[stays],
-        in_title=table.in_title[stays],
-        marked=table.marked[stays],
+        first=table.first[kept],
+        low=table.low[kept],
+        high=table.high[kept],
+        counts=table.counts[kept],
+        idf=table.idf[kept],
+        in_title=table.in_title[kept],
+        marked=table.marked[kept],
     )

@@ -15,7 +15,7 @@ read `key_table` (where the bucket of a key is), `key_rows` (the entries in a bu
 
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.block_probe import pairs_within
-from dedup_service.core.index.block_shard import mix64, owner
+from dedup_service.core.index.block_shard import owner
 from dedup_service.core.index.key_index import KeyIndex
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
 
@@ -26,7 +26,6 @@ __all__ = [
     "KeyIndex",
     "ProbeResult",
     "WorkCounters",
-    "mix64",
     "owner",
     "pairs_within",
 ]

@@ -1,20 +1,17 @@
 """One shard of the block index: four tables over one arena, how they grow, and which sequences belong to it.
 
-Shard `mix64(sequence) % shards` owns an entry. A bare remainder would leave shards empty if sequences have
+Shard `splitmix64(sequence) % shards` owns an entry. A bare remainder would leave shards empty if sequences have
 gaps (commit markers take every other offset of a log); the mixer makes the load even for any pattern of
 sequences.
 
 Kernels do the work. They stop when an array is full or a bucket is crowded; `Shard` makes room and continues
 them. Nothing here is thread-safe: one thread at a time, reading or writing.
-
-Source of the mixer: the finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.features import hashing
 from dedup_service.core.index.block_arena import empty_arrays, more_headers, more_rows, rebuilt, split, split_room
 from dedup_service.core.index.block_layout import (
     BLOCK_BITS,
@@ -30,8 +27,9 @@ from dedup_service.core.index.block_layout import (
 )
 from dedup_service.core.index.block_probe import Distances, Output, probe_all
 from dedup_service.core.index.block_write import CROWDED, DONE, DUPLICATE, FULL, insert_all, insert_few, remove_one
+from dedup_service.core.splitmix import GAMMA, mix64, splitmix64
 
-__all__ = ["MIN_SPLIT", "Shard", "mix64", "owner", "owners"]
+__all__ = ["MIN_SPLIT", "Shard", "owner", "owners"]
 
 MIN_SPLIT = 4096
 """Entries up to which a bucket is never split.
@@ -52,30 +50,15 @@ MAX_ROWS = (1 << 31) - 1
 FIRST_OUTPUT = 1024
 """Candidates that the first output has room for."""
 
-_WORD = (1 << 64) - 1
-_STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-
-
-def mix64(value: int) -> int:
-    """Return a well mixed unsigned 64-bit image of `value`, a bijection of [0, 2**64).
-
-    >>> hex(mix64(0))
-    '0xe220a8397b1dcdaf'
-    """
-    mixed = (value + _STEP) & _WORD
-    mixed = ((mixed ^ (mixed >> 30)) * _FIRST) & _WORD
-    mixed = ((mixed ^ (mixed >> 27)) * _SECOND) & _WORD
-    return mixed ^ (mixed >> 31)
-
 
 def owner(sequence: int, shards: int) -> int:
     """Return the shard, 0 to shards - 1, that owns `sequence`."""
-    return mix64(sequence) % shards
+    return splitmix64(sequence) % shards
 
 
 def owners(sequences: npt.NDArray[np.int64], shards: int) -> npt.NDArray[np.int64]:
     """Return the owner of each of sequences: int64[n], as int64[n]."""
-    mixed = hashing.mix64(sequences.astype(np.uint64) + np.uint64(_STEP))
+    mixed = mix64(sequences.astype(np.uint64) + GAMMA)
     return (mixed % np.uint64(shards)).astype(np.int64)
 
 

@@ -1,1 +1,1 @@
-"""Text of pages: decoded, normalised, cut into words and character n-grams."""
+"""Text of pages: decoding, normalisation, words and character n-grams."""

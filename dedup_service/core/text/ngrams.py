@@ -1,23 +1,21 @@
-"""The `body` channel: SimHash of the character n-grams of the body, each distinct one once.
+"""Character n-grams: the features of the `body` channel, and the shingles of evidence.
 
-Only letters and digits count, so that typography and layout do not. Distinct n-grams with equal weight
-measured better than counts: tables and lists of repeated figures no longer outweigh the prose
-(docs/quality.md). The title is not part of it: an edited headline must not move this channel.
+Only letters and digits count, so typography and layout do not. Each distinct n-gram counts once: that
+measured better than counting occurrences, since tables and lists of repeated figures no longer outweigh the
+prose (docs/quality.md). The title is not part of it: an edited headline must not move the `body` channel.
 
-Hash: code points folded in one by one with the finaliser of splitmix64 (Steele, Lea, Flood, OOPSLA
-2014), which has avalanche. Duplicates leave through an open-addressed table in the same pass.
+An n-gram is hashed by mixing its code points in, one by one, with the finaliser of SplitMix64
+(`core.splitmix`). Repetitions are recognised in the same pass, by a hash table.
 """
 
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.hash_table import EMPTY, slot_of, table_size
 from dedup_service.core.kernels import kernel
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
 __all__ = ["distinct_ngrams", "ngram_hash"]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 @kernel
@@ -25,35 +23,26 @@ def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64
     """Return the 64-bit hash of letters[start : start + n]."""
     value = np.uint64(n)
     for i in range(start, start + n):
-        value ^= np.uint64(letters[i]) * _GOLDEN
-        value = (value ^ (value >> _S30)) * _MIX1
-        value = (value ^ (value >> _S27)) * _MIX2
-        value ^= value >> _S31
+        value = mix64_in_kernel(value ^ np.uint64(letters[i]) * GAMMA)
     return value
 
 
 @kernel
 def distinct_ngrams(letters: npt.NDArray[np.uint32], n: int) -> npt.NDArray[np.uint64]:
-    """Return the hashes of the distinct n-grams of letters uint32[m] as uint64[d], in order of first occurrence."""
+    """Return the hashes of the distinct n-grams of letters uint32[m] in order: uint64[d]."""
     count = len(letters) - n + 1
     if count < 1:
         return np.empty(0, dtype=np.uint64)
-    size = 16
-    while size < 2 * count:
-        size *= 2
-    table = np.zeros(size, dtype=np.uint64)
-    found = np.empty(count, dtype=np.uint64)
-    kept = 0
-    mask = np.uint64(size - 1)
+    seen = np.zeros(table_size(count), dtype=np.uint64)
+    hashes = np.empty(count, dtype=np.uint64)
+    distinct = 0
     for i in range(count):
         value = ngram_hash(letters, i, n)
-        if value == np.uint64(0):  # marks an empty place
-            value = _GOLDEN
-        place = value & mask
-        while table[place] != np.uint64(0) and table[place] != value:
-            place = (place + np.uint64(1)) & mask
-        if table[place] == np.uint64(0):
-            table[place] = value
-            found[kept] = value
-            kept += 1
-    return found[:kept]
+        if value == EMPTY:
+            value = GAMMA
+        slot = slot_of(seen, value)
+        if seen[slot] == EMPTY:
+            seen[slot] = value
+            hashes[distinct] = value
+            distinct += 1
+    return hashes[:distinct]

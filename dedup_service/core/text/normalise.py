@@ -1,16 +1,17 @@
 """One form for texts that a reader would call the same.
 
-`fold`: Unicode NFKC, case folding, traditional to simplified Chinese (OpenCC t2s), runs of white space to
-one. White space keeps its line breaks, since a line ends a sentence. Invisible characters go, decimal digits of all
-scripts become ASCII, and Arabic loses what typesetters and hurried writers vary: stretching, vowel marks, the forms
-of alef, yeh and teh marbuta.
-`letters`: what the `body` channel sees of a folded text: its letters and digits only, as code points.
+`fold` applies Unicode NFKC, case folding, and OpenCC's conversion from traditional to simplified Chinese
+(t2s). It reduces each run of white space to one character but keeps line breaks, since a line ends a
+sentence. It removes invisible characters, replaces the decimal digits of all scripts by ASCII digits, and
+removes what Arabic typesetters and hurried writers vary: stretching, vowel marks, the forms of alef, yeh and
+teh marbuta. `letters` returns what the `body` channel sees of a folded text: its letters and digits, as code
+points.
 
-How: nearly every character of real text is folded on its own, so a table does it; a text with a character
-that may combine with its neighbour (marks, Hangul jamo) or that has no one-character form takes the slow,
-defining way through `unicodedata`. Both give the same string, which the tests hold against each other.
-Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code points);
-the Arabic forms are those of Lucene's ArabicNormalizer.
+How: nearly every character of real text can be folded alone, by a table. A text with a character that may
+combine with its neighbour (marks, Hangul jamo), or whose folded form is not one character, is folded by
+`fold_slowly`, the definition. Both give the same string; the tests compare them.
+Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code
+points); the Arabic forms are those of Lucene's ArabicNormalizer.
 """
 
 import unicodedata
@@ -26,11 +27,11 @@ from dedup_service.core.kernels import kernel
 __all__ = ["body_hash", "fold", "fold_slowly", "is_letter_above", "letters", "without_headline"]
 
 PLANE = 0x10000
-SLOW = 0xFFFF  # a noncharacter: marks what the table cannot fold
+SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
 _JAMO = range(0x1100, 0x1200)
-# Han, Hangul syllables, private use: two thirds of the plane, which folding leaves as it is (the tests ask each).
+# Han, Hangul syllables, private use: two thirds of the plane, unchanged by folding (tested for each).
 _UNCHANGED = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xAC00, 0xD7A4), range(0xE000, 0xF900))
-# Characters that nobody sees: soft hyphens, zero-width spaces and joiners, directions, variation selectors.
+# Invisible characters: soft hyphens, zero-width spaces and joiners, directions, variation selectors.
 _IGNORABLE = (
     (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F),
     (0x200B, 0x200F), (0x202A, 0x202E), (0x2060, 0x206F), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF),
@@ -41,7 +42,7 @@ _ARABIC_MARKS = range(0x064B, 0x0656)
 
 
 def fold(text: str) -> str:
-    """Return `text` folded; equal for texts that differ in width, case, script of Chinese, or white space."""
+    """Return `text` folded: without differences of width, case, Chinese script and white space."""
     code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     if len(code_points) == 0:
         return ""
@@ -52,15 +53,15 @@ def fold(text: str) -> str:
 
 
 def fold_slowly(text: str) -> str:
-    """The definition of `fold`, for any text; lone surrogates become U+FFFD."""
+    """Return `text` folded: the definition of `fold`, for any text. Lone surrogates become U+FFFD."""
     clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return _finish(_normal(clean))
 
 
 def letters(folded: str) -> npt.NDArray[np.uint32]:
-    """Return the letters and digits of a folded text as code points uint32[n].
+    """Return the letters and digits of a folded text as code points: uint32[n].
 
-    Of the planes above the first one all but emoji and tags count.
+    In the planes above the first one, everything counts except emoji and tags.
     """
     code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
     return letters_among(code_points, _letter_table())
@@ -68,33 +69,33 @@ def letters(folded: str) -> npt.NDArray[np.uint32]:
 
 @kernel
 def letters_among(code_points: npt.NDArray[np.uint32], table: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """Return the code points that are letters or digits: uint32[n]; table bool[PLANE]: of the first plane."""
-    found = np.empty(len(code_points), dtype=np.uint32)
+    """Return the code points that are letters or digits: uint32[n]. table: bool[PLANE], the first plane."""
+    kept = np.empty(len(code_points), dtype=np.uint32)
     count = 0
     for code in code_points:
         if table[code] if code < np.uint32(PLANE) else is_letter_above(code):
-            found[count] = code
+            kept[count] = code
             count += 1
-    return found[:count]
+    return kept[:count]
 
 
 @kernel
 def is_letter_above(code: np.uint32) -> bool:
-    """Whether a code point above the first plane counts as a letter: it is no emoji, symbol or tag."""
+    """Whether a code point above the first plane counts as a letter: not an emoji, symbol or tag."""
     return not (np.uint32(0x1F000) <= code < np.uint32(0x20000) or code >= np.uint32(0xE0000))
 
 
 def body_hash(folded: str) -> int | None:
-    """Return the unsigned 64-bit hash (xxh3) of a folded body without its white space; None where nothing is left."""
+    """Return the unsigned 64-bit hash (xxh3) of a folded body without white space; None if that is empty."""
     bare = "".join(folded.split())
     return xxhash.xxh3_64_intdigest(bare.encode()) if bare else None
 
 
 def without_headline(folded: str, title: str) -> str:
-    """Return a folded body without its first line where that repeats the folded title, or the title's beginning.
+    """Return a folded body without its first line, if that repeats the folded title or the beginning of it.
 
-    Extraction often leaves the headline at the top of the text, where an edited one would move the body. A body of
-    one line stays.
+    Extraction often leaves the headline at the top of the text, where an edited headline would move the
+    `body` channel. A body of one line is not changed.
     """
     first, _, rest = folded.partition("\n")
     if not rest or len(first) > 2 * len(title):
@@ -108,8 +109,8 @@ def _bare(line: str) -> str:
 
 
 def _normal(text: str) -> str:
-    seen = unicodedata.normalize("NFKC", text).translate(_variants())
-    return unicodedata.normalize("NFKC", seen.casefold())
+    plain = unicodedata.normalize("NFKC", text).translate(_variants())
+    return unicodedata.normalize("NFKC", plain.casefold())
 
 
 def _finish(text: str) -> str:
@@ -120,7 +121,7 @@ def _finish(text: str) -> str:
 
 @kernel
 def folded_by(table: npt.NDArray[np.uint16], code_points: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return what the table makes of the code points uint32[n], only as far as it can fold them."""
+    """Return the code points uint32[n] folded by the table, up to the first one that it cannot fold."""
     folded = np.empty(len(code_points), dtype=np.uint32)
     for i in range(len(code_points)):
         code = code_points[i]
@@ -137,7 +138,7 @@ def _simplifier() -> opencc.OpenCC:
 
 @cache
 def _variants() -> dict[int, str | None]:
-    """Return what each character that is only a variant stands for; None: nothing."""
+    """Return the plain form of each variant by code point; None for a character to remove."""
     variants: dict[int, str | None] = {ord(written): plain for written, plain in _ARABIC.items()}
     variants.update(dict.fromkeys(_ARABIC_MARKS))
     for first, last in _IGNORABLE:
@@ -149,13 +150,13 @@ def _variants() -> dict[int, str | None]:
 
 @cache
 def _fold_table() -> npt.NDArray[np.uint16]:
-    """Return uint16[65536]: the folded form of each code point, SLOW where it has none of one character."""
+    """Return uint16[65536]: the folded form of each code point, SLOW if that is not one character."""
     table = np.arange(PLANE).astype(np.uint16)
     table[0xD800:0xE000] = SLOW  # surrogates
-    asked = np.ones(PLANE, dtype=np.bool_)
+    changed = np.ones(PLANE, dtype=np.bool_)
     for block in (range(0xD800, 0xE000), *_UNCHANGED):
-        asked[block.start : block.stop] = False
-    for code in np.flatnonzero(asked).tolist():
+        changed[block.start : block.stop] = False
+    for code in np.flatnonzero(changed).tolist():
         table[code] = _folded_alone(chr(code))
     return table
 

@@ -1,8 +1,9 @@
-"""What people and portals write around a text that they pass on: not part of it.
+"""Remove what people and portals write around a text that they repost.
 
-At the beginning `转发:`, `RT @name:`, `//@name:`, `(转载)`, `【快讯】` and their like, also several; at the end
-emoticons in brackets, `[赞][doge]`. In a short text they are a quarter of the letters, and two posts of one sentence
-would not be the same. Inside a text nothing is touched: `[广州]` before a headline is a place.
+At the beginning: `转发:`, `RT @name:`, `//@name:`, `(转载)`, `【快讯】` and the like, also several in a row.
+At the end: emoticons in brackets, `[赞][doge]`. In a short text these are a quarter of the letters, and two
+posts of one sentence would not be the same. Inside a text nothing is removed: `[广州]` before a headline is
+a place.
 """
 
 import re
@@ -21,12 +22,12 @@ _MARK = re.compile(
     re.VERBOSE,
 )
 _EMOTICONS = re.compile(r"(?:\[[^\[\]\s]{1,6}\]\s*)+$")
-_LONGEST = 200
-"""Characters at the end in which emoticons are looked for."""
+_EMOTICON_CHARS = 200
+"""Characters at the end of a text among which emoticons are searched."""
 
 
 def without_repost_marks(folded: str) -> str:
-    """Return a folded text without them; a text of nothing else stays as it is.
+    """Return a folded text without repost markers; a text of nothing but markers is returned unchanged.
 
     >>> without_repost_marks("转发微博: rt @晨读笔记: 大桥今天通车[赞][赞]")
     '大桥今天通车'
@@ -35,6 +36,6 @@ def without_repost_marks(folded: str) -> str:
     while mark := _MARK.match(folded, start):
         start = mark.end()
     end = len(folded)
-    if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _LONGEST))):
+    if folded.endswith("]") and (emoticons := _EMOTICONS.search(folded, max(start, end - _EMOTICON_CHARS))):
         end = emoticons.start()
     return folded[start:end] or folded

@@ -162,7 +162,7 @@ class Explainer:
 
     def _features(self, page: KnownPage, text: str) -> list[Feature]:
         whole = Page(url=page.url, canonical_url=page.canonical_url, id=page.id, title=page.title, text=text)
-        return self._fingerprinter().explain(whole, maximum=ALL_FEATURES)
+        return self._fingerprinter().explain(whole, limit=ALL_FEATURES)
 
     def _usable(self, context: _Context) -> bool:
         """Whether features can be weighed here as they were in the log's space."""

@@ -21,9 +21,9 @@ from dedup_service.core.decision.replica import Replica
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import Observer, Observers, RestoreEvent
+from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
-from dedup_service.runtime.kafka.client.group_offsets import committed_offsets
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
@@ -153,7 +153,7 @@ class Service:
 
         stack: closes the steps' resources.
         """
-        backoff = Backoff(stop, complaint=ThrottledWarning(_LOG, "the service cannot start yet"))
+        backoff = Backoff(stop, warning=ThrottledWarning(_LOG, "the service cannot start yet"))
         deadline = time.monotonic() + self._settings.start_s
         while not backoff.stopped:
             with ExitStack() as attempt:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from dedup_service.core.evidence.packed import SHINGLE
-from dedup_service.core.index.block_shard import mix64
+from dedup_service.core.splitmix import splitmix64
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import fold, letters
 from dedup_service.runtime.live_stats.newest import DuplicateRow
@@ -93,7 +93,7 @@ class Sampler:
         return True
 
     def _hit(self, sequence: int) -> bool:
-        return mix64(sequence ^ self._seed) < self.share * 2.0**64
+        return splitmix64(sequence ^ self._seed) < self.share * 2.0**64
 
 
 class Rechecker:

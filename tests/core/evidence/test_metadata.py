@@ -1,4 +1,4 @@
-"""Metadata sets and their Jaccard similarity."""
+"""Tests for metadata sets and their Jaccard similarity."""
 
 from fractions import Fraction
 
@@ -18,13 +18,13 @@ def test_small_sets_are_compared_exactly(a: set[str], b: set[str]) -> None:
 
 
 def test_empty_metadata_says_nothing() -> None:
-    """No members on either side means no similarity, not zero."""
+    """If either page has no members, the similarity is None, not zero."""
     assert pack(["", "  "]) == b""
     assert jaccard(b"", pack(["a"])) is None
 
 
 def test_members_are_folded() -> None:
-    """Case, width and script of a keyword do not matter."""
+    """Case, width and Chinese script of a keyword do not matter."""
     assert pack(["國際", "ＡＩ"]) == pack(["ai", "国际"])
 
 
@@ -37,8 +37,8 @@ def test_large_sets_are_estimated_within_three_standard_errors() -> None:
     assert abs(float(estimate) - 1 / 3) < 3 * (2 / 9 / 128) ** 0.5
 
 
-def test_a_signature_row_is_the_least_of_its_permutation() -> None:
-    """The signature of a union is the row-wise least of the signatures."""
+def test_a_signature_row_is_the_minimum_of_its_permutation() -> None:
+    """The signature of a union is the row-wise minimum of the signatures."""
     a, b = np.array([3, 5, 8], dtype=np.uint64), np.array([5, 9], dtype=np.uint64)
     union = minhash(np.union1d(a, b))
     assert (union == np.minimum(minhash(a), minhash(b))).all()

@@ -1,4 +1,4 @@
-"""What is kept of two pages tells how they are alike."""
+"""Tests for evidence, and for the similarity of two pages by their evidence."""
 
 import pytest
 from hypothesis import given
@@ -15,13 +15,13 @@ STORY = [
 
 
 def evidence(text: str, title: str = "", metadata: bytes = b"") -> Evidence:
-    """The evidence of a page."""
+    """Return the evidence of a page."""
     folded = fold(text)
     return Evidence(pack_evidence(fold(title), folded, letters(folded), metadata))
 
 
 def test_fifteen_letters_of_an_alphabet_count_as_eight() -> None:
-    """A bound on letters says the same of an English text as of a Chinese one; the letters themselves stay counted."""
+    """A bound on the size means the same for English and Chinese text; `letters` counts every letter."""
     assert (evidence("大" * 160).size, evidence("a" * 300).size, evidence("大桥" * 40 + "a1" * 75).size) == (
         160,
         160,
@@ -33,8 +33,8 @@ def test_fifteen_letters_of_an_alphabet_count_as_eight() -> None:
     )
 
 
-def test_a_page_that_was_cut_is_held_whole() -> None:
-    """Its shingles, sentences and numbers are all in the longer one; only the Jaccard similarity falls."""
+def test_a_page_that_was_cut_is_contained_whole() -> None:
+    """Its shingles, sentences and numbers are all in the longer page; only the Jaccard similarity falls."""
     alike = Similarity(evidence("".join(STORY)), evidence("".join(STORY[:8])))
     assert alike.jaccard == pytest.approx(8 / 12, abs=0.1)
     assert alike.containment > 0.9
@@ -43,7 +43,7 @@ def test_a_page_that_was_cut_is_held_whole() -> None:
 
 
 def test_a_series_shares_its_wording_and_not_its_figures() -> None:
-    """The next item: other dates and numbers in the same sentences."""
+    """The next item of a series has other dates and numbers in the same sentences."""
     later = [sentence.replace("月", "月2").replace("周", "9周").replace("个车站", "0个车站") for sentence in STORY]
     alike = Similarity(evidence("".join(STORY)), evidence("".join(later)))
     assert alike.jaccard > 0.25
@@ -53,7 +53,7 @@ def test_a_series_shares_its_wording_and_not_its_figures() -> None:
 
 
 def test_titles_are_compared_by_their_terms() -> None:
-    """Words where they are spaced, pairs of characters where they are not; a page without a title shares none."""
+    """Terms are words, or pairs of characters in unspaced scripts; a page without a title shares none."""
     assert Similarity(evidence("x", "Bridge opens in May"), evidence("x", "Bridge opens in June")).title == 0.6
     assert Similarity(evidence("x", "跨江大桥通车"), evidence("x", "跨江大桥通车了")).title == pytest.approx(5 / 6)
     assert Similarity(evidence("x", "跨江大桥通车"), evidence("x")).title == 0.0
@@ -64,14 +64,14 @@ TEXTS = st.lists(st.sampled_from([*STORY, "short. ", "12 ", "3.5 "]), max_size=6
 
 @given(TEXTS, TEXTS, st.sampled_from(["", "a b", "b c"]))
 def test_both_orders_give_the_same(one: str, other: str, title: str) -> None:
-    """Who came first does not matter."""
+    """Every quantity is symmetric, so it does not matter which page came first."""
     a, b = evidence(one, title), evidence(other, "a b")
     names = ("jaccard", "containment", "title", "sentences", "numbers", "missing_numbers", "length_ratio")
     assert [getattr(Similarity(a, b), name) for name in names] == [getattr(Similarity(b, a), name) for name in names]
 
 
-def test_a_page_with_nothing_is_like_no_other() -> None:
-    """No evidence at all reads as a page without text."""
+def test_an_empty_page_is_similar_to_no_other() -> None:
+    """Empty evidence reads as that of a page without text."""
     nothing = Evidence(b"")
     assert (nothing.letters, nothing.keys.any(), nothing.metadata, nothing.numbers) == (0, False, b"", ())
     alike = Similarity(nothing, evidence("".join(STORY), "a title"))
@@ -80,21 +80,21 @@ def test_a_page_with_nothing_is_like_no_other() -> None:
 
 
 @pytest.mark.parametrize("packed", [b"S12345678", b"x" * 400, b"\xff" * 309])
-def test_bytes_that_are_no_evidence_read_as_none(packed: bytes) -> None:
-    """A log may hold what another program wrote: such a page is kept, and stops nobody."""
+def test_invalid_bytes_read_as_empty_evidence(packed: bytes) -> None:
+    """A log may contain what another program wrote: such a page is kept, and nothing fails."""
     assert (Evidence(packed).keys.any(), Evidence(packed).metadata, Evidence(packed).shingles) == (False, b"", 0)
     assert Similarity(Evidence(packed), evidence("".join(STORY))).jaccard == 0.0
 
 
-def test_metadata_comes_back() -> None:
-    """Behind whatever else is kept, or alone."""
+def test_metadata_can_be_read_back() -> None:
+    """Metadata is the last part of evidence, or the only one."""
     assert evidence("".join(STORY), "title", b"S12345678").metadata == b"S12345678"
     assert evidence("", "", b"S1").metadata == b"S1"
     assert evidence("").packed == b""
 
 
-def test_much_text_takes_no_more_than_its_share() -> None:
-    """Numbers and sentences are sampled: 700 bytes hold any page."""
+def test_the_evidence_of_a_long_text_is_bounded() -> None:
+    """Numbers and sentences are sampled, so the evidence of any page fits in 700 bytes."""
     long = "".join(f"{number} 号车站于第 {number * 7} 天开放。" for number in range(2000))
     assert len(evidence(long, "标题" * 40).packed) < 700
     assert Similarity(evidence(long), evidence(long + STORY[0])).missing_numbers == pytest.approx(0.0, abs=0.1)

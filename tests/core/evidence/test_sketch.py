@@ -1,4 +1,4 @@
-"""The estimate is what the exact comparison of two sets would give, within its stated error."""
+"""Tests for sketches: the estimate differs from the exact similarity by no more than the stated error."""
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,12 @@ SIZES = [3, 40, 200, 900, 3000, 9000]
 
 
 def hashes(count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """Distinct hashes."""
+    """Return distinct hashes."""
     return np.unique(np.random.default_rng(seed).integers(1, 1 << 63, size=count, dtype=np.uint64))
 
 
 def pair(size: int, jaccard: float, seed: int) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64], float]:
-    """Two sets of `size` with about that similarity, and the exact one."""
+    """Return two sets of `size` with about this similarity, and their exact similarity."""
     common = round(2 * size * jaccard / (1 + jaccard))
     drawn = hashes(2 * size, seed)
     one, other = drawn[:size], np.concatenate([drawn[:common], drawn[size : 2 * size - common]])
@@ -26,7 +26,7 @@ def pair(size: int, jaccard: float, seed: int) -> tuple[npt.NDArray[np.uint64], 
 
 @pytest.mark.parametrize("size", SIZES[1:])
 def test_the_error_of_the_estimate_is_as_stated(size: int) -> None:
-    """No bias, and a standard error of at most .025, whatever the size of the sets."""
+    """There is no bias, and the standard error is at most .025, whatever the size of the sets."""
     errors = []
     for seed in range(60):
         one, other, exact = pair(size, 0.2 + 0.7 * seed / 60, seed)
@@ -59,14 +59,14 @@ def test_no_shingles_give_an_empty_sketch() -> None:
 
 @given(st.sets(st.integers(1, (1 << 64) - 1), min_size=1, max_size=6))
 def test_few_shingles_fill_every_bin(values: set[int]) -> None:
-    """Even a single one; about half of the bits are set."""
+    """Even a single shingle fills them; about half of the bits are set."""
     bits, keys = sketch(np.array(sorted(values), dtype=np.uint64))
     assert BINS // 3 < int.from_bytes(bits.tobytes(), "little").bit_count() < 2 * BINS // 3
     assert keys.any()
 
 
-def test_alike_sets_share_a_key() -> None:
-    """At a Jaccard similarity of a half nearly always, as eight independent min-hashes would; unrelated ones never."""
+def test_similar_sets_share_a_key() -> None:
+    """At J = .5 they nearly always do, as with eight independent min-hashes; unrelated sets never do."""
     shared = 0
     for seed in range(200):
         one, other, _ = pair(400, 0.5, seed)

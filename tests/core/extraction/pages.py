@@ -1,4 +1,4 @@
-"""Pages for the extraction tests: our own writing, in the shape that news sites give their pages."""
+"""Pages for the extraction tests: our own writing, in the form of news sites."""
 
 PARAGRAPHS_ZH = (
     "本市图书馆昨日宣布，从下月起延长周末开放时间，读者可以在馆内停留到晚上十点，以方便白天上班的市民借阅图书。",
@@ -26,7 +26,7 @@ def news_page(
     head: str = "",
     lang: str = "zh-CN",
 ) -> str:
-    """An article between a menu and a list of links to other articles."""
+    """Return a page with an article between a menu and a list of links to other articles."""
     links = "".join(f'<li><a href="/news/{n}.html">{text}</a> 03-1{n}</li>' for n, text in enumerate(related))
     body = "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
     return f"""<!DOCTYPE html>

@@ -1,4 +1,4 @@
-"""Tests for what is taken out of a tree before the main text is looked for."""
+"""Tests for what is removed from a tree before the main text is searched."""
 
 from lxml import html
 
@@ -8,7 +8,7 @@ SENTENCE = "这一段说明了旧码头为什么要在冬天到来之前完成�
 
 
 def pruned(body: str) -> str:
-    """The body after pruning, as markup."""
+    """Return the body after pruning, as markup."""
     root = parse(f"<html><body>{body}</body></html>")
     assert root is not None
     prune(root)
@@ -16,7 +16,7 @@ def pruned(body: str) -> str:
 
 
 def test_list_of_links() -> None:
-    """A list whose text is mostly links goes, its dates with it."""
+    """A list whose text is mostly links is removed, together with its dates."""
     assert (
         pruned("<p>一</p><ul><li><a href=/1>菜价平稳</a> 3-1</li><li><a href=/2>步道贯通</a> 3-2</li></ul>")
         == "<body><p>一</p></body>"
@@ -24,13 +24,13 @@ def test_list_of_links() -> None:
 
 
 def test_paragraph_with_links() -> None:
-    """A block that holds a sentence stays, with the links in it."""
+    """A block with a sentence stays, with its links."""
     block = f'<p>{SENTENCE}<a href="/1">码头</a><a href="/2">渔民</a></p>'
     assert pruned(block) == f"<body>{block}</body>"
 
 
 def test_links_beside_an_article() -> None:
-    """Only the list goes where article and list share a block."""
+    """Only the list is removed if article and list share a block."""
     article = f"<div><p>{SENTENCE}</p></div>"
     assert (
         pruned(f"<div>{article}<div><a href=/1>菜价平稳</a><a href=/2>步道贯通</a></div></div>")
@@ -39,27 +39,27 @@ def test_links_beside_an_article() -> None:
 
 
 def test_single_link() -> None:
-    """One link is no list."""
+    """One link is not a list."""
     assert "码头" in pruned('<p><a href="/1">码头</a></p>')
 
 
-def test_anchors_are_no_links() -> None:
-    """Named anchors, which lead nowhere, do not count."""
+def test_anchors_are_not_links() -> None:
+    """Named anchors, which lead nowhere, are not counted as links."""
     block = '<div><a name="1">第一节</a><a name="2">第二节</a></div>'
     assert pruned(block) == f"<body>{block}</body>"
 
 
 def test_empty_elements_and_scripts() -> None:
-    """What shows no text goes, line breaks and cells stay, and the text around it too."""
+    """Elements without text are removed; line breaks, cells and the text around them stay."""
     body = "前<img src=a><script>1</script>中<br>后<div><span></span></div><table><tr><td></td><td>格</td></tr></table>"
     assert pruned(body) == "<body>前中<br>后<table><tr><td></td><td>格</td></tr></table></body>"
 
 
 def test_inline_markup() -> None:
-    """Bold and coloured words are words."""
+    """Bold and coloured words are unwrapped."""
     assert pruned("<p>旧<b>码</b><span>头</span></p>") == "<body><p>旧码头</p></body>"
 
 
 def test_beyond_the_depth_limit() -> None:
-    """What is nested too deep to be walked counts as text and stays."""
+    """An element that is nested too deep to be walked counts as text and stays."""
     assert SENTENCE in pruned("<div>" * 250 + SENTENCE)

@@ -1,4 +1,4 @@
-"""Tests for extraction + address → page."""
+"""Tests for the conversion of an extraction to a page."""
 
 import pytest
 
@@ -18,23 +18,23 @@ def test_page_carries_everything() -> None:
 
 
 def test_name_of_the_caller() -> None:
-    """The caller's name is the page's, an empty one too."""
+    """The caller's name becomes the page's id, even an empty one."""
     assert to_page(Extraction(), URL, id="n42").id == "n42"
     assert to_page(Extraction(), URL, id="").id == ""
 
 
 def test_link_to_the_home_page() -> None:
-    """A site that names its home page as canonical everywhere does not make one page of all."""
+    """The pages of a site that names its home page as canonical everywhere stay different pages."""
     page = to_page(Extraction(canonical_link="https://www.example.com/"), URL)
     assert page.canonical_url == "https://www.example.com/news/42.html"
 
 
-def test_problem_is_handed_on() -> None:
-    """A page without text is a page with a reason."""
+def test_problem_is_passed_on() -> None:
+    """A page without text has the problem of its extraction."""
     assert to_page(extract(b""), URL).problem == "empty page"
 
 
 def test_invalid_address() -> None:
-    """Only the address can make a page fail."""
+    """Only an invalid address raises."""
     with pytest.raises(RecordError):
         to_page(Extraction(), "not a URL")

@@ -1,4 +1,4 @@
-"""Tests for HTML → extraction: what a reader would call the article, and a reason wherever there is none."""
+"""Tests for HTML → extraction: what a reader would call the article, or the reason why there is none."""
 
 import pytest
 from hypothesis import example, given, settings
@@ -18,7 +18,7 @@ def test_chinese_article() -> None:
 
 
 def test_english_article() -> None:
-    """An English page keeps its paragraphs apart, one on a line."""
+    """The paragraphs of an English page are on separate lines."""
     page = news_page(PARAGRAPHS_EN, title="Old pier to be rebuilt", site="Harbour Post", related=(), lang="en")
     extraction = extract(page.replace("城市", "Town"))
     assert extraction.text.splitlines()[-3:] == list(PARAGRAPHS_EN)
@@ -43,25 +43,25 @@ def test_big5_page_that_declares_itself() -> None:
 
 
 def test_encoding_declaration_inside_text() -> None:
-    """A str that still carries an XML encoding declaration is parsed all the same."""
+    """A str with an XML encoding declaration can be parsed."""
     page = '<?xml version="1.0" encoding="gbk"?>' + news_page()
     assert PARAGRAPHS_ZH[0] in extract(page).text
 
 
 def test_nul_and_control_characters() -> None:
-    """NUL bytes and other control characters inside a page cost nothing but themselves."""
+    """NUL bytes and other control characters inside a page are removed, and nothing else is lost."""
     page = news_page().replace("图书馆", "图\x00书\x01馆\x0b").replace("<p>", "<p>&#0;&#x1;&#65535;&#31\ufffe")
     assert PARAGRAPHS_ZH[1] in extract(page.encode()).text
 
 
-def test_link_lists_stay_out() -> None:
-    """Related articles, which differ from copy to copy, are no part of the text."""
+def test_link_lists_are_removed() -> None:
+    """Related articles, which differ from copy to copy, are not part of the text."""
     text = extract(news_page()).text
     assert not any(title in text for title in RELATED_ZH)
 
 
 def test_copies_in_different_frames_have_the_same_text() -> None:
-    """One article beside different lists of links is extracted the same twice."""
+    """An article is extracted the same beside different lists of links."""
     other = news_page(related=("秋季菜价平稳", "环城步道全线贯通", "新校区下月启用"), site="北河晚报")
     assert extract(other).text == extract(news_page()).text
 
@@ -77,7 +77,7 @@ def test_links_inside_sentences_stay() -> None:
 
 
 def test_page_of_links_alone() -> None:
-    """A page that is nothing but a list of links gives the list rather than nothing."""
+    """The text of a page that is only a list of links is that list, rather than nothing."""
     items = "".join(
         f'<li><a href="/{n}">{title}，以及更多的本地消息</a></li>' for n, title in enumerate(RELATED_ZH * 3)
     )
@@ -103,13 +103,13 @@ def test_page_of_links_alone() -> None:
     ],
 )
 def test_pages_without_text(html: bytes | str, problem: str) -> None:
-    """A page without text says why instead of raising."""
+    """A page without text gives the reason instead of raising."""
     extraction = extract(html)
     assert (extraction.text, extraction.problem) == ("", problem)
 
 
 def test_page_without_text_keeps_its_title() -> None:
-    """What the head says is kept where the body says nothing."""
+    """The statements of the head are kept if the body has no text."""
     html = "<html><head><title>只有标题</title><meta name=keywords content=甲,乙></head><body></body></html>"
     assert extract(html) == Extraction(title="只有标题", keywords=("甲", "乙"), lang="zh", problem="no main text")
 
@@ -122,14 +122,14 @@ def test_page_above_the_limit() -> None:
 
 
 def test_deep_nesting() -> None:
-    """Tens of thousands of nested elements are no recursion error."""
+    """Tens of thousands of nested elements do not raise RecursionError."""
     for tag in ("div", "span", "ul><li", "blockquote", "table><tr><td"):
         html = "<html><body>" + f"<{tag}>" * 20_000 + PARAGRAPHS_ZH[0] + "</body></html>"
         assert extract(html).problem is None or extract(html).problem
 
 
 def test_more_elements_than_an_article_has() -> None:
-    """A huge table gives all of its text, and does so at once."""
+    """All text of a huge table is used, without trafilatura, which would take seconds."""
     rows = "".join(f"<tr><td>第{n}行</td><td>{n * 7}</td></tr>" for n in range(10_000))
     lines = extract(f"<html><body><table>{rows}</table></body></html>").text.splitlines()
     assert lines[:2] == ["第0行", "0"]
@@ -143,7 +143,7 @@ def test_broken_markup() -> None:
 
 
 def test_page_inside_a_form() -> None:
-    """A page that lies in one form, as some frameworks write them, keeps its text."""
+    """A page inside one form, as some frameworks write it, keeps its text."""
     page = news_page().replace("<body>", '<body><form id="f">').replace("</body>", "</form></body>")
     assert PARAGRAPHS_ZH[0] in extract(page).text
 

@@ -43,14 +43,14 @@ def test_metadata_of_json_ld(data: object) -> None:
     ["{", '{"datePublished": ', '{"datePublished": {"a": []}}', '["datePublished"]', "[" * 9000 + '"datePublished"'],
 )
 def test_broken_json_ld(text: str) -> None:
-    """JSON-LD that does not parse, or is not what it should be, states nothing."""
+    """JSON-LD that cannot be parsed, or has an unexpected form, states nothing."""
     extraction = extract(news_page(head=f'<script type="application/ld+json">{text}</script>'))
     assert (extraction.date, extraction.problem) == (None, None)
 
 
 @pytest.mark.parametrize("stated", ["yesterday", "2024-13-40", "9 March", "", "03/09/2024"])
-def test_dates_that_are_none(stated: str) -> None:
-    """What is not year, month and day in this order is no date."""
+def test_invalid_dates(stated: str) -> None:
+    """A date that is not year, month and day in this order is ignored."""
     assert extract(news_page(head=f'<meta name="date" content="{stated}">')).date is None
 
 
@@ -60,13 +60,13 @@ def test_tag_links() -> None:
     assert extract(page).tags == ("志愿者",)
 
 
-def test_canonical_link_as_it_stands() -> None:
-    """rel=canonical is handed on unresolved."""
+def test_canonical_link_as_written() -> None:
+    """rel=canonical is passed on unresolved."""
     assert extract(news_page(head='<link rel="Canonical" href=" /news/42 ">')).canonical_link == "/news/42"
 
 
 def test_several_canonical_links() -> None:
-    """A page that names two different canonical URLs names none."""
+    """A page that names two different canonical URLs has no canonical link."""
     head = '<link rel="canonical" href="/a"><link rel="canonical" href="/b">'
     assert extract(news_page(head=head)).canonical_link is None
 
@@ -91,7 +91,7 @@ def test_several_canonical_links() -> None:
     ],
 )
 def test_headline(title: str, head: str, body: str, expected: str) -> None:
-    """The site's name goes where the page shows that it is one; what may belong to the title stays."""
+    """The site's name is removed if the page shows that it is one; everything else stays."""
     html = f"<html><head><title>{title}</title>{head}</head><body>{body}<p>正文。</p></body></html>"
     assert extract(html).title == expected
 

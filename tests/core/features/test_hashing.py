@@ -1,10 +1,9 @@
-"""Hashes of features."""
+"""Tests for the hashes of features."""
 
-import numpy as np
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.features.hashing import java_hash, mix64, word_hasher, xxh3
+from dedup_service.core.features.hashing import java_hash, word_hasher, xxh3
 
 
 def test_xxh3_has_64_or_128_bits_that_all_move() -> None:
@@ -25,9 +24,3 @@ def test_an_unknown_hash_is_refused() -> None:
     """The error names the choices."""
     with pytest.raises(ConfigurationError, match="xxh3, java"):
         word_hasher("md5")
-
-
-def test_mixing_loses_nothing() -> None:
-    """The finaliser maps distinct values to distinct values."""
-    values = np.arange(10_000, dtype=np.uint64)
-    assert len(np.unique(mix64(values))) == len(values)

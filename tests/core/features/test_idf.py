@@ -1,4 +1,4 @@
-"""IDF tables, against a dictionary."""
+"""Tests for IDF tables, against a dictionary."""
 
 import math
 
@@ -15,7 +15,7 @@ VALUES = st.decimals(0, 1000, places=6).map(str)
 
 @given(st.lists(st.tuples(WORDS, VALUES)), st.lists(WORDS))
 def test_it_finds_what_a_dictionary_finds(rows: list[tuple[str, str]], others: list[str]) -> None:
-    """Every word has its value, the later line where two name it, and any other word has the median."""
+    """A word has the value of its line, the later one if there are two; other words have the median."""
     expected = {word: float(value) for word, value in rows}
     table = IdfTable("".join(f"{word} {value}\n" for word, value in rows))
     assert [table.of(word) for word in expected] == list(expected.values())
@@ -23,20 +23,20 @@ def test_it_finds_what_a_dictionary_finds(rows: list[tuple[str, str]], others: l
 
 
 def test_idf_is_the_logarithm_of_the_inverse_share() -> None:
-    """A word on 2 of 4 pages has log 2; one on a single page is left to the default, the median."""
+    """A word on 2 of 4 pages has log 2; a word on a single page is left to the default, the median."""
     table = IdfTable("".join(build_idf([["a", "b", "a"], ["a"], ["b", "c"], ["d"]])))
     assert len(table) == 2
     assert table.of("a") == pytest.approx(math.log(2), abs=1e-6)
     assert table.of("never seen") == table.default == pytest.approx(math.log(2), abs=1e-6)
 
 
-def test_no_lines_are_a_table_too() -> None:
-    """Without any line every word weighs 1."""
+def test_an_empty_text_is_a_table() -> None:
+    """Without any line every word has 1."""
     assert IdfTable("").of("a") == 1.0
 
 
-def test_the_last_line_needs_no_end() -> None:
-    """A file whose last line is not ended reads the same."""
+def test_the_last_line_needs_no_line_break() -> None:
+    """A file without a final line break reads the same."""
     assert IdfTable("a 1.5\nb 2").of("b") == 2.0
 
 
@@ -55,7 +55,7 @@ def test_the_last_line_needs_no_end() -> None:
         ("a 1e3\n", 1),
     ],
 )
-def test_a_line_that_is_none_is_named(text: str, line: int) -> None:
-    """A line without word and value is refused by its number, whatever stands around it."""
+def test_a_bad_line_is_reported_by_its_number(text: str, line: int) -> None:
+    """A line that is not a word and a value is refused, whatever the lines around it."""
     with pytest.raises(ConfigurationError, match=f"line {line}"):
         IdfTable(text)

@@ -1,4 +1,4 @@
-"""SimHash against the worked examples and its laws."""
+"""Tests for SimHash: worked examples, and properties."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ FEATURES = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 10**9)),
 
 
 def sums_of(rows: list[str], weights: list[int]) -> list[int]:
-    """Sums of features written as bit strings, first bit first."""
+    """Return the sums of features that are written as bit strings, first bit first."""
     hashes = np.array([int(row[::-1], 2) for row in rows], dtype=np.uint64)
     return bit_sums(hashes, np.array(weights, dtype=np.int64))[: len(rows[0])].tolist()
 
@@ -58,7 +58,7 @@ def test_every_bit_is_the_sign_of_its_sum(features: list[tuple[int, int]]) -> No
 
 
 def fingerprint(features: list[tuple[int, int]]) -> int | None:
-    """SimHash of (hash, weight) pairs."""
+    """Return the SimHash of (hash, weight) pairs."""
     weights = np.array([weight for _, weight in features], dtype=np.int64)
     return simhash([value for value, _ in features], weights)
 
@@ -73,14 +73,14 @@ def test_unweighted_features_weigh_1(hashes: list[int]) -> None:
 
 
 def test_a_tie_is_0_and_in_the_seed_program_1() -> None:
-    """Sums of zero have an explicit rule."""
+    """A sum of zero gives 0, or 1 as in the seed program."""
     opposites, weights = [0b1011, ~0b1011 & 2**64 - 1], np.array([3, 3])
     assert simhash(opposites, weights) == 0
     assert simhash(opposites, weights, zero_is_one=True) == 2**64 - 1
 
 
 def test_no_features_give_no_fingerprint() -> None:
-    """An empty page has none, rather than one that all empty pages share."""
+    """An empty page has no fingerprint, rather than one that all empty pages share."""
     assert simhash([], np.array([], dtype=np.int64)) is None
 
 
@@ -95,11 +95,11 @@ def test_128_bits_are_two_lanes() -> None:
 
 
 def test_another_width_is_refused() -> None:
-    """Only 64 and 128 bits exist."""
+    """A fingerprint has 64 or 128 bits."""
     with pytest.raises(ConfigurationError, match="64 or 128 bits, got 32"):
         simhash([1], np.array([1]), bits=32)
 
 
 def test_weights_become_integers() -> None:
-    """Fixed point is 2⁻²⁰."""
+    """The unit of fixed-point weights is 2⁻²⁰."""
     assert fixed_point(np.array([0.5, 3.0])).tolist() == [1 << 19, 3 << 20]

@@ -1,4 +1,4 @@
-"""The vocabulary's arrays, against dictionaries and loops."""
+"""Tests for the vocabulary, against dictionaries and loops."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -16,28 +16,28 @@ SEGMENTS = st.lists(WORDS, max_size=40)
 
 
 def hash_of(word: str) -> int:
-    """128 bits that differ by word."""
+    """Return 128 bits that differ by word."""
     return (int.from_bytes(word.encode().ljust(12, b"."), "big") << 30) % (1 << 128)
 
 
 def kind_of(word: str) -> int:
-    """Features begin with a, marked ones end with 文; 。 ends a sentence; b is a marker, bb and bbb begin one."""
+    """Features begin with a, marked ones end with 文, 。 ends a sentence, b is a marker, bb and bbb begin one."""
     kinds = {"。": SENTENCE_END, "b": MARKER, "bb": PHRASE, "bbb": PHRASE}
     return FEATURE * word.startswith("a") | MARKED * word.endswith("文") | kinds.get(word, 0)
 
 
 def look_up(words: Sequence[str]) -> Facts:
-    """Facts that differ by word."""
+    """Return facts that differ by word."""
     return Facts([hash_of(w) for w in words], np.array([len(w) / 2 for w in words]), [kind_of(w) for w in words])
 
 
 def numbers(words: Sequence[str]) -> Facts:
-    """Facts of words that end with a number, which is their hash; all are features."""
+    """Return the facts of words that end with a number, which is their hash; all are features."""
     return Facts([int(word.removeprefix("word")) for word in words], np.zeros(len(words)), [FEATURE] * len(words))
 
 
 def hashes_of(known: Vocabulary, words: list[str]) -> list[int]:
-    """The low half of the hash of each of these distinct words."""
+    """Return the low half of the hash of each of these distinct words."""
     found = known.distinct(known.slots(words), len(words), [])
     assert found.first.tolist() == list(range(len(words)))
     return found.low.tolist()
@@ -45,7 +45,7 @@ def hashes_of(known: Vocabulary, words: list[str]) -> list[int]:
 
 @given(st.lists(SEGMENTS, max_size=6))
 def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) -> None:
-    """However many words were met before, each feature's facts are what the function says."""
+    """However many words were seen before, the facts of each feature are those that the function returns."""
     known = Vocabulary(look_up)
     for segments in pages:
         slots = known.slots(segments)
@@ -61,11 +61,11 @@ def test_every_word_has_the_facts_it_was_looked_up_with(pages: list[list[str]]) 
 def test_distinct_features_are_counted_like_a_counter_does(
     body: list[str], title: list[str], data: st.DataObject
 ) -> None:
-    """Counts are of the body, 1 for the title alone; title and marked sentences are told for each word."""
+    """Counts are of the body, 1 for the title alone; words of titles and marked sentences are flagged."""
     segments = body + title
     phrases = sorted(data.draw(st.sets(st.integers(0, len(body) - 1)))) if body else []
     known = Vocabulary(look_up)
-    for _ in range(2):  # the scratch space is clean again
+    for _ in range(2):  # the second time with used scratch space
         found = known.distinct(known.slots(segments), len(body), phrases)
     words = [segments[at] for at in found.first.tolist()]
     assert words == [word for word in dict.fromkeys(segments) if word.startswith("a")]
@@ -77,7 +77,7 @@ def test_distinct_features_are_counted_like_a_counter_does(
 
 
 def in_marked_sentences(body: list[str], phrases: list[int]) -> set[str]:
-    """The words that stand in a sentence with a marker, the plain way."""
+    """Return the words that are in a sentence with a marker, by plain loops."""
     found: set[str] = set()
     sentence: list[int] = []
     for at, word in enumerate([*body, "。"]):
@@ -91,7 +91,7 @@ def in_marked_sentences(body: list[str], phrases: list[int]) -> set[str]:
 
 
 def test_a_word_is_looked_up_once() -> None:
-    """What was worked out is remembered, over many pages and while the arrays grow."""
+    """The facts of a word are cached over many pages, while the arrays grow."""
     asked: Counter[str] = Counter()
 
     def counting(words: Sequence[str]) -> Facts:
@@ -106,8 +106,8 @@ def test_a_word_is_looked_up_once() -> None:
     assert hashes_of(known, words) == list(range(20_000))
 
 
-def test_too_many_words_are_forgotten_and_learned_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Past its limit the vocabulary begins anew, also within a page larger than the limit."""
+def test_above_its_limit_the_vocabulary_starts_empty_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words are looked up again, also for a page with more words than the limit."""
     monkeypatch.setattr(vocabulary, "MAX_KNOWN", 10)
     known = Vocabulary(numbers)
     for start in (0, 8, 16, 3):

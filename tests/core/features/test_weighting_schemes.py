@@ -1,4 +1,4 @@
-"""The weighting schemes against their published formulas."""
+"""Tests for the weighting schemes, against their published formulas."""
 
 import math
 from dataclasses import replace
@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features import weighting_factors
 from dedup_service.core.features.simhash import FIXED_POINT, fixed_point
-from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, Scheme, scheme_named
+from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, WeightedScheme, scheme_named
 from dedup_service.core.features.words import WordTable
 
 
 def table() -> WordTable:
-    """Three words: a noun of the title, a marked verb, another word."""
+    """Return a table of three words: a noun of the title, a marked verb, another word."""
     return WordTable(
         segments=["大桥", "通车", "来自五湖四海"],
         first=np.arange(3),
@@ -32,8 +32,8 @@ def table() -> WordTable:
     )
 
 
-def weights(scheme: Scheme) -> list[float]:
-    """The weights of the table's words, as floats."""
+def weights(scheme: WeightedScheme) -> list[float]:
+    """Return the weights of the words of `table`, as floats."""
     return (scheme.weigh(table()) / FIXED_POINT).tolist()
 
 
@@ -71,7 +71,7 @@ def test_zhang2020_can_add_its_factors() -> None:
 
 
 def test_words_of_one_length_weigh_the_same() -> None:
-    """The length factor is 1 for all where no word is longer than another."""
+    """The length factor is 1 for all words if no word is longer than another."""
     short = replace(table(), segments=["ab", "cd", "ef"])
     assert weighting_factors.minmax_length(short).tolist() == [1.0, 1.0, 1.0]
 
@@ -98,7 +98,7 @@ def test_the_default_boosts_title_and_marker() -> None:
 def test_one_loop_weighs_as_the_factors_do(
     words: list[tuple[int, float, bool, bool]], title: float, marker: float, idf: bool, combine: str
 ) -> None:
-    """(1 + ln n), with and without idf, title and marker, to the bit: pages weighed in two ways are the same pages."""
+    """The loop for (1 + ln n), idf, title and marker gives exactly the weights that the factors give."""
     counts, idfs, in_title, marked = zip(*words, strict=True)
     page = replace(
         table(),
@@ -107,7 +107,7 @@ def test_one_loop_weighs_as_the_factors_do(
         in_title=np.array(in_title),
         marked=np.array(marked),
     )
-    scheme = Scheme(name="one", tf="log", idf=idf, title=title, marker=marker, combine=combine)
+    scheme = WeightedScheme(name="one", tf="log", idf=idf, title=title, marker=marker, combine=combine)
     expected = weighting_factors.term_frequency(page, "log") * (page.idf if idf else 1.0)
     if boosts := [boost for _, boost in scheme.boosts(page)]:
         expected = expected * reduce(mul if combine == "product" else add, boosts)
@@ -116,7 +116,7 @@ def test_one_loop_weighs_as_the_factors_do(
 
 @pytest.mark.parametrize("factor", FACTORS)
 def test_every_factor_has_a_switch(factor: str) -> None:
-    """Each factor can be switched off, and doing so changes the weights it took part in."""
+    """Each factor can be switched off, which changes the weights."""
     assert weights(SCHEMES["zhang2020"].without([factor])) != weights(SCHEMES["zhang2020"])
 
 
@@ -129,7 +129,7 @@ def test_unknown_names_are_refused() -> None:
 
 
 def test_every_field_can_be_set_by_name() -> None:
-    """The switches that the published schemes leave open are set as `name=value`."""
+    """What the published schemes leave open is set as `name=value`."""
     scheme = scheme_named(
         "zhang2020", settings=["combine=sum", "marker_by=word", "length=gauss-c", "title=3", "idf=off"]
     )
@@ -148,13 +148,13 @@ def test_every_field_can_be_set_by_name() -> None:
         ("title=nan", "from 1 to 1000"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_refused(setting: str, says: str) -> None:
+def test_an_invalid_setting_is_refused(setting: str, says: str) -> None:
     """The error names the field, its choices and the value."""
     with pytest.raises(ConfigurationError, match=says):
         scheme_named("twinsieve", settings=[setting])
 
 
 def test_the_seed_program_has_nothing_to_set() -> None:
-    """seed-java is reproduced as it was."""
+    """seed-java reproduces a program, so nothing of it can be changed."""
     with pytest.raises(ConfigurationError, match="has no 'title=2' to change"):
         scheme_named("seed-java", settings=["title=2"])

@@ -3,15 +3,16 @@
 import numpy as np
 import pytest
 
-from dedup_service.core.index import BlockIndex, mix64, owner
+from dedup_service.core.index import BlockIndex, owner
 from dedup_service.core.index.block_shard import owners
+from dedup_service.core.splitmix import splitmix64
 from tests.core.index.streams import hot, pairs_of
 
 
 def test_mix64_is_the_published_mixer() -> None:
     """The first outputs of SplitMix64 with seed 0 are those of its authors' program."""
     step = 0x9E3779B97F4A7C15
-    assert [mix64(step * number) for number in range(3)] == [
+    assert [splitmix64(step * number) for number in range(3)] == [
         0xE220A8397B1DCDAF,
         0x6E789E6AA1B965F4,
         0x06C45D188009454F,

@@ -1,4 +1,4 @@
-"""Tests for decoding: declarations are believed only where the bytes agree."""
+"""Tests for decoding: a declared encoding is accepted only if the bytes agree."""
 
 import codecs
 
@@ -34,7 +34,7 @@ def test_declared_by_header(text: str, label: str, _read_as: str) -> None:
 
 @pytest.mark.parametrize(("text", "label", "read_as"), LEGACY)
 def test_declared_by_meta(text: str, label: str, read_as: str) -> None:
-    """An encoding in <meta charset> is used, as the superset that browsers take it for."""
+    """An encoding in <meta charset> is used, as the superset that browsers use for it."""
     page = text.replace("<body>", f'<meta charset="{label}"><body>')
     decoded = decode_html(page.encode(label))
     assert decoded.text == page
@@ -42,14 +42,14 @@ def test_declared_by_meta(text: str, label: str, read_as: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "label", "_read_as"), LEGACY)
-def test_sniffed_where_nothing_is_declared(text: str, label: str, _read_as: str) -> None:
-    """Bytes that nothing declares are recognised by what they look like."""
+def test_sniffed_if_nothing_is_declared(text: str, label: str, _read_as: str) -> None:
+    """An undeclared encoding is recognised by its bytes."""
     assert decode_html(text.encode(label)).text == text
 
 
 @pytest.mark.parametrize(("text", "label", "_read_as"), LEGACY)
 def test_utf8_declaration_over_other_bytes(text: str, label: str, _read_as: str) -> None:
-    """A page that says UTF-8 and is not is read as what it is."""
+    """A page that declares UTF-8 but is not is read in its real encoding."""
     assert decode_html(text.encode(label), "text/html; charset=utf-8").text == text
 
 
@@ -60,25 +60,25 @@ def test_utf8_bytes_under_another_declaration(label: str) -> None:
 
 
 def test_meta_goes_before_a_one_byte_header() -> None:
-    """A header of ISO-8859-1, which fits any bytes, gives way to a <meta> that can be checked."""
+    """A <meta> that can be checked takes precedence over a header of ISO-8859-1, which fits any bytes."""
     page = ZH.replace("<head>", '<head><meta charset="gb2312">')
     assert decode_html(page.encode("gbk"), "text/html; charset=ISO-8859-1").text == page
 
 
 def test_rare_characters_of_a_gb2312_page() -> None:
-    """A page that says GB2312 may use all of GB18030, as browsers let it."""
+    """A page that declares GB2312 may use all of GB18030, as in browsers."""
     page = '<meta charset="gb2312"><p>镕基、喆、𠮷野家、€</p>'
     assert decode_html(page.encode("gb18030")).text == page
 
 
 def test_hong_kong_characters_of_a_big5_page() -> None:
-    """A page that says Big5 may use the Hong Kong supplement."""
+    """A page that declares Big5 may use the Hong Kong supplement."""
     page = '<meta charset="big5"><p>佢哋喺嗰度</p>'
     assert decode_html(page.encode("big5hkscs")).text == page
 
 
 def test_one_broken_byte_keeps_the_declared_encoding() -> None:
-    """A stray byte in a long page costs one character, not the page."""
+    """A stray byte in a long page loses one character, not the page."""
     data = ZH.encode() * 20 + b"\xff" + ZH.encode() * 20
     decoded = decode_html(data, "utf-8")
     assert decoded.encoding == "utf-8"
@@ -87,18 +87,18 @@ def test_one_broken_byte_keeps_the_declared_encoding() -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-32"])
 def test_byte_order_mark(encoding: str) -> None:
-    """A byte order mark decides and is not part of the text."""
+    """A byte order mark decides the encoding and is not part of the text."""
     assert decode_html(ZH.encode(encoding), "gbk").text == ZH
 
 
 def test_utf16_without_a_mark() -> None:
-    """UTF-16 that only the header declares is read as big-endian."""
+    """UTF-16 that is declared by the header alone is read as big-endian."""
     assert decode_html(ZH.encode("utf-16-be"), "utf-16").text == ZH
 
 
 @pytest.mark.parametrize("label", ["", "hex", "rot13", "idna", "punycode", "utf-7", "no-such", "中文", "a\0b"])
 def test_labels_that_name_no_encoding(label: str) -> None:
-    """A label that is no page's encoding counts as none."""
+    """A label that is not an encoding of pages is ignored."""
     assert decode_html(ZH.encode("gbk"), label).text == ZH
 
 
@@ -112,5 +112,5 @@ def test_no_bytes_raise(data: bytes, declared: str | None) -> None:
 
 @given(text=st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\ufeff"), max_size=200))
 def test_utf8_round_trip(text: str) -> None:
-    """UTF-8 that is declared as such comes back as it was."""
+    """Text that is encoded and declared as UTF-8 is decoded to the same text."""
     assert decode_html(text.encode(), "utf-8").text == text

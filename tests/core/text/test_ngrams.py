@@ -1,4 +1,4 @@
-"""Distinct character n-grams."""
+"""Tests for distinct character n-grams."""
 
 import numpy as np
 from hypothesis import given
@@ -10,7 +10,7 @@ from dedup_service.core.text.normalise import letters
 
 @given(st.text(alphabet="ab中文", max_size=60), st.integers(1, 5))
 def test_each_distinct_ngram_counts_once(text: str, n: int) -> None:
-    """As many hashes as there are distinct n-grams, in order of first occurrence."""
+    """There is one hash for each distinct n-gram, in order of first occurrence."""
     seen = letters(text)
     grams = list(dict.fromkeys(text[i : i + n] for i in range(len(text) - n + 1)))
     expected = [int(ngram_hash(letters(gram), 0, n)) for gram in grams]

@@ -1,4 +1,4 @@
-"""Folding: one form for texts that read the same."""
+"""Tests for folding: one form for texts that read the same."""
 
 import numpy as np
 from hypothesis import given
@@ -29,13 +29,13 @@ def test_white_space_runs_become_one_and_lines_stay() -> None:
     assert fold("  a \t b \n\n  c  ") == "a b\nc"
 
 
-def test_lone_surrogates_are_survived() -> None:
-    """A text that is not valid Unicode is folded all the same."""
+def test_lone_surrogates_can_be_folded() -> None:
+    """A text that is not valid Unicode is folded like any other."""
     assert fold("a\ud800b") == fold_slowly("a\ud800b")
 
 
 def test_letters_are_letters_and_digits_only() -> None:
-    """Punctuation, spaces and emoji are no letters; rare characters of the upper planes are."""
+    """Punctuation, spaces and emoji are not letters; rare characters of the upper planes are."""
     family, flag = "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\U0001f1e8\U0001f1f3"
     assert letters(f"a, 中。3 {family}{flag}✅𠮷").tolist() == [ord("a"), ord("中"), ord("3"), ord("𠮷")]
     assert letters("").dtype == np.uint32
@@ -48,8 +48,8 @@ def test_equal_bodies_have_equal_hashes_whatever_their_line_breaks() -> None:
     assert body_hash(" \n") is None
 
 
-def test_a_headline_above_the_text_is_no_part_of_the_body() -> None:
-    """The first line goes where it repeats the title, or the title without the site's name, and only then."""
+def test_a_headline_above_the_text_is_not_part_of_the_body() -> None:
+    """The first line is removed only if it repeats the title, or the title without the site's name."""
     assert without_headline("大桥通车!\n正文。", "大桥通车") == "正文。"
     assert without_headline("bridge opens\ntext.", "bridge opens - the courier") == "text."
     assert without_headline("昨日大桥通车\n正文。", "大桥通车") == "昨日大桥通车\n正文。"
@@ -58,6 +58,6 @@ def test_a_headline_above_the_text_is_no_part_of_the_body() -> None:
 
 
 def test_every_character_of_the_first_plane_folds_as_defined() -> None:
-    """No character folds otherwise by the table than by the definition, skipped blocks included."""
+    """The table and the definition fold every character alike, also in the blocks that the table skips."""
     for code in range(0x10000):
         assert fold(f"a{chr(code)}b") == fold_slowly(f"a{chr(code)}b")

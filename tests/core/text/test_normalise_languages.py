@@ -1,4 +1,4 @@
-"""Folding by language: invisible characters, digits, Arabic forms, jamo, half-width kana, Thai vowels."""
+"""Tests for folding by language: invisible characters, digits, Arabic, jamo, kana, Thai vowels."""
 
 import unicodedata
 
@@ -18,7 +18,7 @@ from dedup_service.core.text.normalise import fold, fold_slowly
         ("\u200fخبر\u200e", "خبر"),
     ],
 )
-def test_invisible_characters_go(written: str, plain: str) -> None:
+def test_invisible_characters_are_removed(written: str, plain: str) -> None:
     """Soft hyphens, zero-width spaces, direction marks and variation selectors leave no trace."""
     assert fold(written) == plain
 
@@ -47,5 +47,5 @@ def test_thai_sara_am_has_one_form() -> None:
 
 @given(st.text(alphabet="aß\u00ad\u200bอำ้ํา٣๓ـَأىة\u0654\u0653ا한\u1112\u1161ｶﾞ國"))
 def test_folding_twice_changes_nothing(text: str) -> None:
-    """What is folded is folded, and the table agrees with the definition."""
+    """Folding is idempotent, and the table agrees with the definition."""
     assert fold(text) == fold_slowly(text) == fold(fold(text))

@@ -1,4 +1,4 @@
-"""Marks around a text that is passed on."""
+"""Tests for the markers around a reposted text."""
 
 import pytest
 
@@ -29,8 +29,8 @@ POST = "大桥今天通车,全长4千米"
         *("【快讯】", "【头条】", "转发微博：//@晨读笔记：RT @老陈说事: "),
     ],
 )
-def test_marks_at_the_beginning_are_not_part_of_the_text(mark: str) -> None:
-    """However often it was passed on."""
+def test_markers_at_the_beginning_are_removed(mark: str) -> None:
+    """One marker or several, however often the text was reposted."""
     assert without_repost_marks(fold(mark + POST)) == fold(POST)
 
 
@@ -38,10 +38,10 @@ def test_marks_at_the_beginning_are_not_part_of_the_text(mark: str) -> None:
     "text", ["转身离开", "[广州]外观有改动", "RTX 显卡到货", "大桥[图]今天通车", "转发微博:", "", "[赞]"]
 )
 def test_what_belongs_to_the_text_stays(text: str) -> None:
-    """Words that begin like a mark, brackets inside, and a text of nothing but marks."""
+    """Words that begin like a marker, brackets inside a text, and a text of nothing but markers are kept."""
     assert without_repost_marks(fold(text)) == fold(text)
 
 
-def test_emoticons_at_the_end_go() -> None:
-    """In brackets, as microblogs write them."""
+def test_emoticons_at_the_end_are_removed() -> None:
+    """Emoticons in brackets, as microblogs write them, are not part of the text."""
     assert without_repost_marks(fold(f"{POST}[赞] [doge][笑哭]")) == fold(POST)

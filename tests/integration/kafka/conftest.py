@@ -1,4 +1,4 @@
-"""Clusters to hurt, shared by the tests of this folder: whoever hurts one leaves it running."""
+"""Clusters for fault injection, shared by the tests of this folder; each test leaves the cluster running."""
 
 import uuid
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ QUICK = {"request_timeout_ms": "4000"}
 
 @pytest.fixture(scope="package")
 def wounded() -> Iterator[Cluster]:
-    """One broker that tests may kill, freeze and start again."""
+    """One broker that tests may kill, freeze and restart."""
     with Cluster(settings=FAST) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def connection(wounded: Cluster) -> Connection:
-    """How to reach it, with short patience."""
+    """How to reach it, with a short request timeout."""
     return Connection(wounded.bootstrap, QUICK)
 
 

@@ -1,4 +1,4 @@
-"""Read with deadlines: what is awaited comes, or the test fails and says what was missing."""
+"""Read with deadlines: the expected records arrive, or the test fails and says what was missing."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ LIMIT_S = 120.0
 
 
 def until(reached: Callable[[], bool], what: str, turn: Callable[[], object] = lambda: time.sleep(0.02)) -> None:
-    """Take turns until it is reached."""
+    """Call `turn` until `reached` holds."""
     deadline = time.monotonic() + LIMIT_S
     while not reached():
         assert time.monotonic() < deadline, f"not within {LIMIT_S:g} s: {what}"
@@ -20,7 +20,7 @@ def until(reached: Callable[[], bool], what: str, turn: Callable[[], object] = l
 
 
 def take(reader: GroupConsumer, count: int) -> list[ConsumerRecord]:
-    """Poll until `count` records have come."""
+    """Poll until `count` records have arrived."""
     found: list[ConsumerRecord] = []
     until(lambda: len(found) >= count, f"{count} records", lambda: found.extend(reader.poll(0.2, count - len(found))))
     return found

@@ -1,4 +1,4 @@
-"""The fingerprinting step on a real broker: every record of `pages` is in the log once, whatever happens meanwhile."""
+"""The fingerprinting step on a real broker: every record of `pages` is in the log once, in spite of faults."""
 
 import json
 import threading
@@ -34,7 +34,7 @@ SPACE = SpaceOptions()
 
 @dataclass
 class Seen(NullObserver):
-    """An observer that remembers; `on_batch` is set with each batch."""
+    """An observer that keeps events; `on_batch` is set with each batch."""
 
     batches: list[BatchEvent] = field(default_factory=list)
     problems: list[ProblemEvent] = field(default_factory=list)
@@ -52,7 +52,7 @@ class Seen(NullObserver):
 
 
 class Running:
-    """A step in a thread of its own."""
+    """A step in a separate thread."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Running:
             self.error = error
 
     def end(self) -> None:
-        """Stop it, and see that it ended well."""
+        """Stop the step, and check that it ended without an error."""
         self.stop.set()
         self.thread.join(LIMIT_S)
         assert not self.thread.is_alive()
@@ -101,7 +101,7 @@ class Running:
 
     @property
     def records(self) -> int:
-        """How many it has committed."""
+        """How many records it has committed."""
         return sum(fact.records for fact in self.seen.batches)
 
 
@@ -120,7 +120,7 @@ def workers() -> Iterator[Preparer]:
 
 
 def page(number: int) -> Message:
-    """A page with a text of its own, as a crawler publishes it."""
+    """A page with a distinct text, as a crawler publishes it."""
     url = f"https://a.example/{number}"
     text = " ".join(f"word{number}x{position}" for position in range(60))
     return Message("pages", json.dumps({"url": url, "text": text}).encode(), page_key(url))
@@ -132,7 +132,7 @@ def publish(connection: Connection, topics: Topics, messages: list[Message]) -> 
 
 
 def eventually(done: Callable[[], bool], running: Running | None = None) -> None:
-    """Return once `done()`; fail where it takes too long or the step has failed."""
+    """Wait for `done()`; fail where it takes too long or the step has failed."""
     deadline = time.monotonic() + LIMIT_S
     while not done():
         assert time.monotonic() < deadline, "not in time"
@@ -160,7 +160,7 @@ def sources_of(log: list[LogRecord]) -> Counter[Source]:
 
 
 def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers: Preparer) -> None:
-    """Pages as pages, the rest as rejected, each with the place it came from; and its offset is committed with it."""
+    """Pages as pages, the rest as rejected, each with its source; and its offset is committed with it."""
     bad = [
         Message("pages", b"hello", b"k", (("trace", b"1"),)),
         Message("pages", None, b"k"),
@@ -191,8 +191,8 @@ def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers
     assert len(log_of(broker.connection, topics)) == 404
 
 
-def test_a_stop_commits_what_is_begun_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
-    """Stopped in the middle and started again, nothing is missing and nothing is there twice."""
+def test_a_stop_commits_begun_records_and_leaves_the_rest(broker: Broker, topics: Topics, workers: Preparer) -> None:
+    """After a stop and a restart nothing is missing and nothing is there twice."""
     publish(broker.connection, topics, list(map(page, range(1500))))
     few = FingerprintSettings(batch_records=100, in_flight=InFlightLimits(records=400))
     first = Running(broker.connection, topics, workers, settings=few, one_batch=True)
@@ -207,7 +207,7 @@ def test_a_stop_commits_what_is_begun_and_leaves_the_rest(broker: Broker, topics
 
 
 def test_a_member_that_joins_and_one_that_goes_lose_nothing(broker: Broker, topics: Topics, inline: Preparer) -> None:
-    """What a process has in hand of a partition that goes to another one is dropped, and read again over there."""
+    """Records in flight of a partition that is reassigned are dropped, and read again by its new owner."""
     small = FingerprintSettings(batch_records=20)
     first = Running(broker.connection, topics, inline, settings=small)
     publish(broker.connection, topics, list(map(page, range(500))))
@@ -225,7 +225,7 @@ def test_a_member_that_joins_and_one_that_goes_lose_nothing(broker: Broker, topi
 
 
 def test_a_lost_transaction_is_done_again(broker: Broker, topics: Topics, inline: Preparer) -> None:
-    """Whoever takes the transactional id breaks a transaction off; the step drops what it has in hand and goes back."""
+    """A producer that takes the transactional id aborts a transaction; the step drops its records and rewinds."""
     running = Running(broker.connection, topics, inline, settings=FingerprintSettings(batch_records=20))
     publish(broker.connection, topics, list(map(page, range(500))))
     for _ in range(2):
@@ -243,7 +243,7 @@ def test_a_lost_transaction_is_done_again(broker: Broker, topics: Topics, inline
 
 
 def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inline: Preparer) -> None:
-    """Before the batch is committed that would go over the ceiling, with the place of a bad record to look at."""
+    """Before the batch that would exceed the limit is committed, with the place of a bad record to inspect."""
     limit = RejectionLimit(share=0.2, window=100, min_rejected=20)
     one_by_one = FingerprintSettings(batch_records=5, in_flight=InFlightLimits(chunk_records=5))
     publish(broker.connection, topics, [Message("pages", b"hello", b"one partition")] * 200)
@@ -256,8 +256,8 @@ def test_too_many_bad_records_stop_the_step(broker: Broker, topics: Topics, inli
     assert len(log_of(broker.connection, topics)) == 15
 
 
-def test_back_pressure_bounds_what_is_in_hand(broker: Broker, topics: Topics, workers: Preparer) -> None:
-    """With room for few bytes, large pages come one after the other, and all of them come."""
+def test_back_pressure_bounds_pages_in_flight(broker: Broker, topics: Topics, workers: Preparer) -> None:
+    """With room for few bytes, large pages are read one after the other, and all of them arrive."""
     tight = FingerprintSettings(in_flight=InFlightLimits(records=20, bytes=200_000, chunk_bytes=50_000))
     large = [Message("pages", b'{"url": "u:%d", "text": "%s"}' % (n, b"word " * 30_000), b"%d" % n) for n in range(40)]
     publish(broker.connection, topics, large)
@@ -268,7 +268,7 @@ def test_back_pressure_bounds_what_is_in_hand(broker: Broker, topics: Topics, wo
 
 
 def test_a_broker_that_dies_and_comes_back_costs_nothing(own_cluster: Callable[..., object], inline: Preparer) -> None:
-    """SIGKILL in the middle: what was under way is done again, once."""
+    """After a SIGKILL in the middle, what was in flight is done again, once."""
     cluster = own_cluster(brokers=1)
     connection, topics = Connection(cluster.bootstrap), Topics("t.")  # type: ignore[attr-defined]
     create(connection, topics, Layout(partitions=PARTITIONS))
@@ -285,7 +285,7 @@ def test_a_broker_that_dies_and_comes_back_costs_nothing(own_cluster: Callable[.
 
 
 def test_any_compression_is_read(broker: Broker, topics: Topics, inline: Preparer) -> None:
-    """Producers in other languages choose what they like."""
+    """Producers in other languages may choose any compression."""
     codecs = [None, "gzip", "snappy", "lz4", "zstd"]
     for number, codec in enumerate(codecs):
         producer = KafkaProducer(**broker.connection.configs(compression_type=codec))

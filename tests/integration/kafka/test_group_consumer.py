@@ -1,4 +1,4 @@
-"""A member of a group: in however it is polled, once whatever it is called, and never silent about what it lost."""
+"""A member of a group: it joins with any polling, once under any name, and reports everything that it lost."""
 
 import threading
 from collections.abc import Callable
@@ -22,7 +22,7 @@ RECORDS = 40
 
 
 class Member:
-    """A reader that keeps what it was given, and forgets what was taken away."""
+    """A consumer that keeps its records, and drops those of revoked partitions."""
 
     def __init__(self, connection: Connection, topics: Topics, instance: str) -> None:
         self.found: list[ConsumerRecord] = []
@@ -52,7 +52,7 @@ def publish(connection: Connection, topics: Topics) -> None:
 
 
 def both(*members: Member) -> Callable[[], None]:
-    """A turn of each."""
+    """Return a function that polls each member once."""
 
     def turn() -> None:
         for member in members:
@@ -61,7 +61,7 @@ def both(*members: Member) -> Callable[[], None]:
     return turn
 
 
-def test_a_member_gets_in_however_short_its_polls_are(connection: Connection, own_topics: Topics) -> None:
+def test_a_member_joins_however_short_its_polls_are(connection: Connection, own_topics: Topics) -> None:
     """A join that is answered between two polls is not lost."""
     publish(connection, own_topics)
     member = Member(connection, own_topics, "one")
@@ -78,7 +78,7 @@ def test_a_member_gets_in_however_short_its_polls_are(connection: Connection, ow
 
 
 def test_two_members_share_and_the_second_hands_over(connection: Connection, own_topics: Topics) -> None:
-    """Each partition has one owner at a time; what one leaves, the other reads from the committed offset."""
+    """Each partition has one owner at a time; the other member continues at the committed offset."""
     publish(connection, own_topics)
     one, two = Member(connection, own_topics, "one"), Member(connection, own_topics, "two")
     transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")
@@ -96,22 +96,22 @@ def test_two_members_share_and_the_second_hands_over(connection: Connection, own
         transactions.close()
 
 
-def test_of_two_processes_with_one_name_the_first_gives_way(connection: Connection, own_topics: Topics) -> None:
-    """It says so, after it was fenced again and again; the other one goes on."""
+def test_of_two_processes_with_one_name_the_first_stops(connection: Connection, own_topics: Topics) -> None:
+    """It raises after it was fenced three times; the other one continues."""
     publish(connection, own_topics)
     one, two = Member(connection, own_topics, "same"), Member(connection, own_topics, "same")
     try:
         until(lambda: bool(one.reader.assigned), "the first is in", one.turn)
-        with pytest.raises(InstanceInUseError, match="stop one of both"):
-            until(lambda: False, "the first gives way", both(two, one))
+        with pytest.raises(InstanceInUseError, match="stop one of the two"):
+            until(lambda: False, "the first stops", both(two, one))
         one.reader.close()
         until(lambda: len(two.found) == RECORDS, "the second reads", two.turn)
     finally:
         two.reader.close(leave=True)
 
 
-def test_records_that_retention_took_are_counted(connection: Connection, own_topics: Topics) -> None:
-    """Reading goes on where records begin, and it is known how many are missing."""
+def test_records_that_retention_deleted_are_counted(connection: Connection, own_topics: Topics) -> None:
+    """Reading continues at the beginning, and the number of missing records is known."""
     publish(connection, own_topics)
     at = TopicPartition(own_topics.pages, 0)
     member = Member(connection, own_topics, "one")
@@ -134,7 +134,7 @@ def test_records_that_retention_took_are_counted(connection: Connection, own_top
 
 
 def test_rewinding_reads_again_what_was_not_committed(connection: Connection, own_topics: Topics) -> None:
-    """From the committed offset, or the beginning."""
+    """From the committed offset, or else from the beginning."""
     publish(connection, own_topics)
     member = Member(connection, own_topics, "one")
     try:

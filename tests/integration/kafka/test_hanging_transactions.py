@@ -1,4 +1,4 @@
-"""A transaction whose end a broker lost (KAFKA-20734): readers stand still until it is ended as it was decided.
+"""A transaction whose end marker a broker lost (KAFKA-20734): readers stop until it is repaired as decided.
 
 How it is lost here: the only copy of a partition is away when its transaction ends.
 """
@@ -7,15 +7,16 @@ import itertools
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.errors import KafkaError
 
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client import internals, log_consumer
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import administration, connect
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
@@ -48,7 +49,7 @@ def outcome(request: pytest.FixtureRequest) -> TransactionOutcome:
 
 @pytest.fixture
 def lost(three: Cluster, connection: Connection, outcome: TransactionOutcome) -> Topics:
-    """Topics whose log begins with a transaction that was decided and not ended, and goes on with another one."""
+    """Topics whose log begins with a transaction that was decided but not ended, followed by another one."""
     topics = Topics(f"lost-{outcome.value}.")
     create(connection, topics, Layout(partitions=1, replication=1))
     leader = leader_of(connection, topics.fingerprints)
@@ -59,7 +60,7 @@ def lost(three: Cluster, connection: Connection, outcome: TransactionOutcome) ->
     ended = {TransactionOutcome.COMMIT: "CompleteCommit", TransactionOutcome.ABORT: "CompleteAbort"}[
         outcome
     ]  # aborted by its timeout
-    until(lambda: coordinated(connection, name) == ended, "the coordinator's last word")
+    until(lambda: coordinated(connection, name) == ended, "the coordinator's final state")
     internals.discard(decided, 5)
     three.start(leader)
     until(lambda: leader_of(connection, topics.fingerprints) == leader, "the partition's leader")
@@ -75,7 +76,7 @@ def begun(connection: Connection, topics: Topics, but_not_on: int = -1) -> tuple
         name = f"{topics.prefix}{number}"
         made = connect(KafkaProducer, connection, transactional_id=name, transaction_timeout_ms=5000)
         made.init_transactions()
-        with administration(connection) as client:
+        with closing(connect(KafkaAdminClient, connection)) as client:
             if client.describe_transactions([name])[name].coordinator_id != but_not_on:
                 break
         internals.discard(made, 5)
@@ -85,23 +86,23 @@ def begun(connection: Connection, topics: Topics, but_not_on: int = -1) -> tuple
 
 
 def leader_of(connection: Connection, topic: str) -> int:
-    with administration(connection) as client:
+    with closing(connect(KafkaAdminClient, connection)) as client:
         return client.describe_topics([topic])[0]["partitions"][0]["leader_id"]
 
 
 def coordinated(connection: Connection, name: str) -> str:
-    """The transaction's state; "" while nobody answers for it."""
-    with suppress(BrokerError), administration(connection) as client:
+    """The transaction's state; "" while no coordinator answers."""
+    with suppress(BrokerError, KafkaError), closing(connect(KafkaAdminClient, connection)) as client:
         return client.describe_transactions([name])[name].state.value
     return ""
 
 
-def test_what_was_decided_holds_once_it_is_settled(connection, lost, outcome, caplog, monkeypatch, capsys):
-    """Nothing can be read and the log reader says so; settled, what was committed is there, what was aborted is not."""
-    monkeypatch.setattr(log_consumer, "_STANDING_S", 0.2)
+def test_a_hanging_transaction_is_repaired_as_decided(connection, lost, outcome, caplog, monkeypatch, capsys):
+    """Nothing can be read, with a warning; after the repair committed records are there, and aborted ones are not."""
+    monkeypatch.setattr(log_consumer, "_STALL_S", 0.2)
     reader = LogConsumer(connection, lost.fingerprints)
     with caplog.at_level(logging.WARNING):
-        until(lambda: "stands still" in caplog.text, "a complaint", lambda: reader.poll(0.2, 10))
+        until(lambda: "reading is blocked" in caplog.text, "a warning", lambda: reader.poll(0.2, 10))
     reader.close()
     assert "twinsieve topics repair-transactions" in caplog.text
 
@@ -123,8 +124,8 @@ def test_what_was_decided_holds_once_it_is_settled(connection, lost, outcome, ca
     assert capsys.readouterr().out == "There are no hanging transactions.\n"
 
 
-def test_a_transaction_that_goes_on_is_left_alone(connection):
-    """One that its producer may still commit is not found, and ends as its producer wants."""
+def test_an_active_transaction_is_left_alone(connection):
+    """One that its producer may still commit is not found, and ends as its producer decides."""
     topics = Topics("alive.")
     create(connection, topics, Layout(partitions=1, replication=1))
     _, alive = begun(connection, topics)

@@ -1,4 +1,4 @@
-"""Partitions that are paused and resumed give all of their records, although the client library forgets some."""
+"""Partitions that are paused and resumed give all their records, although the library forgets some."""
 
 import time
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 LIMIT_S = 60.0
 
 
-def test_records_put_aside_by_a_pause_come_back(broker: Broker, topics: Topics) -> None:
+def test_records_set_aside_by_a_pause_are_returned(broker: Broker, topics: Topics) -> None:
     """Half of a partition is read, then it is paused, the others are read to their end, and it is resumed."""
     messages = [Message(topics.pages, b"%d" % n, partition=n % 2) for n in range(20)]
     append(broker.connection, topics.pages, messages)
@@ -35,7 +35,7 @@ def test_records_put_aside_by_a_pause_come_back(broker: Broker, topics: Topics) 
 
 
 def read(reader: GroupConsumer, count: int) -> list:  # type: ignore[type-arg]
-    """Poll, at most five records at a time, until `count` have come."""
+    """Poll, at most five records at a time, until `count` have arrived."""
     found: list = []  # type: ignore[type-arg]
     deadline = time.monotonic() + LIMIT_S
     while len(found) < count and time.monotonic() < deadline:

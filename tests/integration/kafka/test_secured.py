@@ -20,14 +20,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.broker]
 
 @dataclass(frozen=True)
 class Reached:
-    """A cluster as the service's settings want it."""
+    """A cluster in the form that the service's settings expect."""
 
     connection: Connection
     bootstrap: str = ""
 
 
 def pages(topics: Topics, count: int, start: int = 0) -> list[Message]:
-    """Pages with texts of their own, one partition after the other."""
+    """Pages with distinct texts, one partition after the other."""
     return [
         Message(topics.pages, b'{"url": "https://site.example/%d", "text": "%s"}' % (n, b"story %d " % n * 30))
         for n in range(start, start + count)
@@ -35,7 +35,7 @@ def pages(topics: Topics, count: int, start: int = 0) -> list[Message]:
 
 
 def test_a_service_works_over_tls_with_a_password(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """Every client of it: both groups, the log, both producers, the admin."""
+    """Every client connects: both groups, the log, both producers, the admin client."""
     cluster = own_cluster(sasl=True)
     connection, topics = Connection(cluster.bootstrap, cluster.client_options), Topics()
     create(connection, topics, Layout(partitions=2))
@@ -49,8 +49,8 @@ def test_a_service_works_over_tls_with_a_password(own_cluster: Callable[..., Clu
     assert "another" not in str(refusal.value)
 
 
-def test_a_service_begins_once_its_broker_is_back(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """Started while the broker is away, it waits for it."""
+def test_a_service_starts_once_its_broker_is_back(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    """A service that is started while the broker is away waits for it."""
     cluster = own_cluster()
     connection, topics = Connection(cluster.bootstrap), Topics()
     create(connection, topics, Layout(partitions=2))
@@ -62,15 +62,15 @@ def test_a_service_begins_once_its_broker_is_back(own_cluster: Callable[..., Clu
         progress.wait_for(lambda: progress.decided == 20)
 
 
-def test_a_service_whose_brokers_stay_away_says_so(tmp_path: Path) -> None:
-    """After the time it was given for its start."""
+def test_a_service_whose_brokers_stay_away_raises(tmp_path: Path) -> None:
+    """It raises after the time allowed for its start."""
     nobody = Reached(Connection("127.0.0.1:1"))
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:1"):
         Service(settings(nobody, Topics(), tmp_path / "state", start_s=0.5)).run(threading.Event())  # type: ignore[arg-type]
 
 
 def test_a_rolling_restart_of_three_brokers_loses_nothing(own_cluster: Callable[..., Cluster], tmp_path: Path) -> None:
-    """One after the other goes and comes back while pages are published and decided."""
+    """Each broker is restarted in turn while pages are published and decided."""
     cluster = own_cluster(brokers=3)
     connection, topics = Connection(cluster.bootstrap), Topics()
     create(connection, topics, Layout(partitions=3, replication=3))

@@ -1,4 +1,4 @@
-"""The whole service on a real broker: each page answered once, whoever comes, goes or is moved back."""
+"""The whole service on a real broker: each page is answered once, whichever process joins, leaves or rewinds."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from dedup_service.core.log_records import PolicyRecord, RetractionRecord
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
-from dedup_service.runtime.kafka.client.group_offsets import committed_offsets
+from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.control.operator_records import (
     ForeignLogError,
@@ -39,7 +39,7 @@ PAGES = 300
 
 
 class Progress(NullObserver):
-    """An observer that wakes whoever waits for a number of records to be decided."""
+    """An observer that wakes a thread that waits for a number of decided records."""
 
     def __init__(self) -> None:
         self.decided = 0
@@ -56,13 +56,13 @@ class Progress(NullObserver):
         self.problems.append(fact)
 
     def failed(self, error: BaseException) -> None:
-        """Take note of what ended a service."""
+        """Record the error that ended a service."""
         with self._changed:
             self.failure = self.failure or error
             self._changed.notify_all()
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Return once `condition` holds, asked after every batch; raise what ended a service before."""
+        """Wait until `condition` holds, checked after every batch; raise the error that ended a service."""
         with self._changed:
             ended = self._changed.wait_for(lambda: self.failure is not None or condition(), LIMIT_S)
         if self.failure is not None:
@@ -78,7 +78,7 @@ def settings(broker: Broker, topics: Topics, state: Path, **more: object) -> Ser
 
 @contextmanager
 def running(chosen: ServiceSettings, progress: Progress) -> Iterator[Service]:
-    """The service at work until the block ends; what ended it is raised."""
+    """Run the service until the block ends; raise the error that ended it."""
     service, stop = Service(chosen, [progress]), threading.Event()
 
     def run() -> None:
@@ -104,7 +104,7 @@ def publish(broker: Broker, topics: Topics, sent: Sequence[Sent]) -> None:
 
 
 def everything_decided(broker: Broker, topics: Topics) -> Callable[[], bool]:
-    """Whether the deciding group has come to the end of `pages`."""
+    """Whether the deciding group has reached the end of `pages`."""
 
     def decided() -> bool:
         ends = {(r.topic, r.partition): r.offset + 1 for r in read_all(broker.bootstrap, [topics.pages])[topics.pages]}
@@ -117,7 +117,7 @@ def everything_decided(broker: Broker, topics: Topics) -> Callable[[], bool]:
 def test_two_services_share_the_work_and_each_record_is_answered_once(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
-    """Verdicts are the oracle's byte for byte, pages go where they belong, poison is set aside."""
+    """Verdicts equal the oracle's byte for byte, pages go to their topics, bad records to the dead letters."""
     sent = list(stream(11, PAGES))
     publish(broker, topics, sent)
     progress = Progress()
@@ -130,10 +130,10 @@ def test_two_services_share_the_work_and_each_record_is_answered_once(
     assert progress.decided == PAGES
 
 
-def test_a_service_goes_on_where_it_stopped_with_its_state_or_without(
+def test_a_service_continues_where_it_stopped_with_or_without_its_state(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
-    """A second start answers what came since; so does one whose disk was lost."""
+    """A second start answers later pages; so does one whose disk was lost."""
     sent = list(stream(12, PAGES))
     third = PAGES // 3
     for number, state in enumerate(("kept", "kept", "lost")):
@@ -145,7 +145,7 @@ def test_a_service_goes_on_where_it_stopped_with_its_state_or_without(
 
 
 def test_offsets_that_were_moved_back_answer_nothing_twice(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """Both groups read everything again: the log recognises the records, the state what is written."""
+    """Both groups read everything again: the log recognises the records, the state the written outputs."""
     sent = list(stream(13, PAGES))
     publish(broker, topics, sent[:-1])
     first = Progress()
@@ -179,7 +179,7 @@ def rewind(broker: Broker, topics: Topics) -> None:
 
 
 def test_a_dropped_duplicate_is_reported_and_not_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """Under `drop` its verdict is all that is written of it."""
+    """Under `drop` only its verdict is written."""
     sent = list(stream(14, PAGES))
     publish(broker, topics, sent)
     progress = Progress()
@@ -189,8 +189,8 @@ def test_a_dropped_duplicate_is_reported_and_not_passed_on(broker: Broker, topic
     assert read_all(broker.bootstrap, [topics.duplicate])[topics.duplicate] == []
 
 
-def test_records_of_people_hold_for_every_service(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """A retraction and another policy, appended while nobody runs, are in force for the pages after them."""
+def test_operator_records_apply_to_every_service(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """A retraction and a policy that are appended while no service runs apply to later pages."""
     sent = list(stream(15, PAGES))
     publish(broker, topics, sent[:100])
     progress = Progress()
@@ -210,14 +210,14 @@ def test_records_of_people_hold_for_every_service(broker: Broker, topics: Topics
     ("more", "error", "says"),
     [
         ({"rule": rule_for(k=1)}, PolicyDiffersError, "policy set"),
-        ({"action": Action.DROP}, PolicyDiffersError, "action flag, asked for is drop"),
+        ({"action": Action.DROP}, PolicyDiffersError, "action flag, requested is drop"),
         ({"space": SpaceOptions(scheme="tf")}, ForeignLogError, "another log with --prefix"),
     ],
 )
-def test_a_service_that_would_decide_otherwise_refuses_to_start(
+def test_a_service_with_another_policy_refuses_to_start(
     broker: Broker, topics: Topics, tmp_path: Path, more: dict[str, object], error: type[TwinsieveError], says: str
 ) -> None:
-    """It names both values and what to do, and leaves the log as it was."""
+    """The error names both values and what to do; the log is unchanged."""
     append_policy(
         broker.connection,
         topics,

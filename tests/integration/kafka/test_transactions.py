@@ -1,4 +1,4 @@
-"""Transactions while the broker dies or freezes, or another producer takes the id: all or nothing, and they end."""
+"""Transactions while a broker dies or freezes, or a producer is fenced: all or nothing, and in limited time."""
 
 import random
 import threading
@@ -42,7 +42,7 @@ def whole(values: list[bytes]) -> dict[str, int]:
 
 @pytest.fixture
 def threads() -> Iterator[None]:
-    """No thread of a producer that was given up is left once its request has timed out."""
+    """Check that no thread of a retired producer is left once its request has timed out."""
     before = set(threading.enumerate())
     yield
     deadline = time.monotonic() + 60
@@ -121,7 +121,7 @@ def test_kills_at_any_moment_leave_whole_transactions(
 
 
 @pytest.mark.usefixtures("threads")
-def test_a_frozen_broker_does_not_hold_a_commit_for_ever(
+def test_a_frozen_broker_does_not_block_a_commit_indefinitely(
     wounded: Cluster, connection: Connection, own_topics: Topics
 ) -> None:
     """It is reported lost while the broker still sleeps, and so is the next; after that everything works again."""
@@ -146,7 +146,7 @@ def test_a_frozen_broker_does_not_hold_a_commit_for_ever(
 
 
 @pytest.mark.usefixtures("threads")
-def test_who_is_fenced_is_told_and_can_go_on(connection: Connection, own_topics: Topics) -> None:
+def test_a_fenced_producer_raises_and_can_continue(connection: Connection, own_topics: Topics) -> None:
     """A second producer under the id makes the first one's next transaction a lost one; after that it is usable."""
     first, second = (TransactionalProducer(connection, f"{own_topics.prefix}same") for _ in range(2))
     first.open()
@@ -189,7 +189,7 @@ def test_offsets_are_committed_with_the_messages_or_not_at_all(connection: Conne
     assert whole(committed_values(connection, own_topics.fingerprints)) == {"good": 1}
 
 
-def test_a_commit_as_an_earlier_self_is_lost(connection: Connection, own_topics: Topics) -> None:
+def test_a_commit_of_an_earlier_generation_is_lost(connection: Connection, own_topics: Topics) -> None:
     """The group knows another member under the name, which may be ourselves after joining again."""
     append(connection, own_topics.pages, [Message(own_topics.pages, b"x", partition=0)])
     transactions = TransactionalProducer(connection, f"{own_topics.prefix}a")

@@ -1,8 +1,8 @@
-"""Text to words, with their part of speech where a scheme asks for it.
+"""Segmentation: from a text to its words, with their part of speech if a scheme needs it.
 
-`by_script` gives each text to the segmenter of its script: `chinese` (rjieba or jieba), `icu_words` (Japanese, Thai and
-other scripts without spaces, where icu4py is installed), `unicode_words` (everything else, and the fallback).
-Which of them are in use, and their versions, is part of the space.
+`by_script` chooses the segmenter for each text by its script: `chinese` (rjieba or jieba), or
+`unicode_words`: ICU for Japanese, Thai and other scripts without spaces if icu4py is installed, Unicode word
+boundaries for everything else. Which segmenters are in use, and their versions, is part of the space.
 """
 
 from importlib import import_module
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def segmenter_version(name: str) -> str:
-    """Return `name` with its installed version: part of the space, since another dictionary cuts otherwise."""
+    """Return `name` with its installed version, which is part of the space: dictionaries differ."""
     if name != "icu":
         return f"{name} {version(name)}"
     return f"ICU {import_module('icu4py').icu_version}"

@@ -1,7 +1,7 @@
-"""Words of Chinese with their part of speech: rjieba by default, jieba as the reference and fallback.
+"""Chinese words with their part of speech: rjieba by default, jieba as the reference and fallback.
 
-Both cut by the same dictionary and algorithm; rjieba is about fifty times as fast with part of speech.
-Source: https://github.com/fxsjy/jieba; tags are its own (ICTCLAS style).
+Both use the same dictionary and algorithm; rjieba is about fifty times as fast with part of speech.
+Source: https://github.com/fxsjy/jieba, which also defines the tags (ICTCLAS style).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,13 +13,14 @@ __all__ = ["SEGMENTERS", "chinese_segmenter", "parse_user_words"]
 
 SEGMENTERS = ("rjieba", "jieba")
 USER_FREQUENCY = 100_000
+"""The frequency that every word of a user's dictionary gets, whatever the line says."""
 
 
 class _Rjieba(Segmenter):
     def __init__(self, user_words: Mapping[str, str]) -> None:
         import rjieba
 
-        # The module's own segmenter is loaded already; another dictionary needs one of its own.
+        # The module has a segmenter with the default dictionary; user words need another one.
         self._jieba = rjieba.Jieba() if user_words else rjieba
         for word, tag in user_words.items():
             self._jieba.add_word(word, USER_FREQUENCY, tag)
@@ -55,7 +56,10 @@ class _Jieba(Segmenter):
 
 
 def chinese_segmenter(name: str, user_words: Mapping[str, str] | None = None) -> Segmenter:
-    """Return the segmenter `name` (rjieba or jieba) with the words of a user's dictionary (word → tag)."""
+    """Return the segmenter `name` (rjieba or jieba) with the words of a user's dictionary (word → tag).
+
+    Raises ConfigurationError for another name.
+    """
     makers: dict[str, type[_Rjieba | _Jieba]] = {"rjieba": _Rjieba, "jieba": _Jieba}
     if name not in makers:
         raise ConfigurationError(f"the Chinese segmenter is one of {', '.join(SEGMENTERS)}, got {name!r}")
@@ -63,7 +67,7 @@ def chinese_segmenter(name: str, user_words: Mapping[str, str] | None = None) ->
 
 
 def parse_user_words(lines: Iterable[str]) -> dict[str, str]:
-    """Return word → tag from lines in jieba's user dictionary format: `word [frequency] [tag]`."""
+    """Return word → tag from lines in the format of jieba's user dictionaries: `word [frequency] [tag]`."""
     words: dict[str, str] = {}
     for line in lines:
         word, *rest = line.split()[:3] or [""]

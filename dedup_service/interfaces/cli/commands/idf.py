@@ -54,7 +54,7 @@ def build_command(pages: str, output: str, min_pages: int, errors: str | None, *
     with open_source(pages) as source:
         bad = BadRecords(source.name, errors)
         try:
-            lines = build_idf(map(fingerprinter.words, _pages(source, bad)), minimum=min_pages)
+            lines = build_idf(map(fingerprinter.words, _pages(source, bad)), min_pages=min_pages)
         finally:
             bad.close()
     if not lines:

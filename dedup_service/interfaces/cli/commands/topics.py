@@ -20,7 +20,7 @@ from dedup_service.interfaces.cli.support.options import (
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.hanging_transactions import HangingTransaction
-    from dedup_service.runtime.kafka.topics import Made, TopicDescription, TopicProblem
+    from dedup_service.runtime.kafka.topics import TopicCreation, TopicDescription, TopicProblem
 
 __all__ = ["topics_group"]
 
@@ -203,13 +203,13 @@ def _code(problems: Sequence["TopicProblem"]) -> int:
     return ExitCode.FAILED if any(problem.fault for problem in problems) else ExitCode.DONE
 
 
-def _created_json(result: "Made") -> dict[str, Any]:
+def _created_json(result: "TopicCreation") -> dict[str, Any]:
     differences = {name: {"found": found, "wanted": wanted} for name, (found, wanted) in result.differences.items()}
     return {**asdict(result.plan), "created": result.created, "differences": differences}
 
 
-def _created_row(result: "Made") -> tuple[str, ...]:
-    topic = result.found or result.plan
+def _created_row(result: "TopicCreation") -> tuple[str, ...]:
+    topic = result.existing or result.plan
     differs = ", ".join(f"{name} {found}, not {wanted}" for name, (found, wanted) in result.differences.items())
     existed = f"existed, not changed: {differs}" if differs else "existed"
     kept = format_duration_ms(int(topic.settings["retention.ms"]))

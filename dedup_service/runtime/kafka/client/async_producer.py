@@ -1,10 +1,13 @@
-"""Publishing from somebody else's thread or event loop, with bounded memory.
+"""Publishing from another thread or an event loop, with bounded memory.
 
-How: `submit` only queues, and a thread of ours hands messages to the client, whose `send` may block for seconds. The
-client tries again by itself for as long as it takes (idempotent, so nothing is doubled or reordered by that). A
-producer that fails for good is replaced and what it had is sent again; only then may a message be there twice.
-Bound: `max_messages` and `max_bytes` from `submit` to the broker's word, whatever the client holds of it.
-Invariants: a future has a result only once the brokers have acknowledged the message; every future is settled at last.
+How: `submit` only queues, and a thread of the producer hands messages to the library, whose `send` may block
+for seconds. The library retries by itself for as long as it takes (idempotent, so nothing is doubled or
+reordered by that). A producer that fails for good is replaced and what it held is sent again; only then may
+a message be there twice.
+Bound: `max_messages` and `max_bytes` from `submit` to the brokers' acknowledgement, whatever the library
+holds of it.
+Invariants: a future has a result only once the brokers have acknowledged the message; every future is
+settled in the end.
 """
 
 import logging
@@ -29,14 +32,14 @@ __all__ = ["AsyncProducer"]
 
 _LOG = logging.getLogger(__name__)
 
-_FOR_EVER_MS = 7 * 24 * 3600 * 1000
+_WEEK_MS = 7 * 24 * 3600 * 1000
 _BLOCK_MS = 5_000
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
-_PATIENCE_S = 2.0
+_JOIN_S = 2.0
 
 
 class _Sent:
-    """A message on its way: `answer` is its submitter's."""
+    """A message in flight. answer: the future of its submitter."""
 
     __slots__ = ("answer", "message", "pause_s", "producer")
 
@@ -48,12 +51,12 @@ class _Sent:
 
 
 class AsyncProducer:
-    """Messages out, each acknowledged by its own future. Any thread may call anything.
+    """Publishes messages; each is acknowledged by its own future. Any thread may call any method.
 
-    max_messages, max_bytes: in flight at once; a larger message goes alone. max_message_bytes: of one, uncompressed.
-    Counters: published (acknowledged), retried (by us; the client's own are not told), failed, in_flight,
-    in_flight_bytes.
-    Raises where it is made: UnreachableError, NotAuthorisedError, ConfigurationError.
+    max_messages, max_bytes: in flight at once; a larger message goes alone. max_message_bytes: of one,
+    uncompressed. Counters: published (acknowledged), retried (by us; the library does not report its own),
+    failed, in_flight, in_flight_bytes. The constructor raises UnreachableError, NotAuthorisedError and
+    ConfigurationError.
     """
 
     def __init__(
@@ -73,7 +76,7 @@ class AsyncProducer:
             "batch_size": 256 << 10,
             "max_request_size": max_message_bytes,
             "max_block_ms": _BLOCK_MS,
-            "delivery_timeout_ms": _FOR_EVER_MS,
+            "delivery_timeout_ms": _WEEK_MS,
         }
         self._max_message_bytes = max_message_bytes
         self.max_messages, self.max_bytes = max_messages, max_bytes
@@ -84,14 +87,14 @@ class AsyncProducer:
         self._open: set[_Sent] = set()
         self._closing = False
         self._broken = False
-        self._complaint = ThrottledWarning(_LOG, f"messages wait for {connection.bootstrap}", after_s=2.0)
-        self._leftovers = RetiredProducers()
+        self._warning = ThrottledWarning(_LOG, f"messages wait for {connection.bootstrap}", after_s=2.0)
+        self._retired = RetiredProducers()
         self._producer: KafkaProducer | None = connect(KafkaProducer, connection, **self._configs)
         self._thread = threading.Thread(target=self._run, name="twinsieve-publisher", daemon=True)
         self._thread.start()
 
     def check_topic(self, topic: str) -> None:
-        """ConfigurationError where the brokers answer and do not know the topic; UnreachableError where none does."""
+        """Raise OptionError where the brokers do not know the topic, UnreachableError where none answers."""
         producer = self._producer
         try:
             found = producer is not None and producer.partitions_for(topic)
@@ -100,11 +103,11 @@ class AsyncProducer:
             if found:
                 raise found from error
             raise OptionError(
-                f"the brokers at {self._connection.bootstrap} do not tell of a topic {topic}: create it "
+                f"the brokers at {self._connection.bootstrap} do not have a topic {topic}: create it "
                 "(twinsieve topics create), or name another"
             ) from error
         if not found:
-            raise UnreachableError(f"no broker tells of the topic {topic}; try again")
+            raise UnreachableError(f"no broker answers about the topic {topic}; try again")
 
     def has_room(self, size_bytes: int = 0) -> bool:
         """Whether a message of this size may be submitted now."""
@@ -112,20 +115,21 @@ class AsyncProducer:
         return fits or not self.in_flight
 
     def submit(self, message: Message) -> Future[tuple[int, int]]:
-        """Send; the future gives (partition, offset) once the brokers have acknowledged it. Never blocks.
+        """Send a message.
 
-        The future raises RecordTooLargeError or NotAuthorisedError; BrokerError where it was closed before. BrokerError
-        is raised here where there is no room (`has_room`), or all is closed.
+        The future gives (partition, offset) once the brokers have acknowledged it. Never blocks. The future
+        raises RecordTooLargeError or NotAuthorisedError, and BrokerError where the producer is closed first.
+        Raises BrokerError where there is no room (`has_room`), or the producer is closed.
         """
         sent = _Sent(message)
         size = message.size_bytes
         with self._changed:
             if self._closing:
-                raise BrokerError("the publisher is closed; make a new one")
+                raise BrokerError("the publisher is closed; create a new one")
             if not self.has_room(size):
                 raise BrokerError(
-                    f"{self.in_flight} messages of {self.in_flight_bytes} bytes are on their way and {size} bytes more "
-                    f"are above {self.max_messages} or {self.max_bytes} bytes: wait until some are acknowledged"
+                    f"{self.in_flight} messages of {self.in_flight_bytes} bytes are in flight, and {size} bytes more "
+                    f"exceed {self.max_messages} messages or {self.max_bytes} bytes: wait until some are acknowledged"
                 )
             self.in_flight += 1
             self.in_flight_bytes += size
@@ -135,14 +139,14 @@ class AsyncProducer:
         return sent.answer
 
     def flush(self, timeout_s: float) -> bool:
-        """Whether everything submitted was settled within `timeout_s`."""
+        """Wait up to `timeout_s` until every future is settled; return whether it is so."""
         with self._changed:
             return self._changed.wait_for(lambda: self.in_flight == 0, timeout_s)
 
     def close(self, timeout_s: float) -> int:
-        """Wait for what is on its way, `timeout_s` at most; return how many were not acknowledged by then.
+        """Wait for messages in flight, `timeout_s` at most; return how many were not acknowledged by then.
 
-        Their futures raise BrokerError; they may still have arrived.
+        Their futures raise BrokerError; the messages may still have arrived.
         """
         self.flush(timeout_s)
         with self._changed:
@@ -150,7 +154,7 @@ class AsyncProducer:
                 return 0
             self._closing = True
             self._changed.notify_all()
-        self._thread.join(_BLOCK_MS / 1000 + _PATIENCE_S)
+        self._thread.join(_BLOCK_MS / 1000 + _JOIN_S)
         self._replace(give_up=True)
         with self._changed:
             left = list(self._open)
@@ -162,12 +166,12 @@ class AsyncProducer:
         while (sent := self._next()) is not None:
             try:
                 self._send(sent)
-            except Exception as error:  # a bug, or a surprise of the library's, must not stop the rest
+            except Exception as error:  # a bug, here or in the library, must not stop the other messages
                 self._settle(sent, error=error)
         self._replace(give_up=True)
 
     def _next(self) -> _Sent | None:
-        """Return the next message to hand over, when there is one; None at the end."""
+        """Wait for the next message to hand over and return it; None at the end."""
         with self._changed:
             while not self._closing:
                 now = time.monotonic()
@@ -183,37 +187,37 @@ class AsyncProducer:
     def _send(self, sent: _Sent) -> None:
         try:
             check_size(sent.message, 0, self._max_message_bytes)
-            sent.producer = self._working()
+            sent.producer = self._current()
             future = send(sent.producer, sent.message)
         except TRANSIENT as error:
             self._broken = sent.producer is not None and internals.has_failed(sent.producer)
             self._failed(sent, error)
         except TwinsieveError as error:
             if error.retryable:
-                self._again(sent, error)
+                self._retry(sent, error)
             else:
                 self._settle(sent, error=error)
         else:
             future.add_callback(self._acknowledged, sent)
             future.add_errback(self._refused, sent, future)
 
-    def _working(self) -> KafkaProducer:
+    def _current(self) -> KafkaProducer:
         if self._broken or self._producer is None:
             self._replace()
         return self._producer
 
     def _replace(self, *, give_up: bool = False) -> None:
-        """Give the producer up, which fails what it holds, and make another."""
+        """Retire the producer, which fails the messages it holds, and create another unless `give_up`."""
         if self._producer is not None:
             old, self._producer = self._producer, None
-            self._leftovers.take(old)
+            self._retired.retire(old)
         if not give_up:
-            self._leftovers.wait(_BLOCK_MS / 1000)
+            self._retired.wait(_BLOCK_MS / 1000)
             self._producer = connect(KafkaProducer, self._connection, **self._configs)
             self._broken = False
 
     def _acknowledged(self, sent: _Sent, record: RecordMetadata) -> None:
-        self._complaint.over()
+        self._warning.over()
         self._settle(sent, result=(record.partition, record.offset))
 
     def _refused(self, sent: _Sent, future: Any, error: BaseException) -> None:
@@ -228,10 +232,10 @@ class AsyncProducer:
         if found := permanent_error(error, f"to write to {sent.message.topic}", last):
             self._settle(sent, error=found)
         else:
-            self._again(sent, error)
+            self._retry(sent, error)
 
-    def _again(self, sent: _Sent, error: BaseException) -> None:
-        self._complaint.about(f"{type(error).__name__}: {error}")
+    def _retry(self, sent: _Sent, error: BaseException) -> None:
+        self._warning.about(f"{type(error).__name__}: {error}")
         with self._changed:
             self.retried += 1
             self._waiting.append((time.monotonic() + sent.pause_s, sent))
@@ -249,7 +253,7 @@ class AsyncProducer:
             self.failed += error is not None
             self._changed.notify_all()
         if not sent.answer.set_running_or_notify_cancel():
-            return  # nobody waits any more
+            return  # the submitter has cancelled it
         if error is None:
             sent.answer.set_result(result or (0, 0))
         else:

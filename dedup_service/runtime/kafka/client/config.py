@@ -1,20 +1,17 @@
-"""Which client options an operator may set, what type each has, and what Java and librdkafka call them.
+"""How to reach the brokers: addresses, and the client options that an operator already has in a file.
 
-Only options of the connection, which mean the same to producer, consumer and admin client: how records are read and
-written decides over exactly-once and is ours. A test holds the list against the client library's own.
+An operator may set options of the connection only, which mean the same to producer, consumer and admin
+client. What decides over exactly-once (acks, isolation, offsets …) is refused. A test compares the list with
+the library's own. Names may be kafka-python's (`security_protocol`), Java's (`security.protocol`) or
+librdkafka's (`ssl.ca.location`). Values are text, as in files and on command lines, and get their types
+here.
 
-Options as Java's clients have them, where more than the name differs from ours.
-
+Options of Java that differ in more than the name:
 - `sasl.jaas.config` holds user and password: `…ScramLoginModule required username="a" password="b";`
-- stores of certificates are files in PEM (`ssl.truststore.type=PEM`); JKS and PKCS12 are for Java alone.
-- an empty `ssl.endpoint.identification.algorithm` switches the check of the host name off.
+- certificate stores must be PEM files (`ssl.truststore.type=PEM`); JKS and PKCS12 are for Java alone.
+- an empty `ssl.endpoint.identification.algorithm` turns the check of the host name off.
 
-How to reach the brokers: an address, and the client options an operator already has in a file.
-
-How: names may be kafka-python's (`security_protocol`), Java's (`security.protocol`) or librdkafka's
-(`ssl.ca.location`); values are text, as files and command lines have them, and get their types here. What decides
-over exactly-once (acks, isolation, offsets …) is not an option of the connection and is refused.
-Invariant: no password stands in a repr or an error.
+Invariant: no password appears in a repr or an error.
 """
 
 import re
@@ -27,7 +24,7 @@ from typing import Any
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.errors import OptionError
 
-__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "from_java", "read_properties"]
+__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "read_properties"]
 
 TYPES: Mapping[str, type] = {
     "client_dns_lookup": str,
@@ -55,8 +52,8 @@ TYPES: Mapping[str, type] = {
     "ssl_keyfile": str,
     "ssl_password": str,
 }
+"""The options that an operator may set, and the type of each."""
 
-# Java's and librdkafka's names, dots as underscores. Stores must be PEM, which Java calls ssl.truststore.type=PEM.
 ALIASES: Mapping[str, str] = {
     "sasl_mechanisms": "sasl_mechanism",
     "sasl_password": "sasl_plain_password",
@@ -69,8 +66,8 @@ ALIASES: Mapping[str, str] = {
     "ssl_keystore_location": "ssl_certfile",
     "ssl_truststore_location": "ssl_cafile",
 }
+"""Names of Java and librdkafka, with underscores for dots → names of kafka-python."""
 
-# Known to every client, and set by us: named so that the refusal can say so.
 OURS = frozenset(
     {
         "acks",
@@ -104,7 +101,17 @@ OURS = frozenset(
         "transactional_id",
     }
 )
+"""Options that the service sets itself; listed so that the error can say so."""
 
+DEFAULTS: Mapping[str, Any] = {
+    "client_id": "twinsieve",
+    "reconnect_backoff_ms": 50,
+    "reconnect_backoff_max_ms": 500,  # the library's default, 30 s, is what a broker's restart would cost at worst
+    "request_timeout_ms": 10_000,  # detects a frozen broker; a dead one is detected by its connection
+    "bootstrap_timeout_ms": 10_000,
+}
+_SECRET = ("password", "jaas")
+_TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 _JAAS, _ENDPOINT = "sasl_jaas_config", "ssl_endpoint_identification_algorithm"
 _IN_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
@@ -112,13 +119,70 @@ _STORE_TYPES = ("ssl_truststore_type", "ssl_keystore_type")
 _ONLY_JAVA = ("ssl_truststore_password", "ssl_keystore_password")
 
 
-def from_java(options: Mapping[str, str]) -> dict[str, str]:
-    """Return `options` (names with underscores) with Java's special ones replaced by ours; OptionError where not."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Connection:
+    """The addresses of the brokers, and the client options to reach them.
+
+    bootstrap: `host:port`, several separated by commas. options: see the module; OptionError for a wrong
+    one.
+    """
+
+    bootstrap: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_addresses(self.bootstrap)
+        self._typed()
+
+    def configs(self, **more: Any) -> dict[str, Any]:
+        """Return the keyword arguments of any kafka-python client.
+
+        `more` overrides options, options override defaults.
+        """
+        return {"bootstrap_servers": self.servers, **DEFAULTS, **self._typed(), **more}
+
+    @property
+    def servers(self) -> list[str]:
+        """The addresses as a list."""
+        return [server.strip() for server in self.bootstrap.split(",")]
+
+    def _typed(self) -> dict[str, Any]:
+        plain = _from_java({name.strip().replace(".", "_"): value for name, value in self.options.items()})
+        return {_known(name): _value(_known(name), value) for name, value in plain.items()}
+
+    def __repr__(self) -> str:
+        shown = {name: "…" if _is_secret(name) else value for name, value in self.options.items()}
+        return f"Connection({self.bootstrap!r}, {shown!r})"
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Return the options of a client properties file: lines `name=value` or `name: value`.
+
+    # or ! begins a comment. Raises ConfigurationError where the file cannot be read or a line is neither.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"cannot read the client options in {path}: {error}") from None
+    options = {}
+    for number, line in _logical_lines(text):
+        name, separator, value = _split(line)
+        if not separator:
+            raise ConfigurationError(f"{path}, line {number} is not name=value; correct it or begin it with #")
+        options[name] = value
+    return options
+
+
+def _from_java(options: Mapping[str, str]) -> dict[str, str]:
+    """Return `options` (names with underscores) with the special ones of Java replaced by kafka-python's.
+
+    OptionError where one cannot be replaced.
+    """
     left = dict(options)
     for name in _STORE_TYPES:
         kind = left.pop(name, "PEM")
         if kind.upper() != "PEM":
-            raise OptionError(f"client option {name} is {kind}: only PEM files are read here; export the store as PEM")
+            raise OptionError(f"client option {name} is {kind}: only PEM files can be read; export the store as PEM")
     for name in _ONLY_JAVA:
         if left.pop(name, ""):
             raise OptionError(f"client option {name} belongs to a Java store: export the store as a PEM file")
@@ -130,75 +194,14 @@ def from_java(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _credentials(jaas: str) -> dict[str, str]:
-    found = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _IN_JAAS.findall(jaas)}
-    if set(found) != {"username", "password"}:
-        raise OptionError("client option sasl_jaas_config names no username and password in double quotes")
-    return {"sasl_plain_username": found["username"], "sasl_plain_password": found["password"]}
-
-
-DEFAULTS: Mapping[str, Any] = {
-    "client_id": "twinsieve",
-    "reconnect_backoff_ms": 50,
-    "reconnect_backoff_max_ms": 500,  # the default, 30 s, is what a broker's restart would cost at worst
-    "request_timeout_ms": 10_000,  # a broker that froze is noticed by this, one that died by its connection
-    "bootstrap_timeout_ms": 10_000,
-}
-_SECRET = ("password", "jaas")
-_TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Connection:
-    """Where the brokers are and how they let us in.
-
-    bootstrap: `host:port`, several with commas. options: see the module; checked here, OptionError for what is wrong.
-    """
-
-    bootstrap: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        _check_addresses(self.bootstrap)
-        self._typed()
-
-    def configs(self, **more: Any) -> dict[str, Any]:
-        """Return the keyword arguments of any kafka-python client; `more` wins over options, options over defaults."""
-        return {"bootstrap_servers": self.servers, **DEFAULTS, **self._typed(), **more}
-
-    @property
-    def servers(self) -> list[str]:
-        """The addresses, one by one."""
-        return [server.strip() for server in self.bootstrap.split(",")]
-
-    def _typed(self) -> dict[str, Any]:
-        plain = from_java({name.strip().replace(".", "_"): value for name, value in self.options.items()})
-        return {_known(name): _value(_known(name), value) for name, value in plain.items()}
-
-    def __repr__(self) -> str:
-        shown = {name: "…" if _is_secret(name) else value for name, value in self.options.items()}
-        return f"Connection({self.bootstrap!r}, {shown!r})"
-
-
-def read_properties(path: Path) -> dict[str, str]:
-    """Return the options of a client properties file: `name=value` or `name: value` lines, # or ! begins a comment.
-
-    Raises ConfigurationError where the file cannot be read or a line is neither.
-    """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read the client options in {path}: {error}") from None
-    options = {}
-    for number, line in _logical_lines(text):
-        name, separator, value = _split(line)
-        if not separator:
-            raise ConfigurationError(f"{path}, line {number} is no name=value; correct it or begin it with #")
-        options[name] = value
-    return options
+    values = {name: re.sub(r"\\(.)", r"\1", value) for name, value in _IN_JAAS.findall(jaas)}
+    if set(values) != {"username", "password"}:
+        raise OptionError("client option sasl_jaas_config has no username and password in double quotes: add both")
+    return {"sasl_plain_username": values["username"], "sasl_plain_password": values["password"]}
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Join lines that end in a backslash, as Java's format has it; leave comments and empty ones out."""
+    """Join lines that end in a backslash, as Java's format does; leave out comments and empty lines."""
     lines: list[tuple[int, str]] = []
     begun: tuple[int, str] | None = None
     for number, raw in enumerate(text.splitlines(), 1):
@@ -215,10 +218,10 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str, str]:
-    places = [at for at in (line.find("="), line.find(":")) if at > 0]
-    if not places:
+    separators = [at for at in (line.find("="), line.find(":")) if at > 0]
+    if not separators:
         return line, "", ""
-    at = min(places)
+    at = min(separators)
     return line[:at].strip(), line[at], line[at + 1 :].strip()
 
 
@@ -226,7 +229,9 @@ def _check_addresses(bootstrap: str) -> None:
     for server in bootstrap.split(","):
         host, colon, port = server.strip().rpartition(":")
         if not (server.strip() and (not colon or (host and port.isdigit() and 0 < int(port) < 1 << 16))):
-            raise ConfigurationError(f"{bootstrap!r} is no address of brokers: give host:port, several with commas")
+            raise ConfigurationError(
+                f"{bootstrap!r} is not an address of brokers: give host:port, several separated by commas"
+            )
 
 
 def _known(name: str) -> str:
@@ -234,23 +239,23 @@ def _known(name: str) -> str:
     if name in TYPES:
         return name
     if name in OURS:
-        raise OptionError(f"option {name} is not of the connection: the service sets it itself; leave it out")
+        raise OptionError(f"option {name} is not an option of the connection: the service sets it itself; leave it out")
     close = get_close_matches(name, [*TYPES, *ALIASES], n=1)
     hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(TYPES))}"
     raise OptionError(f"unknown client option {name}: {hint}")
 
 
 def _value(name: str, text: str) -> Any:
-    kind, text = TYPES[name], str(text)  # from Python it may be typed already
+    kind, text = TYPES[name], str(text)  # a caller in Python may pass it typed
     if kind is bool:
         if text.strip().lower() in _TRUE | _FALSE:
             return text.strip().lower() in _TRUE
-        raise OptionError(f"client option {name} is true or false, not {text!r}")
+        raise OptionError(f"client option {name} must be true or false, not {text!r}")
     if kind is int:
         try:
             return int(text)
         except ValueError:
-            raise OptionError(f"client option {name} is a whole number, not {text!r}") from None
+            raise OptionError(f"client option {name} must be a whole number, not {text!r}") from None
     return text
 
 

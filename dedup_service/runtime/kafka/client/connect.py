@@ -1,32 +1,32 @@
-"""Why no broker answers: one look at each address with plain sockets, as far as it gets.
+"""Make clients of the library: connected, or an error that says what to check, with nothing left behind.
 
-The client reports a wrong password, a missing authority and a plaintext client on a TLS port alike. A look tells them
-apart: does the name resolve, does something listen, is a TLS handshake possible, does it answer as a broker does.
-Nothing secret is sent: the only request is ApiVersions, the first of every client.
+Every consumer, producer and admin client of the project is made by `connect`, so that all of them have the
+cures of `patches`: a `PatchedKafkaClient` as their network side, sockets that are closed, and readable
+headers (`consumer`).
 
-Make a client of the library: connected, or an error that says what to check, and nothing left behind.
+Failed connections: the library's constructors connect, and where that fails they raise and leave behind what
+they had begun, a network thread and sockets. So the network side is made here (`kafka_client` is the
+library's own setting for that) and closed here.
+Diagnosis: the library reports a wrong password, a missing authority and a plaintext client on a TLS port
+alike, as `Unable to bootstrap`. `_diagnose` looks at each address with a plain socket and tells them apart:
+does the name resolve, does something listen, is a TLS handshake possible, does it answer as a broker does.
+Nothing secret is sent: the only request is ApiVersions, the first one of every client.
+Memory of a consumer: a broker sends at most `fetch_bytes` at a time (more only where a single batch is
+larger), and one answer a broker may wait while another is read: `2 x fetch_bytes x brokers` as compressed on
+the wire, and one unpacked batch.
 
-The library's constructors connect. Where that fails they raise and leave behind what they had begun: a consumer's
-network thread, sockets. So the network side is made by us (`kafka_client` is the library's own setting for that) and
-closed by us. And every reason shows as `Unable to bootstrap`: `diagnosis` finds out which it was.
-
-Consumers with bounded memory that show committed records only.
-
-Memory: a broker sends at most `fetch_bytes` at a time (more only where one batch alone is larger), and one answer a
-broker may wait while another is read: `2 x fetch_bytes x brokers` as compressed on the wire, and one unpacked batch.
-
-Ask the brokers about topics; the client's exceptions become ours here.
+The library's types that appear in our signatures are re-exported here, so that no other folder imports the
+library.
 """
 
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
-import kafka.errors
-from kafka import KafkaAdminClient, KafkaConsumer, errors
+from kafka import KafkaConsumer, errors
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
@@ -34,27 +34,78 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.patches import PatchedKafkaClient, check_client_release, read_any_header
-from dedup_service.runtime.kafka.client.retry import permanent_error, transient_error
+from dedup_service.runtime.kafka.client.retry import permanent_error
 
 __all__ = [
     "ConsumerGroupMetadata",
     "ConsumerRecord",
     "TopicPartition",
-    "administration",
     "connect",
     "consumer",
-    "diagnose",
 ]
 
-_PATIENCE_S = 3.0
+T = TypeVar("T")
+
+_LOOK_TIMEOUT_S = 3.0
 # ApiVersions, version 0, correlation id 1, client id "look": the same bytes since Kafka 0.10.
 _BODY = struct.pack(">hhih", 18, 0, 1, 4) + b"look"
 _REQUEST = struct.pack(">i", len(_BODY)) + _BODY
 _TLS_ALERT = b"\x15\x03"
 
 
-def diagnose(connection: Connection) -> str:
-    """Return what is wrong at each address and what to check, for people."""
+def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T:
+    """Return a connected client of the library's class `kind`; `configs` are the settings of that class.
+
+    Raises UnreachableError where no broker answers within `bootstrap_timeout_ms`, NotAuthorisedError where
+    the brokers refuse user or password, ConfigurationError for settings that cannot work.
+    """
+    check_client_release()
+    networks: list[PatchedKafkaClient] = []
+
+    def network(**settings: Any) -> PatchedKafkaClient:
+        networks.append(PatchedKafkaClient(**settings))
+        return networks[-1]
+
+    try:
+        return kind(**connection.configs(kafka_client=network, **configs))
+    except (errors.KafkaError, OSError, ValueError) as error:
+        for unused in networks:
+            with suppress(errors.KafkaError, OSError, RuntimeError):
+                unused.close()
+        raise _explained(error, connection) from error
+
+
+def _explained(error: Exception, connection: Connection) -> Exception:
+    doing = f"to connect to {connection.bootstrap}"
+    if found := permanent_error(error, doing):
+        return found
+    if isinstance(error, errors.KafkaError):
+        return UnreachableError(f"no broker at {connection.bootstrap}: {_diagnose(connection)}")
+    return ConfigurationError(f"cannot connect to {connection.bootstrap}: {error}")
+
+
+def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaConsumer:
+    """Return a connected consumer of committed records; raises as `connect`.
+
+    It commits nothing and resets no position by itself. fetch_bytes: see the module for what it bounds.
+    """
+    reader = connect(
+        KafkaConsumer,
+        connection,
+        isolation_level="read_committed",  # also waits for committed offsets in open transactions (require_stable)
+        enable_auto_commit=False,
+        auto_offset_reset="none",  # what to do about a position that no longer exists is our decision
+        allow_auto_create_topics=False,
+        fetch_max_bytes=fetch_bytes,
+        max_partition_fetch_bytes=fetch_bytes,
+        metrics_enabled=False,
+        **configs,
+    )
+    return read_any_header(reader)
+
+
+def _diagnose(connection: Connection) -> str:
+    """Return what is wrong at each address and what to check, as one line for people."""
     options = connection.configs()
     return "; ".join(f"{server}: {_look(server, options)}" for server in connection.servers)
 
@@ -63,7 +114,7 @@ def _look(server: str, options: dict[str, object]) -> str:
     host, _, port = server.rpartition(":")
     address = (host.strip("[]"), int(port)) if host else (server, 9092)
     try:
-        with socket.create_connection(address, _PATIENCE_S) as plain:
+        with socket.create_connection(address, _LOOK_TIMEOUT_S) as plain:
             if options.get("security_protocol", "PLAINTEXT") in {"SSL", "SASL_SSL"}:
                 return _look_by_tls(plain, address[0], options)
             return _answer(plain)
@@ -107,8 +158,8 @@ def _context(options: dict[str, object]) -> ssl.SSLContext:
 
 
 def _answer(stream: socket.socket) -> str:
-    """Ask what every broker answers before it asks who we are."""
-    stream.settimeout(_PATIENCE_S)
+    """Send the request that every broker answers before it authenticates the client."""
+    stream.settimeout(_LOOK_TIMEOUT_S)
     stream.sendall(_REQUEST)
     try:
         answer = stream.recv(8)
@@ -117,75 +168,8 @@ def _answer(stream: socket.socket) -> str:
     if answer.startswith(_TLS_ALERT) or not answer:
         return "it closed the connection; it may expect TLS: set security_protocol to SSL or SASL_SSL, and ssl_cafile"
     if len(answer) < 8 or answer[4:8] != _REQUEST[8:12]:
-        return "what listens there is no Kafka broker; check the port"
+        return "what listens there is not a Kafka broker; check the port"
     return (
         "a broker answers, and refuses what follows; check security_protocol (does it ask for a password: SASL_SSL or "
         "SASL_PLAINTEXT?), sasl_mechanism, user and password, and whether the addresses it advertises can be reached"
     )
-
-
-T = TypeVar("T")
-
-
-def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T:
-    """Return a client of the class `kind` (`configs` are its own settings).
-
-    Raises UnreachableError where no broker answers within `bootstrap_timeout_ms`, NotAuthorisedError where they refuse
-    user or password, ConfigurationError for settings that cannot work.
-    """
-    check_client_release()
-    made: list[PatchedKafkaClient] = []
-
-    def network(**settings: Any) -> PatchedKafkaClient:
-        made.append(PatchedKafkaClient(**settings))
-        return made[-1]
-
-    try:
-        return kind(**connection.configs(kafka_client=network, **configs))
-    except (errors.KafkaError, OSError, ValueError) as error:
-        for unused in made:
-            with suppress(errors.KafkaError, OSError, RuntimeError):
-                unused.close()
-        raise _explained(error, connection) from error
-
-
-def _explained(error: Exception, connection: Connection) -> Exception:
-    doing = f"to connect to {connection.bootstrap}"
-    if found := permanent_error(error, doing):
-        return found
-    if isinstance(error, errors.KafkaError):
-        return UnreachableError(f"no broker at {connection.bootstrap}: {diagnose(connection)}")
-    return ConfigurationError(f"cannot connect to {connection.bootstrap}: {error}")
-
-
-def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaConsumer:
-    """Return a connected consumer that commits nothing and resets nothing by itself; errors as `connect` has them."""
-    made = connect(
-        KafkaConsumer,
-        connection,
-        isolation_level="read_committed",  # and offsets of open transactions are waited for (require_stable)
-        enable_auto_commit=False,
-        auto_offset_reset="none",  # a position that is gone is our decision
-        allow_auto_create_topics=False,
-        fetch_max_bytes=fetch_bytes,
-        max_partition_fetch_bytes=fetch_bytes,
-        metrics_enabled=False,
-        **configs,
-    )
-    return read_any_header(made)
-
-
-@contextmanager
-def administration(connection: Connection) -> Iterator[KafkaAdminClient]:
-    """Yield a client for requests about topics.
-
-    Raises UnreachableError where no broker answers, NotAuthorisedError where they refuse, BrokerError for the rest.
-    """
-    client: Any = connect(KafkaAdminClient, connection)
-    try:
-        yield client
-    except (kafka.errors.KafkaError, OSError) as error:
-        doing = f"a request about topics to {connection.bootstrap}"
-        raise (permanent_error(error, doing) or transient_error(error, doing)) from error
-    finally:
-        client.close()

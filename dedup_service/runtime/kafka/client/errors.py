@@ -1,6 +1,8 @@
-"""What can go wrong between us and the brokers, one class for each thing that a caller would do about it.
+"""What can go wrong between us and the brokers: one class for each thing that a caller would do about it.
 
-`retryable` says whether the same call may succeed later without anybody changing anything.
+`retryable` says whether the same call may succeed later without any change by a person. How exceptions of
+the library become these: `retry`. This module and `config` do not import the library, so they work where it
+is not installed.
 """
 
 from typing import ClassVar
@@ -20,17 +22,23 @@ __all__ = [
 
 
 class BrokerError(TwinsieveError):
-    """The brokers did not do what was asked. Try again, after a pause."""
+    """The brokers did not do what was requested. Try again, after a pause."""
 
     retryable: ClassVar[bool] = True
 
 
 class UnreachableError(BrokerError):
-    """No broker answered. Check address, TLS and password as the message says; it may also just be away."""
+    """No broker answered.
+
+    Check address, TLS and password as the message says; the broker may also just be away.
+    """
 
 
 class TransactionLostError(BrokerError):
-    """The transaction was not, or may not have been, committed. Rewind to the committed offsets and go on."""
+    """The transaction was not, or may not have been, committed.
+
+    Rewind to the committed offsets and continue.
+    """
 
 
 class NotAuthorisedError(BrokerError):
@@ -42,7 +50,7 @@ class NotAuthorisedError(BrokerError):
 class RecordTooLargeError(BrokerError):
     """One message is larger than producer or topic allow. Raise both limits, or set the record aside.
 
-    `position` is its place among the messages that were to be written.
+    `position`: index of the message among those that were to be written.
     """
 
     retryable: ClassVar[bool] = False
@@ -53,14 +61,20 @@ class RecordTooLargeError(BrokerError):
 
 
 class InstanceInUseError(BrokerError):
-    """Another process took our place in the group under the same instance name. Stop one, or name it differently."""
+    """Another process took our place in the group under the same instance name. Stop one, or rename one."""
 
     retryable: ClassVar[bool] = False
 
 
 class LogChangedError(StateError):
-    """A topic no longer holds what was read from it: deleted, truncated or made anew. Look at the topic first."""
+    """A topic no longer holds what was read from it: deleted, truncated or created again.
+
+    Inspect the topic first.
+    """
 
 
 class OptionError(ConfigurationError):
-    """An option of the connection is unknown, not ours to set, or has a value of the wrong type. Correct it."""
+    """An option of the connection is unknown, set by the service, or of the wrong type.
+
+    Correct or remove it.
+    """

@@ -1,10 +1,11 @@
-"""What must be done inside the client library, all in one place.
+"""Work inside the library that its public methods do not offer.
 
-Each function is one of the library's own (release 3.0.12) with what it lacks: an end. `commit_transaction` and
-`send_offsets_to_transaction` wait for ever for a result that knows how to wait for a time; `flush` waits its timeout
-once per batch; `close` raises where it cannot flush and leaves its thread running; and a commit goes through although
-a batch of its transaction has expired, so results are looked at before it. An administrator can abort a transaction
-that hangs, not commit it.
+This is the module that may touch private attributes; each function says which, and why. Release 3.0.12;
+another one has to pass `tests/integration/kafka` first. What is wrong with the public methods:
+`commit_transaction` and `send_offsets_to_transaction` wait indefinitely for a result that could be awaited
+with a limit; `flush` waits its timeout once per batch; `close` raises where it cannot flush and leaves its
+thread running; a commit goes through although a batch of its transaction has expired, so results are awaited
+before it. The order below: producers, consumers, admin client.
 """
 
 import time
@@ -48,15 +49,22 @@ def send_offsets(
     group: ConsumerGroupMetadata | None,
     timeout_s: float,
 ) -> None:
-    """Add offsets to the open transaction; KafkaTimeoutError after `timeout_s`."""
-    whole = {at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
-    result = producer._transaction_manager.send_offsets_to_transaction(whole, group)
+    """Add offsets to the open transaction; KafkaTimeoutError after `timeout_s`.
+
+    Touches `_transaction_manager` and `_sender`: `send_offsets_to_transaction` of the producer has no
+    timeout.
+    """
+    values = {at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
+    result = producer._transaction_manager.send_offsets_to_transaction(values, group)
     producer._sender.wakeup()
     _wait(result, "the offsets", timeout_s)
 
 
 def commit(producer: KafkaProducer, timeout_s: float) -> None:
-    """Commit the open transaction; KafkaTimeoutError after `timeout_s`, and nobody knows then what became of it."""
+    """Commit the open transaction; KafkaTimeoutError after `timeout_s`, and then the outcome is unknown.
+
+    Touches `_transaction_manager` and `_sender`: `commit_transaction` of the producer has no timeout.
+    """
     result = producer._transaction_manager.begin_commit()
     producer._sender.wakeup()
     _wait(result, "the commit", timeout_s)
@@ -68,7 +76,11 @@ def _wait(result: Any, what: str, timeout_s: float) -> None:
 
 
 def wait_for_all(producer: KafkaProducer, futures: Iterable[Any], timeout_s: float) -> None:
-    """Send what lingers, wait for all of `futures`; raises the first failure, KafkaTimeoutError after `timeout_s`."""
+    """Send what lingers and wait for all of `futures`.
+
+    Raise the first failure, KafkaTimeoutError after `timeout_s`. Touches `_accumulator` and `_sender`:
+    `flush` waits its timeout once per batch, and does not raise failures.
+    """
     deadline = time.monotonic() + timeout_s
     accumulator = producer._accumulator
     accumulator.begin_flush()
@@ -84,37 +96,83 @@ def wait_for_all(producer: KafkaProducer, futures: Iterable[Any], timeout_s: flo
 
 
 def last_error(producer: KafkaProducer) -> BaseException | None:
-    """Return why the producer has failed, which its calls do not always say."""
+    """Return why the producer has failed, None where it has not.
+
+    Touches `_transaction_manager`: the exceptions of a failed producer do not always give the reason.
+    """
     manager = producer._transaction_manager
     return manager.last_error if manager is not None else None
 
 
-def discard(producer: KafkaProducer, patience_s: float) -> Any:
-    """Stop a producer without sending anything more; return its thread, which may need a request's timeout to end."""
+def has_failed(producer: KafkaProducer) -> bool:
+    """Whether the producer cannot send anything more.
+
+    Touches `_closed`, `_sender` and `_transaction_manager`: the library says so only by raising from the
+    next call.
+    """
+    manager = producer._transaction_manager
+    return bool(producer._closed or not producer._sender.is_alive() or (manager is not None and manager.has_error()))
+
+
+def was_refused(future: Any) -> bool:
+    """Whether the brokers refused the batch of this failed message, rather than abort it for another one.
+
+    Touches `_produce_future` of the future: both have the same error. A batch that is refused ends with no
+    offset (`ProducerBatch.complete_exceptionally`), one that is aborted for it with offset -1
+    (`ProducerBatch.abort`).
+    """
+    batch = future._produce_future
+    return bool(batch.value is not None and batch.value[0] is None)
+
+
+def discard(producer: KafkaProducer, join_s: float) -> Any:
+    """Stop a producer without sending anything more.
+
+    Return its thread, which may need a request's timeout to end. Touches `_sender`, `_unregister_cleanup`
+    and `_closed`: `close` would flush first, raise where it cannot, and leave the thread running.
+    """
     sender = producer._sender
     sender.force_close()
-    sender.join(patience_s)
+    sender.join(join_s)
     producer._unregister_cleanup()
-    producer._closed = True  # close() would flush first, raise, and leave the rest undone
+    producer._closed = True
     return sender
 
 
 def committed(
     consumer: KafkaConsumer, partitions: Iterable[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, int]:
-    """Return the committed offset of those that have one, in one request; waits while transactions hold them open."""
+    """Return the committed offsets of those partitions that have one; waits for those in open transactions.
+
+    Touches `_coordinator`: `KafkaConsumer.committed` asks for one partition at a time.
+    """
     found = consumer._coordinator.fetch_committed_offsets(list(partitions), timeout_ms=timeout_s * 1000)
     return {at: offset.offset for at, offset in found.items()}
 
 
 def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicPartition]:
-    """Return the assigned partitions of which it is not known where to begin."""
+    """Return the assigned partitions without a position to read from.
+
+    Touches `_subscription`: the library says only by an exception that there are such partitions.
+    """
     assignment = dict(consumer._subscription.assignment)
     return frozenset(at for at, state in assignment.items() if not state.has_valid_position)
 
 
+def position(consumer: KafkaConsumer, partition: TopicPartition, default: int) -> int:
+    """Return the next offset to be read, `default` where it is unknown.
+
+    Touches `_subscription`: `KafkaConsumer.position` may send requests, without a time limit.
+    """
+    state = consumer._subscription.assignment.get(partition)
+    return default if state is None or state.position is None else int(state.position.offset)
+
+
 def positions_and_ends(consumer: KafkaConsumer) -> dict[TopicPartition, tuple[int, int]]:
-    """Return the (next offset, end of the log as last heard) of each partition where both are known; asks nobody."""
+    """Return (next offset, end of the partition as last heard) of each partition where both are known.
+
+    Touches `_subscription`: `KafkaConsumer.position` may send requests, without a time limit.
+    """
     assignment = dict(consumer._subscription.assignment)
     return {
         at: (state.position.offset, state.highwater)
@@ -123,10 +181,65 @@ def positions_and_ends(consumer: KafkaConsumer) -> dict[TopicPartition, tuple[in
     }
 
 
+def lost_positions(error: errors.OffsetOutOfRangeError) -> dict[TopicPartition, int]:
+    """Return the positions that the brokers do not have.
+
+    They are an undocumented argument of the exception.
+    """
+    return dict(error.args[0]) if error.args and isinstance(error.args[0], dict) else {}
+
+
+def release_paused_records(consumer: KafkaConsumer) -> None:
+    """Let records of partitions that were paused and resumed be returned; to be called before each `poll`.
+
+    Touches `_fetcher._next_partition_records`. `Fetcher.fetched_records` sets records of a paused partition
+    aside, and takes them back once the slot in use is None. An exhausted slot is empty but not None: where
+    nothing else arrives, such records are never returned.
+    """
+    fetcher = consumer._fetcher
+    if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
+
+
+def refresh_metadata(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
+    """Fetch the partitions of `topic` before the group is joined; KafkaTimeoutError after `timeout_s`.
+
+    Touches `_cluster`, `_net` and `_manager`: a leader of a group that does not know the partitions yet
+    assigns none, and may never assign any after that.
+    """
+    consumer._cluster.set_topics([topic])
+    consumer._net.run(consumer._manager.wait_for, consumer._cluster.request_update(), timeout_s * 1000)
+
+
+def has_coordinator(consumer: KafkaConsumer) -> bool:
+    """Whether the group's coordinator is known and connected.
+
+    Touches `_coordinator`: the library does not tell a missing coordinator from a quiet topic.
+    """
+    return consumer._coordinator.coordinator_id is not None
+
+
+def is_joining(consumer: KafkaConsumer) -> bool:
+    """Whether the member is joining the group, or has to; repeats a join whose answer was missed.
+
+    Touches `_coordinator`, its `_lock` and `_join_task`, and sets `rejoin_needed`. A join that is answered
+    while no `poll` waits for it is never finished (`coordinator/base.py`, `join_group_async`): the answer
+    has cleared `rejoin_needed`, so it is never processed, and the member stays half in, without heartbeats,
+    until the group removes it. With short polls it might never get in.
+    """
+    coordinator = consumer._coordinator
+    with coordinator._lock:
+        answered = coordinator._join_task is None or coordinator._join_task.is_done
+        if coordinator.state is MemberState.REBALANCING and not coordinator.rejoin_needed and answered:
+            coordinator.rejoin_needed = True
+    return bool(coordinator.state is not MemberState.STABLE or coordinator.need_rejoin())
+
+
 def is_fenced_member(consumer: KafkaConsumer) -> bool:
     """Whether another process is in the group under our instance name.
 
-    The heartbeat learns it, stops beating, and tells nobody: `poll()` goes on returning records.
+    Touches `_coordinator` and its `_heartbeat_enabled`: the heartbeat learns of the fence and stops, but
+    nothing is raised, and `poll()` still returns records.
     """
     coordinator = consumer._coordinator
     return bool(
@@ -137,102 +250,49 @@ def is_fenced_member(consumer: KafkaConsumer) -> bool:
     )
 
 
-def lost_positions(error: errors.OffsetOutOfRangeError) -> dict[TopicPartition, int]:
-    """Return the positions that the brokers do not have."""
-    return dict(error.args[0]) if error.args and isinstance(error.args[0], dict) else {}
-
-
-def position(consumer: KafkaConsumer, partition: TopicPartition, otherwise: int) -> int:
-    """Return the next offset to be read; without asking anybody, as the library's own may for ever."""
-    state = consumer._subscription.assignment.get(partition)
-    return otherwise if state is None or state.position is None else int(state.position.offset)
-
-
-def has_coordinator(consumer: KafkaConsumer) -> bool:
-    """Whether the broker that keeps the group is known and connected."""
-    return consumer._coordinator.coordinator_id is not None
-
-
-def refresh_metadata(consumer: KafkaConsumer, topic: str, timeout_s: float) -> None:
-    """Have the consumer know the partitions of `topic`; KafkaTimeoutError after `timeout_s`.
-
-    A leader of a group that has not heard of them yet hands out nothing, and may never hand out anything after that.
-    """
-    consumer._cluster.set_topics([topic])
-    consumer._net.run(consumer._manager.wait_for, consumer._cluster.request_update(), timeout_s * 1000)
-
-
-def is_joining(consumer: KafkaConsumer) -> bool:
-    """Whether the member is on its way into the group, or must be.
-
-    A join that is answered while no `poll` waits for it is never finished (`coordinator/base.py`, `join_group_async`):
-    the answer has cleared `rejoin_needed`, so nobody looks at it, and the member stays half in, without heartbeats,
-    until the group puts it out. Here it is made to join once more; with short polls it might never get in.
-    """
-    coordinator = consumer._coordinator
-    with coordinator._lock:
-        answered = coordinator._join_task is None or coordinator._join_task.is_done
-        if coordinator.state is MemberState.REBALANCING and not coordinator.rejoin_needed and answered:
-            coordinator.rejoin_needed = True
-    return bool(coordinator.state is not MemberState.STABLE or coordinator.need_rejoin())
-
-
-def release_paused_records(consumer: KafkaConsumer) -> None:
-    """Let records of partitions that were paused and resumed be returned; to be called before each `poll`.
-
-    `Fetcher.fetched_records` puts what it has of a paused partition aside, and takes it back once the slot in use is
-    None. An exhausted slot is empty but not None: where nothing else arrives, such records are never returned.
-    """
-    fetcher = consumer._fetcher
-    if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
-        fetcher._next_partition_records = None
-
-
-def is_dead(consumer: KafkaConsumer) -> bool:
-    """Whether the consumer's network thread has ended, after which every call raises."""
-    return consumer._net._exception is not None or consumer._closed
-
-
 def topic_id(consumer: KafkaConsumer, topic: str) -> Any:
-    """Return the identity of the topic as last heard, None where nothing was; one made anew has another."""
+    """Return the identity of the topic as last heard, None where it is unknown.
+
+    A topic created again has another. Touches `_cluster`: identities are not part of the library's public
+    metadata.
+    """
     return consumer._cluster.topic_id(topic)
 
 
+def is_dead(consumer: KafkaConsumer) -> bool:
+    """Whether the consumer was closed or its network thread has ended, after which every call raises.
+
+    Touches `_net._exception` and `_closed`: the library has no question for it.
+    """
+    return consumer._net._exception is not None or consumer._closed
+
+
 def close_consumer(consumer: KafkaConsumer, timeout_s: float) -> None:
-    """Close, also where the coordinator is away: `close` would raise then and leave its network thread running."""
+    """Close the consumer, also where its coordinator is away.
+
+    Touches `_client`: `close` would raise then and leave the network thread running.
+    """
     try:
         consumer.close(autocommit=False, timeout_ms=timeout_s * 1000)
     except (errors.KafkaError, OSError, RuntimeError):
         consumer._client.close()
 
 
-def has_failed(producer: KafkaProducer) -> bool:
-    """Whether nothing more can be sent by it."""
-    manager = producer._transaction_manager
-    return bool(producer._closed or not producer._sender.is_alive() or (manager is not None and manager.has_error()))
-
-
-def was_refused(future: Any) -> bool:
-    """Whether a message that failed was refused itself, and did not merely go down with one that was.
-
-    A batch that the brokers refuse ends with no offset (`ProducerBatch.complete_exceptionally`), one that is aborted
-    for it ends with the same error and offset -1 (`ProducerBatch.abort`).
-    """
-    batch = future._produce_future
-    return bool(batch.value is not None and batch.value[0] is None)
-
-
 def write_marker(
     client: KafkaAdminClient,
-    place: TopicPartition,
+    partition: TopicPartition,
     producer: tuple[int, int],
     coordinator_epoch: int,
     *,
     committed: bool,
 ) -> None:
-    """End the transaction of `producer` (number, epoch) on one partition; raises what its leader answers."""
+    """End the transaction of `producer` (id, epoch) on one partition; raise what its leader answers.
+
+    Touches `_async_get_leader_for_partitions` and `_manager`: the admin client can abort a hanging
+    transaction, but not commit it.
+    """
     topic = WriteTxnMarkersRequest.WritableTxnMarker.WritableTxnMarkerTopic(
-        name=place.topic, partition_indexes=[place.partition]
+        name=partition.topic, partition_indexes=[partition.partition]
     )
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=producer[0],
@@ -243,11 +303,11 @@ def write_marker(
     )
 
     async def ask() -> Any:
-        (leader,) = await client._async_get_leader_for_partitions([place])
+        (leader,) = await client._async_get_leader_for_partitions([partition])
         return await client._manager.send(WriteTxnMarkersRequest(markers=[marker]), node_id=leader)
 
     answer = client._manager.run(ask)
-    codes = [one.error_code for each in answer.markers for topic in each.topics for one in topic.partitions]
+    codes = [one.error_code for marker in answer.markers for topic in marker.topics for one in topic.partitions]
     for code in codes:
         if (kind := errors.for_code(code)) is not errors.NoError:
-            raise kind(f"{place.topic}-{place.partition}: its leader does not end the transaction")
+            raise kind(f"{partition.topic}-{partition.partition}: its leader does not end the transaction")

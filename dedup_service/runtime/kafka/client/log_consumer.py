@@ -1,24 +1,38 @@
-"""The log, read in order and without a group.
+"""Readers without a consumer group: the log in its order, and any partitions once.
 
-How: one partition, assigned and sought by us; committed records only. A position that the log does not have is never
-moved: where the log begins later, ends earlier or is another topic under the same name, LogChangedError.
+How: partitions are assigned and positions sought by us; only committed records are seen. While brokers are
+away a reader keeps trying and logs a throttled warning; a consumer whose network thread has ended is
+replaced; what no second try changes is raised.
+
+- `LogConsumer` follows the log. A position that the log does not have is never moved: where the log begins
+  later, ends earlier or is another topic under the same name, it raises LogChangedError.
+- `PartitionReader` reads what some partitions have: one record, a range, or everything. Retention may delete
+  records while it reads; such a position moves to the nearest one that exists.
+
+Invariant: `position` is past the markers of transactions, so it reaches the end. One thread uses an
+instance.
 Source: kafka-python 3.0.12, consumer/fetcher.py.
 """
 
 import logging
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
 from kafka import KafkaConsumer, errors
-from kafka.consumer.fetcher import ConsumerRecord
-from kafka.structs import TopicPartition
 
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import consumer
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition, consumer
 from dedup_service.runtime.kafka.client.errors import LogChangedError, UnreachableError
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, ThrottledWarning, permanent_error
 
-__all__ = ["LogConsumer"]
+__all__ = ["LogConsumer", "PartitionReader", "Progress"]
+
+Progress = Callable[[int, int], None]
+"""Progress callback: (done, total), in offsets of the log."""
+
+T = TypeVar("T")
 
 _LOG = logging.getLogger(__name__)
 
@@ -26,32 +40,34 @@ _ANSWER_S = 30.0
 _ASK_S = 5.0
 _CLOSE_S = 5.0
 _PAUSE_S = 0.1
-_STANDING_S = 60.0
+_POLL_S = 0.5
+_STALL_S = 60.0
 """Transactions of services end within seconds, those of frozen ones after `transaction_timeout_s` (10 s)."""
+
+_POSITION_LOST = (errors.OffsetOutOfRangeError, errors.LogTruncationError)
 
 
 class LogConsumer:
-    """Committed records of partition 0 of `topic`, from offset 0 or where it is sought to; errors as `connect`'s."""
+    """Committed records of partition 0 of `topic`, from offset 0 or where it is sought to.
+
+    Raises as `connect`.
+    """
 
     def __init__(self, connection: Connection, topic: str, *, fetch_bytes: int = 8 << 20) -> None:
-        self._connection = connection
-        self._fetch_bytes = fetch_bytes
         self._partition = TopicPartition(topic, 0)
         self._identity: object = None
-        self._position = 0
-        self._complaint = ThrottledWarning(_LOG, f"{topic}: cannot be read for now", after_s=2.0)
-        self._standing = ThrottledWarning(_LOG, f"{topic}: stands still", after_s=_STANDING_S, every_s=10 * _STANDING_S)
-        self._consumer = self._connected()
+        self._stall = ThrottledWarning(_LOG, f"{topic}: reading is blocked", after_s=_STALL_S, every_s=10 * _STALL_S)
+        self._reader = _AssignedConsumer(connection, fetch_bytes, topic)
+        self._reader.assign({self._partition: 0})
 
     @property
     def position(self) -> int:
         """Offset of the next record to be read; past the markers of transactions, so it reaches `end()`."""
-        return self._position
+        return self._reader.positions[self._partition]
 
     def seek(self, offset: int) -> None:
-        """Go on from `offset`."""
-        self._consumer.seek(self._partition, offset)
-        self._position = offset
+        """Continue from `offset`."""
+        self._reader.seek(self._partition, offset)
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
         """Return the next records in order; [] where there are none, or no broker answers.
@@ -59,54 +75,57 @@ class LogConsumer:
         Raises LogChangedError, NotAuthorisedError, ConfigurationError.
         """
         try:
-            batches = self._consumer.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
-        except (errors.OffsetOutOfRangeError, errors.LogTruncationError) as error:
-            raise self._changed(f"offset {self._position} is not in it ({type(error).__name__})") from error
-        except TRANSIENT as error:
-            self._bear(error, timeout_s)
+            records = self._reader.poll(timeout_s, max_records)
+        except _POSITION_LOST as error:
+            raise self._changed(f"offset {self.position} is not in it ({type(error).__name__})") from error
+        if records is None:
             return []
         self._check_identity()
-        self._position = internals.position(self._consumer, self._partition, self._position)
-        self._complaint.over()
-        found = [record for batch in batches.values() for record in batch]
-        self._watch(moves=bool(found))
-        return found
+        self._warn_of_stall(moves=bool(records))
+        return records
 
     def end(self) -> int:
         """Return the last stable offset: what is below it is decided.
 
-        Raises UnreachableError where no broker says so within 30 s, LogChangedError where it is below the position.
+        Raises UnreachableError where no broker answers within 30 s, LogChangedError where it is below the
+        position.
         """
-        deadline = time.monotonic() + _ANSWER_S
-        while True:
-            try:
-                end = self._consumer.end_offsets([self._partition], timeout_ms=_ASK_S * 1000)[self._partition]
-                break
-            except TRANSIENT as error:
-                self._bear(error, _PAUSE_S)
-                if time.monotonic() > deadline:
-                    raise UnreachableError(
-                        f"nobody says where {self._partition.topic} ends ({type(error).__name__}: {error}); are its "
-                        "brokers up?"
-                    ) from error
-        if end < self._position:
-            raise self._changed(f"it was read up to offset {self._position} and ends at {end}")
-        return int(end)
+        end = self._end()
+        if end < self.position:
+            raise self._changed(f"it was read up to offset {self.position} and ends at {end}")
+        return end
+
+    def read_to_end(
+        self,
+        progress: Progress = lambda _done, _total: None,
+        *,
+        max_records: int = 2000,
+        end: int | None = None,
+    ) -> Iterator[list[ConsumerRecord]]:
+        """Yield the records from the position to `end`, in batches.
+
+        By default to the end that the log has now. A batch is empty where no record came within half a
+        second, so that a caller can look whether it should stop. progress is called before each batch, and
+        once at the end. Raises as `end` and `poll`; it has no time limit.
+        """
+        last = self.end() if end is None else end
+        while (position := self.position) < last:
+            progress(position, last)
+            yield self.poll(_POLL_S, max_records)
+        progress(last, last)
 
     def read_one(self, offset: int) -> ConsumerRecord | None:
-        """Return the first committed record at or after `offset`, None where there is none; the position stays.
+        """Return the first committed record at or after `offset`, None where there is none.
 
-        Raises as `end`, and UnreachableError where it does not come within 30 s.
+        The position is kept. Raises UnreachableError where no broker gives it within 30 s, and as `poll`.
         """
-        before, self._position = self._position, 0
+        before, end = self.position, self._end()
+        self.seek(offset)
         try:
-            end = self.end()
-            self.seek(offset)
             deadline = time.monotonic() + _ANSWER_S
-            while self._position < end:
+            while self.position < end:
                 if records := self.poll(_PAUSE_S, 1):
-                    found: ConsumerRecord = records[0]
-                    return found
+                    return records[0]
                 if time.monotonic() > deadline:
                     raise UnreachableError(f"{self._partition.topic} gives no record at offset {offset}; try again")
             return None
@@ -114,44 +133,31 @@ class LogConsumer:
             self.seek(before)
 
     def close(self) -> None:
-        """Let go of the connection."""
-        internals.close_consumer(self._consumer, _CLOSE_S)
+        """Close the connection."""
+        self._reader.close()
 
-    def _connected(self) -> KafkaConsumer:
-        made = consumer(self._connection, self._fetch_bytes)
-        made.assign([self._partition])
-        made.seek(self._partition, self._position)
-        return made
-
-    def _watch(self, *, moves: bool) -> None:
-        """Say so where records lie behind an open transaction for longer than any may last."""
-        at = self._position
-        _, end = (at, at) if moves else internals.positions_and_ends(self._consumer).get(self._partition, (at, at))
-        if at >= end:
-            self._standing.over()
-            return
-        self._standing.about(
-            f"a transaction is open at offset {at}, and {end - at} records lie behind it; "
-            "`twinsieve topics repair-transactions --dry-run` tells whether anybody will end it"
+    def _end(self) -> int:
+        partition = self._partition
+        return self._reader.ask(
+            lambda reader: int(reader.end_offsets([partition], timeout_ms=_ASK_S * 1000)[partition]),
+            f"where {partition.topic} ends",
+            _ANSWER_S,
         )
 
-    def _bear(self, error: BaseException, timeout_s: float) -> None:
-        """Raise what is for good; for the rest complain and go on, with a new consumer where this one is dead."""
-        if found := permanent_error(error, f"to read {self._partition.topic}"):
-            raise found from error
-        self._complaint.about(f"{type(error).__name__}: {error}")
-        time.sleep(min(_PAUSE_S, timeout_s))
-        if internals.is_dead(self._consumer):
-            try:
-                fresh = self._connected()
-            except UnreachableError as still:
-                self._complaint.about(still)
-                return
-            self.close()
-            self._consumer = fresh
+    def _warn_of_stall(self, *, moves: bool) -> None:
+        """Warn where records lie behind an open transaction for longer than any may last."""
+        at = self.position
+        end = at if moves else self._reader.known_end(self._partition, at)
+        if at >= end:
+            self._stall.over()
+            return
+        self._stall.about(
+            f"a transaction is open at offset {at}, and {end - at} records lie behind it; run "
+            "`twinsieve topics repair-transactions --dry-run` to see whether its producer can still end it"
+        )
 
     def _check_identity(self) -> None:
-        now = internals.topic_id(self._consumer, self._partition.topic)
+        now = self._reader.topic_id(self._partition.topic)
         if now is None or now == self._identity:
             return
         if self._identity is not None:
@@ -160,6 +166,239 @@ class LogConsumer:
 
     def _changed(self, how: str) -> LogChangedError:
         return LogChangedError(
-            f"the log {self._partition.topic} has changed under us: {how}; was it deleted, truncated or made anew? "
+            f"the log {self._partition.topic} has changed: {how}; was it deleted, truncated or created again? "
             "Bring the topic back, or start with a new one and an empty state folder"
         )
+
+
+class PartitionReader:
+    """Committed records of any partitions, read once. It connects on first use and raises as `connect`.
+
+    timeout_s: how long one answer, or the next record, may take before UnreachableError. Methods also raise
+    NotAuthorisedError and ConfigurationError.
+    """
+
+    def __init__(self, connection: Connection, *, fetch_bytes: int, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._reader = _AssignedConsumer(connection, fetch_bytes, f"partitions at {connection.bootstrap}")
+        self.beginnings: dict[TopicPartition, int] = {}
+        """The first offset of each partition, as last asked for."""
+
+    def connect(self) -> None:
+        """Connect now, where that was not done yet."""
+        self._reader.connected()
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """Offset of the next record to be read, for each assigned partition."""
+        return self._reader.positions
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of `topic` in their order, [] where it does not exist."""
+        numbers = self._reader.ask(
+            lambda reader: reader.partitions_for_topic(topic), f"which partitions {topic} has", self._timeout_s
+        )
+        return [TopicPartition(topic, number) for number in sorted(numbers or ())]
+
+    def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the last stable offset of each partition; updates `beginnings`, too."""
+        asked = list(partitions)
+        if not asked:
+            return {}
+
+        def bounds(reader: KafkaConsumer) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+            first = reader.beginning_offsets(asked, timeout_ms=_ASK_S * 1000)
+            return first, reader.end_offsets(asked, timeout_ms=_ASK_S * 1000)
+
+        topics = ", ".join(sorted({partition.topic for partition in asked}))
+        beginnings, ends = self._reader.ask(bounds, f"where {topics} begins and ends", self._timeout_s)
+        self.beginnings.update(beginnings)
+        return dict(ends)
+
+    def offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
+        """Return the offset of the first record not older than `timestamp_ms`, None where there is none."""
+        found = self._reader.ask(
+            lambda reader: reader.offsets_for_times({partition: timestamp_ms}, timeout_ms=_ASK_S * 1000).get(partition),
+            f"which offset of {partition.topic} belongs to a time",
+            self._timeout_s,
+        )
+        return None if found is None else int(found.offset)
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions from now on, each from its offset."""
+        self._reader.assign(offsets)
+
+    def poll(self, timeout_s: float, max_records: int, paused: Collection[TopicPartition] = ()) -> list[ConsumerRecord]:
+        """Return the next records, in order within each partition and none of `paused`.
+
+        [] where there are none. Where records were deleted before they were read, `beginnings` and
+        `positions` are moved.
+        """
+        try:
+            return self._reader.poll(timeout_s, max_records, paused) or []
+        except _POSITION_LOST:
+            self._move_positions()
+            return []
+
+    def read(self, ends: Mapping[TopicPartition, int], *, max_records: int = 2000) -> Iterator[list[ConsumerRecord]]:
+        """Yield the records of the assigned partitions until each has reached its end.
+
+        Raises UnreachableError where no record comes within `timeout_s`.
+        """
+        deadline = time.monotonic() + self._timeout_s
+        while any(self.positions[partition] < end for partition, end in ends.items()):
+            if records := self.poll(_POLL_S, max_records):
+                yield records
+                deadline = time.monotonic() + self._timeout_s
+            elif time.monotonic() > deadline:
+                topics = ", ".join(sorted({partition.topic for partition in ends}))
+                raise UnreachableError(f"{topics} gave no record within {self._timeout_s:g} s; try again")
+
+    def read_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
+        """Return the record at `offset`, None where it does not exist any more.
+
+        Raises UnreachableError where no broker gives it within `timeout_s`.
+        """
+        self.assign({partition: offset})
+        deadline = time.monotonic() + self._timeout_s
+        while time.monotonic() < deadline:
+            if records := self.poll(_PAUSE_S, 1):
+                return records[0] if records[0].offset == offset else None
+            if self.positions[partition] != offset:
+                return None
+        raise UnreachableError(
+            f"{partition.topic}, partition {partition.partition}, gives no record at offset {offset}; try again"
+        )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+    def _move_positions(self) -> None:
+        """Move each position that does not exist to the nearest one that does, and seek all again."""
+        ends = self.ends(self.positions.keys())
+        for partition, position in dict(self.positions).items():
+            self._reader.seek(partition, min(max(position, self.beginnings[partition]), ends[partition]))
+
+
+class _AssignedConsumer:
+    """A consumer of assigned partitions that survives absent brokers and the end of its own network thread.
+
+    It connects on first use. name: what is read, for warnings.
+    """
+
+    def __init__(self, connection: Connection, fetch_bytes: int, name: str) -> None:
+        self._connection = connection
+        self._fetch_bytes = fetch_bytes
+        self._consumer: KafkaConsumer | None = None
+        self._warning = ThrottledWarning(_LOG, f"{name}: cannot be read for now", after_s=2.0)
+        self.positions: dict[TopicPartition, int] = {}
+
+    def connected(self) -> KafkaConsumer:
+        """Return the library's consumer; where there is none, create it and seek to the positions."""
+        if self._consumer is None:
+            self._consumer = self._connect()
+        return self._consumer
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Read these partitions, each from its offset."""
+        self.positions = dict(offsets)
+        if self._consumer is None:
+            self.connected()
+        else:
+            self._place(self._consumer)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read an assigned partition from `offset` on."""
+        self.positions[partition] = offset
+        self.connected().seek(partition, offset)
+
+    def poll(
+        self, timeout_s: float, max_records: int, paused: Collection[TopicPartition] = ()
+    ) -> list[ConsumerRecord] | None:
+        """Return the next records, None where brokers are away.
+
+        Raises `_POSITION_LOST`, and what is permanent.
+        """
+        reader = self.connected()
+        self._pause(reader, frozenset(paused))
+        internals.release_paused_records(reader)
+        try:
+            batches = reader.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
+        except _POSITION_LOST:
+            raise
+        except TRANSIENT as error:
+            self._survive(error, min(_PAUSE_S, timeout_s))
+            return None
+        for partition, before in self.positions.items():
+            self.positions[partition] = internals.position(reader, partition, before)
+        self._warning.over()
+        return [record for batch in batches.values() for record in batch]
+
+    def ask(self, request: Callable[[KafkaConsumer], T], what: str, timeout_s: float) -> T:
+        """Return what `request` returns.
+
+        Tried again until `timeout_s` is over, and then UnreachableError.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                return request(self.connected())
+            except TRANSIENT as error:
+                self._survive(error, _PAUSE_S)
+                if time.monotonic() > deadline:
+                    raise UnreachableError(
+                        f"no broker says {what} ({type(error).__name__}: {error}); check that the brokers run"
+                    ) from error
+
+    def known_end(self, partition: TopicPartition, otherwise: int) -> int:
+        """Return the end of the partition as last heard, uncommitted records included; sends no request."""
+        _, end = internals.positions_and_ends(self.connected()).get(partition, (0, otherwise))
+        return end
+
+    def topic_id(self, topic: str) -> object:
+        """Return the identity of the topic as last heard, None where it is unknown."""
+        return internals.topic_id(self.connected(), topic)
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._consumer is not None:
+            internals.close_consumer(self._consumer, _CLOSE_S)
+            self._consumer = None
+
+    def _connect(self) -> KafkaConsumer:
+        reader = consumer(self._connection, self._fetch_bytes)
+        self._place(reader)
+        return reader
+
+    def _place(self, reader: KafkaConsumer) -> None:
+        if self.positions:
+            reader.assign(list(self.positions))
+        for partition, offset in self.positions.items():
+            reader.seek(partition, offset)
+
+    def _pause(self, reader: KafkaConsumer, paused: frozenset[TopicPartition]) -> None:
+        before: Any = reader.paused()
+        if before == paused:
+            return
+        reader.resume(*(before - paused))
+        reader.pause(*(paused - before))
+
+    def _survive(self, error: BaseException, pause_s: float) -> None:
+        """Raise what is permanent.
+
+        Else warn, pause, and replace a consumer whose network thread has ended.
+        """
+        topics = ", ".join(sorted({partition.topic for partition in self.positions})) or self._connection.bootstrap
+        if found := permanent_error(error, f"to read {topics}"):
+            raise found from error
+        self._warning.about(f"{type(error).__name__}: {error}")
+        time.sleep(pause_s)
+        if self._consumer is not None and internals.is_dead(self._consumer):
+            try:
+                fresh = self._connect()
+            except UnreachableError as unreachable:
+                self._warning.about(unreachable)
+                return
+            internals.close_consumer(self._consumer, _CLOSE_S)
+            self._consumer = fresh

@@ -1,32 +1,29 @@
-r"""Connections that close their socket where they cannot be made.
+"""Faults of the library that are cured from outside: the cures, and the release that they belong to.
 
-The library forgets the socket of a connect that fails (`net/inet.py`, `KafkaNetSocket.connect`) and that of a TLS
-handshake that fails (`net/manager.py`, `_build_transport`): they stay open until the garbage collector comes, one for
-each try while a broker is away. Its own registry of socket classes, meant for proxies, lets us bring one that closes.
+1. A transaction's request is lost, and a service stops for good (3.0.12, `producer/sender.py`,
+   `Sender._maybe_send_pending_request`). The request that a transaction waits for is taken from the queue;
+   then the coordinator's connection is awaited. `KafkaNetClient.await_ready` raises where it is down, the
+   handler's `except Exception` looks the coordinator up again and leaves the loop, and only a request whose
+   `target_node` is None is put back. It is not None by then: the request is lost, and
+   `commit_transaction()`, which has no timeout, waits indefinitely, also after the broker is back.
+   Cure (`PatchedKafkaClient`): an `await_ready` that answers False, as its callers expect, instead of
+   raising. That branch sets `target_node` to None, and the request is put back and sent to whichever broker
+   is the coordinator then.
+2. A connection that cannot be made leaves its socket open. The library forgets the socket of a connect that
+   fails (`net/inet.py`, `KafkaNetSocket.connect`) and of a TLS handshake that fails (`net/manager.py`,
+   `_build_transport`): it stays open until the garbage collector runs, one for each attempt while a broker
+   is away.
+   Cure (`ClosingManager`): the library's registry of socket classes, meant for proxies, accepts one that
+   closes.
+3. One byte in a header name that is not UTF-8 stops a partition for good: the library decodes names
+   strictly, so the whole batch fails with `CorruptRecordError` at every attempt. Brokers do not look at
+   names, so anybody who may write to a topic could stop it.
+   Cure (`read_any_header`): the library's parser is tried first; only where it fails on a name does ours
+   read the record, with such bytes escaped (backslash, x, two digits). Source: Kafka protocol, "Record";
+   kafka-python 3.0.12, record/default_records.py and consumer/fetcher.py.
 
-Read records whose header names are not UTF-8.
-
-The library decodes header names strictly: one byte that is not UTF-8 fails the whole batch with `CorruptRecordError`,
-at every try, and the partition stands still for good. Brokers do not look at names, so anybody who may write to a
-topic could stop it. Here such a name is read with its bytes escaped (`\xff`), and the record comes through.
-
-How: the library's own parser is tried first; only where it fails on a name is the record read by ours.
-Source: Kafka protocol, "Record"; kafka-python 3.0.12, record/default_records.py and consumer/fetcher.py.
-
-The network side of the client with its faults cured, and the release that the cures belong to.
-
-The fault that can stop a service for good (3.0.12, `producer/sender.py`, `Sender._maybe_send_pending_request`): the
-request that a transaction waits for is taken from the queue; then the coordinator's connection is awaited.
-`KafkaNetClient.await_ready` raises where it is down, the handler's `except Exception` looks the coordinator up again
-and leaves the loop, and only a request whose `target_node` is None is put back. It is not None by then: the request is
-lost, and `commit_transaction()`, which has no timeout, waits for ever, also after the broker is back.
-The cure: an `await_ready` that answers False, as its callers expect, instead of raising. That branch sets
-`target_node` to None, and the request is put back and sent to whoever is the coordinator then.
-
-The smaller fault: a connection that cannot be made leaves its socket open; see `closing_sockets`.
-
-Tested with the release below; another minor release gets a warning, another major one is refused, since the cures lean
-on what is inside.
+Another minor release than the tested one gets a warning, another major one is refused, since the cures
+depend on what is inside. What needs private attributes of the library at run time is in `internals`.
 """
 
 import logging
@@ -49,11 +46,52 @@ from dedup_service.core.errors import ConfigurationError
 
 __all__ = ["ClosingManager", "PatchedKafkaClient", "check_client_release", "read_any_header"]
 
+TESTED = "3.0.12"
+
 _DIRECT = "direct://"
+_LOG = logging.getLogger(__name__)
+_warned_of: set[str] = set()
+
+
+def check_client_release(release: str = kafka.__version__) -> None:
+    """Warn once about a release that the cures were not tested with.
+
+    ConfigurationError for another major release.
+    >>> check_client_release("3.0.12")
+    >>> check_client_release("4.0.0")
+    Traceback (most recent call last):
+    dedup_service.core.errors.ConfigurationError: kafka-python 4.0.0 is installed, ...
+    """
+    if release.partition(".")[0] != TESTED.partition(".")[0]:
+        raise ConfigurationError(
+            f"kafka-python {release} is installed, and the cures of the client's faults were made for {TESTED}: "
+            f"pip install 'kafka-python=={TESTED}'"
+        )
+    if release != TESTED and release not in _warned_of:
+        _warned_of.add(release)
+        _LOG.warning("kafka-python %s is installed; the cures of its faults were tested with %s", release, TESTED)
+
+
+class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
+    """The network side of a client; its `await_ready` does not raise where a broker is merely away."""
+
+    def __init__(self, **configs: Any) -> None:
+        net = NetworkSelector(**configs)
+        super().__init__(net=net, manager=ClosingManager(net, **configs))
+
+    def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
+        """Whether requests can be sent to the broker now.
+
+        False where it is unreachable or no longer known.
+        """
+        try:
+            return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
+        except (errors.KafkaConnectionError, errors.NodeNotReadyError, errors.UnknownBrokerIdError):
+            return False
 
 
 class _ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
-    """A plain connection, under a scheme of its own in the place of a proxy's."""
+    """A plain connection that closes its socket where it fails; registered like a proxy's scheme."""
 
     SCHEMES = ("direct",)
 
@@ -66,7 +104,10 @@ class _ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
 
 
 class ClosingManager(KafkaConnectionManager):  # type: ignore[misc]
-    """The library's connections, each of which ends closed or connected."""
+    """The library's connection manager.
+
+    Each connection it begins ends connected or with its socket closed.
+    """
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:
         sock = await create_connection(
@@ -98,12 +139,9 @@ class ClosingManager(KafkaConnectionManager):  # type: ignore[misc]
         return KafkaSSLTransport(self._net, sock, host=node.host, **settings)
 
 
-# ruff: noqa: SLF001 - a parser inside the library's
-
-
 def read_any_header(consumer: KafkaConsumer) -> KafkaConsumer:
-    """Return the consumer, which from now on reads header names of any bytes."""
-    consumer._fetcher.PartitionRecords = _PartitionRecords
+    """Replace the record parser of the consumer, so that it reads header names of any bytes; return it."""
+    consumer._fetcher.PartitionRecords = _PartitionRecords  # noqa: SLF001 - the fetcher has no setting for it
     return consumer
 
 
@@ -113,7 +151,7 @@ class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]
 
 
 class _Batches:
-    """The library's record batches, each with our parser as the second one."""
+    """The library's record batches, each with our parser as a fallback."""
 
     def __init__(self, batches: Any) -> None:
         self._batches = batches
@@ -126,7 +164,7 @@ class _Batches:
 
 
 class _Batch(DefaultRecordBatch):  # type: ignore[misc]
-    __slots__ = ()  # as the library's has it, or no batch could become one
+    __slots__ = ()  # as the library's class has it, or `__class__` could not be assigned
     if TYPE_CHECKING:
         _pos: int
 
@@ -161,42 +199,3 @@ class _Batch(DefaultRecordBatch):  # type: ignore[misc]
 def _bytes(buffer: Any, at: int) -> tuple[bytes | None, int]:
     size, at = decode_varint(buffer, at)
     return (None, at) if size < 0 else (bytes(buffer[at : at + size]), at + size)
-
-
-TESTED = "3.0.12"
-
-_LOG = logging.getLogger(__name__)
-_told: set[str] = set()
-
-
-class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
-    """The client's network side; its `await_ready` does not raise where a broker is merely away."""
-
-    def __init__(self, **configs: Any) -> None:
-        net = NetworkSelector(**configs)
-        super().__init__(net=net, manager=ClosingManager(net, **configs))
-
-    def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
-        """Whether the broker can be sent to now; False where it cannot be reached or is not known any more."""
-        try:
-            return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
-        except (errors.KafkaConnectionError, errors.NodeNotReadyError, errors.UnknownBrokerIdError):
-            return False
-
-
-def check_client_release(release: str = kafka.__version__) -> None:
-    """Warn once about a release that nobody tested the cure with; ConfigurationError for another major release.
-
-    >>> check_client_release("3.0.12")
-    >>> check_client_release("4.0.0")
-    Traceback (most recent call last):
-    dedup_service.core.errors.ConfigurationError: kafka-python 4.0.0 is installed, ...
-    """
-    if release.partition(".")[0] != TESTED.partition(".")[0]:
-        raise ConfigurationError(
-            f"kafka-python {release} is installed, and the cures of the client's faults were made for {TESTED}: "
-            f"pip install 'kafka-python=={TESTED}'"
-        )
-    if release != TESTED and release not in _told:
-        _told.add(release)
-        _LOG.warning("kafka-python %s is installed; the cures of its faults were tested with %s", release, TESTED)

@@ -1,13 +1,12 @@
-"""A message to send, as a value.
+"""What all producers share: messages as values, their partitions and sizes, and how a producer is retired.
 
-Which partition a key belongs to: the answer of every Kafka client, computed by compiled code.
-
-The library hashes keys in Python, which takes longer than all else it does with a small message.
-Source: murmur2 as in Kafka's own `Utils.murmur2`, after Austin Appleby; positive part modulo the number of partitions.
-
-Producers that are made, used and given up without leaving threads behind.
-
-A few messages, appended once: people's records in the log, outside any transaction.
+Partitions: the library hashes keys in Python, which takes longer than all else it does with a small message.
+Here compiled code gives the answer of every Kafka client: murmur2 as in Kafka's own `Utils.murmur2`, after
+Austin Appleby, its positive part modulo the number of partitions.
+Retirement: a producer that has failed is stopped without a flush (`internals.discard`); its thread ends with
+the request that it waits for, and at most two such threads are left at a time. `append` writes a few
+messages once, outside any transaction: what operators add to the log. Pipelines use `TransactionalProducer`,
+crawls `AsyncProducer`.
 """
 
 import threading
@@ -34,8 +33,8 @@ __all__ = [
     "RetiredProducers",
     "append",
     "check_size",
-    "is_too_large",
     "murmur2",
+    "partition_for",
     "send",
     "too_large",
 ]
@@ -43,7 +42,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What to write where; `partition` None lets the key choose it (no key: any), as every Kafka client would."""
+    """A message to write.
+
+    `partition` None: the key chooses it (no key: any partition), as in every Kafka client.
+    """
 
     topic: str
     value: bytes | None
@@ -58,26 +60,31 @@ class Message:
         return len(self.value or b"") + len(self.key or b"") + headers
 
 
-_SEED = np.uint32(0x9747B28C)
-_M = np.uint32(0x5BD1E995)
-
-
 class KeyPartitioner(DefaultPartitioner):  # type: ignore[misc]
-    """As the library's; a message without a key goes to any partition."""
+    """The library's partitioner, faster; a message without a key goes to any partition."""
 
     def partition(
         self, topic: str, key: Any, serialized_key: bytes | None, value: Any, serialized_value: Any, cluster: Any
     ) -> int:
-        """Return the number of the partition; ValueError where the topic is not known."""
+        """Return the number of the partition; ValueError where the topic is unknown."""
         numbers = cluster.partitions_for_topic(topic) if serialized_key is not None else None
         if not numbers or serialized_key is None:
-            found: int = super().partition(topic, key, serialized_key, value, serialized_value, cluster)
-            return found
-        return (murmur2(serialized_key) & 0x7FFFFFFF) % len(numbers)
+            number: int = super().partition(topic, key, serialized_key, value, serialized_value, cluster)
+            return number
+        return partition_for(serialized_key, len(numbers))
+
+
+def partition_for(key: bytes, partitions: int) -> int:
+    """Return the partition of `key` in a topic with so many partitions.
+
+    >>> partition_for(b"21", 8)
+    4
+    """
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """Return the hash of `data`, 0 to 2**32 - 1.
+    """Return the murmur2 hash of `data`, 0 to 2**32 - 1.
 
     >>> murmur2(b"21") & 0x7FFFFFFF
     1173551340
@@ -85,9 +92,13 @@ def murmur2(data: bytes) -> int:
     return int(_murmur2(np.frombuffer(data, np.uint8)))
 
 
+_SEED = np.uint32(0x9747B28C)
+_M = np.uint32(0x5BD1E995)
+
+
 @kernel
 def _murmur2(data: npt.NDArray[np.uint8]) -> np.uint32:
-    """The hash of data: uint8[n]."""
+    """Return the hash of data: uint8[n]."""
     length = data.size
     h = _SEED ^ np.uint32(length)
     whole = length - length % 4
@@ -112,7 +123,7 @@ def _murmur2(data: npt.NDArray[np.uint8]) -> np.uint32:
     return np.uint32(h)
 
 
-COMMON = {
+COMMON: dict[str, Any] = {
     "acks": "all",
     "allow_auto_create_topics": False,
     "enable_idempotence": True,
@@ -121,54 +132,57 @@ COMMON = {
 }
 
 _OVERHEAD = 80
-"""The client adds at most 61 bytes to a record's own when it estimates the size, and some per header."""
+"""The library adds at most 61 bytes to a record's own when it estimates the size, and some per header."""
 _OVERHEAD_PER_HEADER = 16
 
-_PATIENCE_S = 1.0
-_MAX_LEFT = 2
+_JOIN_S = 1.0
+_MAX_THREADS = 2
 
 
 class RetiredProducers:
-    """Threads of producers that were given up: each ends with the request it waits for, and few may be left."""
+    """Threads of retired producers: each ends with the request that it waits for.
+
+    At most two may be left.
+    """
 
     def __init__(self) -> None:
         self._threads: list[threading.Thread] = []
 
-    def take(self, producer: KafkaProducer) -> None:
-        """Give a producer up; nothing more is sent by it."""
-        self._threads.append(internals.discard(producer, _PATIENCE_S))
+    def retire(self, producer: KafkaProducer) -> None:
+        """Stop a producer; it sends nothing more."""
+        self._threads.append(internals.discard(producer, _JOIN_S))
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until there is room for one more; at most `timeout_s`, which is that of a request."""
+        """Wait until one more may be retired; at most `timeout_s`, which is that of a request."""
         self._threads = [thread for thread in self._threads if thread.is_alive()]
-        while len(self._threads) >= _MAX_LEFT:
+        while len(self._threads) >= _MAX_THREADS:
             self._threads.pop(0).join(timeout_s)
 
 
 def send(producer: KafkaProducer, message: Message, topic: str | None = None) -> Any:
-    """Hand a message to the producer, for `topic` or its own; return the library's future."""
+    """Hand a message to the producer, for `topic` or the message's own; return the library's future."""
     return producer.send(
         topic or message.topic, message.value, message.key, list(message.headers), partition=message.partition
     )
 
 
 def check_size(message: Message, position: int, max_bytes: int) -> None:
-    """RecordTooLargeError where the producer would refuse the message."""
+    """Raise RecordTooLargeError where the producer would refuse the message."""
     size = message.size_bytes + _OVERHEAD + _OVERHEAD_PER_HEADER * len(message.headers)
     if size > max_bytes:
         raise _too_large(message, position, f"the producer's limit is {max_bytes}")
 
 
 def too_large(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
-    """Return which message the brokers found too large, if any."""
+    """Return an error for the first message that the brokers found too large, None where there is none."""
     for position, (message, future) in enumerate(zip(messages, futures, strict=False)):
-        if is_too_large(future.exception) and internals.was_refused(future):
+        if _is_too_large(future.exception) and internals.was_refused(future):
             return _too_large(message, position, "the topic's max.message.bytes is lower")
     return None
 
 
-def is_too_large(error: BaseException | None) -> bool:
-    """Whether brokers or producer found a message too large, this one or one that this one went down with."""
+def _is_too_large(error: BaseException | None) -> bool:
+    """Whether brokers or producer found a message too large: this one, or another one of its batch."""
     return any(isinstance(reason, TOO_LARGE) for reason in reasons(error))
 
 
@@ -183,10 +197,11 @@ _MAX_BYTES = 16 << 20
 
 
 def append(connection: Connection, topic: str, messages: Iterable[Message]) -> list[int]:
-    """Append to `topic`; return the offset of each message, once all replicas in sync have them.
+    """Append messages to `topic` outside any transaction.
 
-    Raises UnreachableError and NotAuthorisedError with nothing written; BrokerError where that is not sure after 30 s:
-    look before you try again.
+    Return their offsets once all replicas in sync have them. Raises UnreachableError and NotAuthorisedError
+    with nothing written; BrokerError where that is uncertain after 30 s: read the topic before you try
+    again.
     """
     messages = list(messages)
     for position, message in enumerate(messages):
@@ -211,4 +226,4 @@ def append(connection: Connection, topic: str, messages: Iterable[Message]) -> l
             too_large(messages, futures) or permanent_error(error, doing, last) or transient_error(error, doing)
         ) from error
     finally:
-        RetiredProducers().take(producer)
+        RetiredProducers().retire(producer)

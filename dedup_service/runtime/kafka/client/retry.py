@@ -1,7 +1,10 @@
-"""Which errors of the Kafka client are worth another attempt, and at what pace.
+"""Which errors of the library are worth another attempt, and at what pace to try and to warn.
 
-The client wraps its errors: a producer that has failed raises plain `KafkaError`, with the reason among its arguments,
-from every call. So every reason that an error leads to is examined, and the first known one decides.
+Translation: the library wraps its errors; a producer that has failed raises plain `KafkaError`, with the
+reason among its arguments, from every call. So every reason that an error leads to is examined, and the
+first known one decides. `permanent_error` gives our error for what no second try changes (rights, settings);
+everything else in TRANSIENT may pass, and becomes `transient_error` where the caller does not wait.
+Pace: pauses grow exponentially, with jitter; a warning about a lasting problem is logged once in 30 s.
 """
 
 import logging
@@ -35,7 +38,7 @@ FENCED = (
 )
 TOO_LARGE = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
 TRANSIENT = (errors.KafkaError, OSError, RuntimeError)
-"""What a client may raise while brokers come and go; RuntimeError: its event loop ended under a call."""
+"""What the library may raise while brokers come and go; RuntimeError: its event loop ended during a call."""
 
 _SETTINGS = (
     errors.KafkaConfigurationError,
@@ -50,42 +53,45 @@ _SETTINGS = (
 )
 
 
-SAY_EVERY_S = 30.0
+WARN_EVERY_S = 30.0
 
 
 class ThrottledWarning:
-    """Log a trouble once it has lasted `after_s`, every `every_s` while it lasts, and when it is over."""
+    """Logs a problem once it has lasted `after_s`, then every `every_s`, and when it is over."""
 
     def __init__(
-        self, logger: logging.Logger, what: str, *, after_s: float = 0.0, every_s: float = SAY_EVERY_S
+        self, logger: logging.Logger, what: str, *, after_s: float = 0.0, every_s: float = WARN_EVERY_S
     ) -> None:
         self._logger = logger
         self._what = what
         self._after_s = after_s
         self._every_s = every_s
         self._since: float | None = None
-        self._said_at: float | None = None
+        self._logged_at: float | None = None
 
     def about(self, error: BaseException | str) -> None:
-        """Take note of the trouble."""
+        """Report the problem."""
         now = time.monotonic()
         if self._since is None:
-            self._since, self._said_at = now, None
+            self._since, self._logged_at = now, None
         if now - self._since < self._after_s:
             return
-        if self._said_at is None or now - self._said_at >= self._every_s:
-            self._said_at = now
+        if self._logged_at is None or now - self._logged_at >= self._every_s:
+            self._logged_at = now
             self._logger.warning("%s (since %.0f s): %s", self._what, now - self._since, error)
 
     def over(self) -> None:
-        """Take note that it works."""
-        if self._since is not None and self._said_at is not None:
+        """Report that it works again."""
+        if self._since is not None and self._logged_at is not None:
             self._logger.info("%s: over after %.1f s", self._what, time.monotonic() - self._since)
-        self._since = self._said_at = None
+        self._since = self._logged_at = None
 
 
 class Backoff:
-    """Pauses between tries: from `first_s`, doubled up to `longest_s`, with jitter; `stop` ends a pause."""
+    """Pauses between attempts: from `first_s`, doubled up to `longest_s`, with jitter.
+
+    `stop` ends a pause.
+    """
 
     def __init__(
         self,
@@ -93,34 +99,37 @@ class Backoff:
         *,
         first_s: float = 0.1,
         longest_s: float = 2.0,
-        complaint: ThrottledWarning | None = None,
+        warning: ThrottledWarning | None = None,
     ) -> None:
         self._stop = stop or threading.Event()
         self._failures = 0
         self._first_s = first_s
         self._longest_s = longest_s
-        self._complaint = complaint
+        self._warning = warning
 
     @property
     def stopped(self) -> bool:
-        """Whether no further try is wanted."""
+        """Whether `stop` is set, and no further attempt is wanted."""
         return self._stop.is_set()
 
     def wait(self, error: BaseException) -> None:
-        """Pause after a try that failed with `error`."""
-        if self._complaint:
-            self._complaint.about(error)
+        """Pause after an attempt that failed with `error`."""
+        if self._warning:
+            self._warning.about(error)
         self._failures += 1
         pause_after(self._failures, self._stop, first_s=self._first_s, longest_s=self._longest_s)
 
 
 def pause_after(failures: int, stop: threading.Event, *, first_s: float = 0.1, longest_s: float = 2.0) -> bool:
-    """Pause after so many failures in a row, with jitter; return whether `stop` ended it. Times in seconds."""
+    """Pause after so many failures in a row, with jitter.
+
+    Return whether `stop` ended it. Times in seconds.
+    """
     return stop.wait(random.uniform(0.5, 1.0) * min(longest_s, first_s * 2.0 ** min(failures - 1, 30)))  # noqa: S311 - jitter
 
 
 def reasons(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the error and everything that it names as its reason, outermost first."""
+    """Yield the error and every error that it gives as its reason, outermost first."""
     if error is None:
         return
     yield error
@@ -132,8 +141,12 @@ def reasons(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def permanent_error(error: BaseException, doing: str, *more: BaseException | None) -> TwinsieveError | None:
-    """Return our error for what no second try will change, None for what may pass. `more`: other possible reasons."""
-    for reason in (found for one in (error, *more) for found in reasons(one)):
+    """Return our error for what no second try changes, None for what may pass.
+
+    `more`: other possible reasons.
+    doing: what was attempted, as "to …", for the message.
+    """
+    for reason in (reason for one in (error, *more) for reason in reasons(one)):
         if isinstance(reason, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
             return NotAuthorisedError(f"the brokers refuse {doing}: {_text(reason)}; {_what_to_grant(reason)}")
         if isinstance(reason, _SETTINGS) or _names_setting(reason):
@@ -142,12 +155,12 @@ def permanent_error(error: BaseException, doing: str, *more: BaseException | Non
 
 
 def transient_error(error: BaseException, doing: str) -> BrokerError:
-    """Return our error for what may pass."""
+    """Return our error for what may pass by itself."""
     return BrokerError(f"{doing}: {_text(error)}; try again")
 
 
 def _names_setting(reason: BaseException) -> bool:
-    """Whether the client has put the error's name into the text of another one, as it does for unexpected ones."""
+    """Whether the library named a settings error in the text of another one, as for unexpected errors."""
     return any(kind.__name__ in str(reason) for kind in _SETTINGS)
 
 

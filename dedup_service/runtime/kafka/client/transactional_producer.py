@@ -1,12 +1,13 @@
-"""Whole transactions: all messages and the offsets they came from, or nothing.
+"""Whole transactions: all messages and the offsets of their input, or nothing.
 
-How: one producer at a time under one transactional id. A transaction that fails in any way is given up with its
-producer: the next one, under the same id, makes the brokers end what was open (`init_transactions`), whether the
-failure was a dead broker, a fence or a time that ran out. So there is one way back for all faults, and `abort` is not
-needed. The client's faults are in `client_faults` and `inside`.
+How: one producer at a time under one transactional id. A transaction that fails in any way is given up with
+its producer: the next one, under the same id, makes the brokers end what was open (`init_transactions`),
+whether the failure was a dead broker, a fence or a timeout. So there is one way to recover from all faults,
+and `abort` is not needed. The faults of the library are handled in `patches` and `internals`.
 
-Invariants: messages are all acknowledged before the commit is sent; `commit` returns only when it is known to be
-committed; nothing blocks longer than `timeout_s` for the transaction and as long again for the next producer.
+Invariants: messages are all acknowledged before the commit is sent; `commit` returns only when the
+transaction is known to be committed; nothing blocks longer than `timeout_s` for the transaction and as long
+again for the next producer.
 One thread uses an instance.
 Source: KIP-98, KIP-447; kafka-python 3.0.12, producer/.
 """
@@ -18,12 +19,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka import KafkaProducer
-from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import connect
+from dedup_service.runtime.kafka.client.connect import ConsumerGroupMetadata, TopicPartition, connect
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError, UnreachableError
 from dedup_service.runtime.kafka.client.producers import COMMON, Message, RetiredProducers, check_size, send, too_large
 from dedup_service.runtime.kafka.client.retry import (
@@ -43,7 +43,7 @@ _LOG = logging.getLogger(__name__)
 class TransactionalProducer:
     """A producer of whole transactions under one transactional id.
 
-    timeout_s: after which the brokers abort an open transaction, and after which we give one up.
+    timeout_s: after which the brokers abort an open transaction, and after which we give a transaction up.
     max_bytes: of the largest message, before compression. compression: lz4, zstd, gzip or None.
     """
 
@@ -62,14 +62,14 @@ class TransactionalProducer:
         self._max_bytes = max_bytes
         self._compression = compression
         self._producer: KafkaProducer | None = None
-        self._leftovers = RetiredProducers()
+        self._retired = RetiredProducers()
 
     def open(self, stop: threading.Event | None = None) -> None:
         """Fence earlier owners of the id and end their transactions; try until it works or `stop` is set.
 
-        Raises NotAuthorisedError and ConfigurationError, which no second try would change.
+        Raises NotAuthorisedError and ConfigurationError, which no second try changes.
         """
-        backoff = Backoff(stop, complaint=ThrottledWarning(_LOG, f"{self._id}: no producer yet"))
+        backoff = Backoff(stop, warning=ThrottledWarning(_LOG, f"{self._id}: no producer yet"))
         while self._producer is None and not backoff.stopped:
             try:
                 self._renew()
@@ -84,30 +84,34 @@ class TransactionalProducer:
         offsets: Mapping[TopicPartition, int] | None = None,
         group: ConsumerGroupMetadata | None = None,
     ) -> list[tuple[int, int]]:
-        """Write all of `messages` and commit `offsets` for `group`, as one; return (partition, offset) of each message.
+        """Write all of `messages` and commit `offsets` for `group` in one transaction.
 
-        Raises TransactionLostError where it was not, or may not have been, committed: rewind to the committed offsets.
-        RecordTooLargeError (`position` says which message), NotAuthorisedError and ConfigurationError: nothing was
-        written, and nothing else will be unless that is put right.
+        Returns (partition, offset) of each message. Raises TransactionLostError where the transaction was
+        not, or may not have been, committed: rewind to the committed offsets. RecordTooLargeError
+        (`position` says which message), NotAuthorisedError and ConfigurationError mean that nothing was
+        written, nor will be until that is corrected.
         """
         messages = list(messages)
         for position, message in enumerate(messages):
             check_size(message, position, self._max_bytes)
         if not messages and not offsets:
             return []
-        producer = self._ready()
+        producer = self._current()
         futures: list[Any] = []
         try:
             return self._write(producer, messages, futures, offsets or {}, group)
         except TRANSIENT as error:
             raise self._lost(error, producer, messages, futures) from error
         except BaseException:
-            self._give_up()
+            self._retire()
             raise
 
     def close(self) -> None:
-        """Let go of the producer; a transaction in the making ends with its timeout, or with the id's next owner."""
-        self._give_up()
+        """Retire the producer.
+
+        An open transaction ends with its timeout, or with the next owner of the id.
+        """
+        self._retire()
 
     def _write(
         self,
@@ -126,8 +130,8 @@ class TransactionalProducer:
         internals.commit(producer, deadline - time.monotonic())
         return [(future.value.partition, future.value.offset) for future in futures]
 
-    def _ready(self) -> KafkaProducer:
-        """Return the producer, a new one where the last could not be replaced in time."""
+    def _current(self) -> KafkaProducer:
+        """Return the producer; a new one where the last could not be replaced in time."""
         if self._producer is None:
             try:
                 self._renew()
@@ -136,22 +140,22 @@ class TransactionalProducer:
         return self._producer
 
     def _renew(self) -> None:
-        """Make a producer, and have the brokers end what its predecessor left open."""
-        self._leftovers.wait(self._timeout_s)
+        """Create a producer, and have the brokers end what its predecessor left open."""
+        self._retired.wait(self._timeout_s)
         producer = connect(KafkaProducer, self._connection, **self._configs())
         try:
             producer.init_transactions()
         except TRANSIENT as error:
             reason = internals.last_error(producer)
-            self._leftovers.take(producer)
+            self._retired.retire(producer)
             raise permanent_error(error, f"the transactional id {self._id}", reason) or UnreachableError(
                 f"the coordinator of the transactional id {self._id} does not answer ({error}); it may be starting"
             ) from error
         self._producer = producer
 
-    def _give_up(self) -> None:
+    def _retire(self) -> None:
         if self._producer is not None:
-            self._leftovers.take(self._producer)
+            self._retired.retire(self._producer)
             self._producer = None
 
     def _lost(
@@ -161,10 +165,10 @@ class TransactionalProducer:
         last = internals.last_error(producer)
         doing = f"to write as {self._id} to {', '.join(sorted({message.topic for message in messages}))}"
         found = too_large(messages, futures) or permanent_error(error, doing, last)
-        self._give_up()
+        self._retire()
         try:
             self._renew()
-        except TwinsieveError as second:  # the next commit tries again, and says why where it cannot
+        except TwinsieveError as second:  # the next commit tries again, and raises where it cannot
             _LOG.warning("%s: no new producer yet: %s", self._id, second)
         return found or TransactionLostError(
             f"transaction of {self._id} with {len(messages)} messages was not, or may not have been, committed: "
@@ -181,11 +185,11 @@ class TransactionalProducer:
             "bootstrap_timeout_ms": timeout_ms,
             "max_request_size": self._max_bytes,
             "compression_type": self._compression,
-            # A batch that expires fails alone and the transaction would be committed without it: none may expire
-            # before we have given up.
+            # A batch that expires fails alone, and the transaction would be committed without it: none may expire
+            # before we have given the transaction up.
             "delivery_timeout_ms": 10 * timeout_ms + 60_000,
             "retry_backoff_ms": 5,  # 9 ms a transaction instead of 90: the pause while the last one is being completed
-            "linger_ms": 1_000,  # until everything is handed over, and then nothing lingers
+            "linger_ms": 1_000,  # until all messages are handed over; then nothing lingers
             "batch_size": 256 << 10,
         }
 

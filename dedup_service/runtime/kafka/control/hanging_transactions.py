@@ -1,51 +1,40 @@
-"""What coordinators note of transactions: the records of the topic `__transaction_state`.
+"""Hanging transactions (KIP-664): decided by their coordinator, but without an end marker on a partition.
 
-Format: Apache Kafka, TransactionLogKey.json (version 0) and TransactionLogValue.json (0; 1 has compact fields and
-tags, which are at the end and not read).
+Why: Apache Kafka 4.3.1 takes a partition without a leader for a deleted one and leaves out the marker that
+would end a transaction there (KAFKA-20734). Readers of committed records stop at that offset for good: a
+consumer of `verdicts`, or the service at its log. `kafka-transactions.sh abort` would let them continue, but
+takes back what the coordinator has committed: pages would stay without a verdict.
 
-What is kept of a transactional id while the coordinators' log is read: its last state, and decisions on partitions.
+Find: the partitions' leaders say which transactions are open and since which offset; the coordinators' own
+log (`__transaction_state`), read after that, says which of them are still to be ended. A transaction that is
+open before and after, at the same offset, while its coordinator has nothing left to do, hangs. Reading that
+log needs *Read* on `__transaction_state`.
+Repair: the missing marker is written, committed or aborted as the coordinator decided. It needs *Alter* on
+the cluster.
 
-A partition's transaction is ended by the next decision that includes the partition, whoever's marker was lost before.
-So of each producer and partition only the last decision matters, and memory does not grow with the log.
-
-Find transactions on our topics that nobody will end.
-
-How: partitions tell whose transaction is open on them and since which offset; the coordinators' own log, read after
-that, tells who is still at work. What is open before and after, at the same offset, while its coordinator has nothing
-left to do, stays open for ever. Reading the log needs *Read* on `__transaction_state`.
-
-End transactions as their coordinators decided: the marker that a broker left out is written.
-
-Transactions that a broker decided and never ended: found, and ended as they were decided.
-
-Why: Apache Kafka 4.3.1 takes a partition without a leader for a deleted one and leaves out the marker that would end
-a transaction there (KAFKA-20734). Whoever reads committed records stands still at that place for ever: a consumer of
-`verdicts`, or the service at its log. `kafka-transactions.sh abort` would let readers go on, but takes back what the
-coordinator has committed: pages would stay without a verdict.
+A partition's transaction is ended by the next decision that includes the partition, even where an earlier
+marker was lost. So of each producer and partition only the last decision counts, and memory does not grow
+with the log.
+Format: Apache Kafka, TransactionLogKey.json (version 0) and TransactionLogValue.json (0; 1 has compact
+fields and tags, which are at the end and not read).
 """
 
 import struct
-import time
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from kafka import KafkaAdminClient, KafkaConsumer
-from kafka.consumer.fetcher import ConsumerRecord
-from kafka.structs import TopicPartition
-
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.kafka.client import internals
+from dedup_service.runtime.kafka.client.admin import OpenTransaction, administration
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import administration, consumer
-from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error, transient_error
+from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.topics.plan import Topics
 
 __all__ = [
     "HangingTransaction",
-    "History",
-    "Place",
+    "TransactionHistory",
     "TransactionOutcome",
     "TransactionRecord",
     "TransactionState",
@@ -54,12 +43,135 @@ __all__ = [
     "repair",
 ]
 
-Place = tuple[str, int]
-"""Topic and partition."""
+TRANSACTION_LOG, GROUP_OFFSETS = "__transaction_state", "__consumer_offsets"
+
+_FETCH_BYTES = 8 << 20
+_TIMEOUT_S = 60.0
+"""If no record comes within this time, the transaction log counts as unreachable."""
+
+
+class TransactionOutcome(Enum):
+    """What a coordinator decided."""
+
+    COMMIT = "commit"
+    ABORT = "abort"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class HangingTransaction:
+    """A transaction that stays open on a partition from `offset` on.
+
+    since_ms: when the producer last wrote there, Unix milliseconds. outcome: what its coordinator decided,
+    None where the coordinator's log no longer has it. epoch: of the producer, for the marker.
+    coordinator_epoch: of the coordinator that last wrote there.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    since_ms: int
+    transactional_id: str
+    producer_id: int
+    outcome: TransactionOutcome | None
+    epoch: int
+    coordinator_epoch: int
+
+
+def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransaction]:
+    """Return the hanging transactions by topic and partition; reads the transaction log from its beginning.
+
+    The offsets of groups are examined as well, for producers that wrote into `topics`. Raises BrokerError,
+    and ConfigurationError where the log has a newer, unknown format.
+    """
+    with administration(connection) as admin:
+        before = admin.open_transactions(admin.partitions_of([*topics.all, GROUP_OFFSETS]))
+        if not before:
+            return []
+        histories = _read_histories(connection, {transaction.producer_id for transaction in before})
+        after = set(map(_identity, admin.open_transactions({transaction.partition for transaction in before})))
+    names = set(topics.all)
+    hanging = []
+    for transaction in before:
+        history = histories.get(transaction.producer_id)
+        is_ours = transaction.partition.topic in names or (history is not None and not history.topics.isdisjoint(names))
+        is_active = history is not None and history.is_active(transaction.partition)
+        if is_ours and not is_active and _identity(transaction) in after:
+            hanging.append(_hanging(transaction, history))
+    return sorted(hanging)
+
+
+def repair(connection: Connection, transactions: Iterable[HangingTransaction]) -> None:
+    """Write the end markers of transactions whose outcome is known; others are left as they are.
+
+    Raises NotAuthorisedError where *Alter* on the cluster is missing, BrokerError for the rest.
+    """
+    with administration(connection) as admin:
+        for transaction in transactions:
+            if transaction.outcome is not None:
+                admin.write_marker(
+                    TopicPartition(transaction.topic, transaction.partition),
+                    (transaction.producer_id, transaction.epoch),
+                    transaction.coordinator_epoch,
+                    committed=transaction.outcome is TransactionOutcome.COMMIT,
+                )
+
+
+def _identity(transaction: OpenTransaction) -> tuple[TopicPartition, int, int]:
+    """Return what makes it the same transaction when it is seen again.
+
+    A later one of its producer begins elsewhere.
+    """
+    return transaction.partition, transaction.producer_id, transaction.offset
+
+
+def _hanging(transaction: OpenTransaction, history: "TransactionHistory | None") -> HangingTransaction:
+    partition = transaction.partition
+    decision = history.outcome(partition, transaction.producer_id, transaction.epoch) if history else None
+    outcome, epoch = decision or (None, transaction.epoch)
+    return HangingTransaction(
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=transaction.offset,
+        since_ms=transaction.last_write_ms,
+        transactional_id=history.last.transactional_id if history else "unknown",
+        producer_id=transaction.producer_id,
+        outcome=outcome,
+        epoch=epoch,
+        coordinator_epoch=max(0, transaction.coordinator_epoch),
+    )
+
+
+def _read_histories(connection: Connection, producer_ids: Container[int]) -> "dict[int, TransactionHistory]":
+    """Read the whole transaction log.
+
+    Return the history of each transactional id that has one of the producer ids. All states of a
+    transactional id are in one partition, so they come in their order.
+    """
+    by_name: dict[str, TransactionHistory] = {}
+    by_producer: dict[int, TransactionHistory] = {}
+    with closing(PartitionReader(connection, fetch_bytes=_FETCH_BYTES, timeout_s=_TIMEOUT_S)) as reader:
+        ends = reader.ends(reader.partitions_of(TRANSACTION_LOG))
+        reader.assign(reader.beginnings)
+        for message in (message for batch in reader.read(ends) for message in batch):
+            try:
+                record = decode(message.key, message.value)
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"{TRANSACTION_LOG} cannot be read as this release of Kafka writes it: {error}"
+                ) from error
+            if record is None:
+                continue
+            if history := by_name.get(record.transactional_id):
+                history.add(record)
+            elif record.producer_id in producer_ids:
+                history = by_name[record.transactional_id] = TransactionHistory(record)
+            if history and record.producer_id in producer_ids:
+                by_producer[record.producer_id] = history
+    return by_producer
 
 
 class TransactionState(IntEnum):
-    """The state of a transactional id, under the coordinator's numbers."""
+    """The state of a transactional id, under the numbers of the transaction log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -71,55 +183,103 @@ class TransactionState(IntEnum):
     PREPARE_EPOCH_FENCE = 7
 
 
+_DECIDED = {
+    TransactionState.PREPARE_COMMIT: TransactionOutcome.COMMIT,
+    TransactionState.PREPARE_ABORT: TransactionOutcome.ABORT,
+}
+_ACTIVE = {
+    TransactionState.ONGOING,
+    TransactionState.PREPARE_COMMIT,
+    TransactionState.PREPARE_ABORT,
+    TransactionState.PREPARE_EPOCH_FENCE,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionRecord:
-    """One record. places: the partitions whose transaction has to be ended yet."""
+    """One record of the transaction log. partitions: those whose transaction has yet to be ended."""
 
     transactional_id: str
     producer_id: int
     epoch: int
-    phase: TransactionState
-    places: frozenset[Place]
+    state: TransactionState
+    partitions: frozenset[TopicPartition]
+
+
+class TransactionHistory:
+    """The records of one transactional id, beginning with `first`. topics: all that it has written into."""
+
+    def __init__(self, first: TransactionRecord) -> None:
+        self.last = first
+        self.topics: set[str] = set()
+        self._decisions: dict[tuple[TopicPartition, int, int], TransactionOutcome] = {}
+        self.add(first)
+
+    def add(self, record: TransactionRecord) -> None:
+        """Apply the next record."""
+        self.last = record
+        self.topics.update(partition.topic for partition in record.partitions)
+        if decided := _DECIDED.get(record.state):
+            self._decisions |= {
+                (partition, record.producer_id, record.epoch): decided for partition in record.partitions
+            }
+
+    def is_active(self, partition: TopicPartition) -> bool:
+        """Whether producer or coordinator will still end the transaction on `partition`."""
+        return self.last.state in _ACTIVE and partition in self.last.partitions
+
+    def outcome(self, partition: TopicPartition, producer_id: int, epoch: int) -> tuple[TransactionOutcome, int] | None:
+        """Return the decision on this producer's transaction on `partition`, and its marker's epoch.
+
+        None where that is unknown. A decision has the epoch of the records, or the next one: the coordinator
+        raises it to fence an earlier instance of the producer, and with each transaction in version 2 of the
+        protocol.
+        """
+        for marker_epoch in (epoch + 1, epoch):
+            if decided := self._decisions.get((partition, producer_id, marker_epoch)):
+                return decided, marker_epoch
+        return None
 
 
 def decode(key: bytes, value: bytes | None) -> TransactionRecord | None:
-    """Return the state that a record notes, None for a deletion and for keys of other kinds.
+    """Return the record, None for a deletion and for keys of other kinds.
 
-    ValueError for a value that is cut off or of a version to come: without it, who is at work would be unknown.
+    ValueError for a value that is cut off or of a newer, unknown version: without it, an active transaction
+    could not be told from a hanging one.
     """
     try:
         if value is None or struct.unpack_from(">h", key) != (0,):
             return None
         (length,) = struct.unpack_from(">h", key, 2)
-        version, producer_id, epoch, _timeout_ms, phase = struct.unpack_from(">hqhib", value)
+        version, producer_id, epoch, _timeout_ms, state = struct.unpack_from(">hqhib", value)
         if version not in (0, 1):
             raise ValueError(f"a record of the transaction log has version {version}")
-        places = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1).places()
+        partitions = _Fields(value, struct.calcsize(">hqhib"), compact=version == 1).partitions()
         name = key[4 : 4 + length].decode()
     except (struct.error, IndexError) as error:
         raise ValueError(f"a record of the transaction log is cut off: {error}") from error
-    return TransactionRecord(name, producer_id, epoch, TransactionState(phase), places)
+    return TransactionRecord(name, producer_id, epoch, TransactionState(state), partitions)
 
 
 class _Fields:
-    """The part of a value whose layout depends on its version."""
+    """Reads the part of a value whose layout depends on its version."""
 
-    def __init__(self, value: bytes, at: int, *, compact: bool) -> None:
+    def __init__(self, value: bytes, start: int, *, compact: bool) -> None:
         self._value = value
-        self._at = at
+        self._at = start
         self._compact = compact
 
-    def places(self) -> frozenset[Place]:
-        found: set[Place] = set()
+    def partitions(self) -> frozenset[TopicPartition]:
+        found: set[TopicPartition] = set()
         for _ in range(self._count(">i")):
             topic = self._bytes(self._count(">h")).decode()
-            found.update((topic, self._number(">i")) for _ in range(self._count(">i")))
+            found.update(TopicPartition(topic, self._number(">i")) for _ in range(self._count(">i")))
             if self._compact:
-                self._tags()
+                self._skip_tags()
         return frozenset(found)
 
     def _count(self, plain: str) -> int:
-        """A length: plus one and of variable size where compact; null is 0."""
+        """Read a length; null counts as 0. A compact one is stored plus one, with a variable size."""
         return max(0, self._varint() - 1 if self._compact else self._number(plain))
 
     def _number(self, kind: str) -> int:
@@ -137,7 +297,7 @@ class _Fields:
             if byte < 0x80:
                 return number
 
-    def _tags(self) -> None:
+    def _skip_tags(self) -> None:
         for _ in range(self._varint()):
             self._varint()
             self._bytes(self._varint())
@@ -149,214 +309,3 @@ class _Fields:
         found = self._value[self._at : end]
         self._at = end
         return found
-
-
-class TransactionOutcome(Enum):
-    """What was decided."""
-
-    COMMIT = "commit"
-    ABORT = "abort"
-
-
-_DECIDED = {
-    TransactionState.PREPARE_COMMIT: TransactionOutcome.COMMIT,
-    TransactionState.PREPARE_ABORT: TransactionOutcome.ABORT,
-}
-_AT_WORK = {
-    TransactionState.ONGOING,
-    TransactionState.PREPARE_COMMIT,
-    TransactionState.PREPARE_ABORT,
-    TransactionState.PREPARE_EPOCH_FENCE,
-}
-
-
-class History:
-    """Of one transactional id, whose first noted state is `first`. topics: all it has written into."""
-
-    def __init__(self, first: TransactionRecord) -> None:
-        self.last = first
-        self.topics: set[str] = set()
-        self._decisions: dict[tuple[Place, int, int], TransactionOutcome] = {}
-        self.note(first)
-
-    def note(self, state: TransactionRecord) -> None:
-        """Take in its next state."""
-        self.last = state
-        self.topics.update(topic for topic, _ in state.places)
-        if decided := _DECIDED.get(state.phase):
-            self._decisions |= {(place, state.producer_id, state.epoch): decided for place in state.places}
-
-    def is_at_work(self, place: Place) -> bool:
-        """Whether the coordinator will still end the transaction on `place`."""
-        return self.last.phase in _AT_WORK and place in self.last.places
-
-    def outcome(self, place: Place, producer_id: int, epoch: int) -> tuple[TransactionOutcome, int] | None:
-        """Return what was decided of this producer's transaction on `place`, and its marker's epoch; None if unknown.
-
-        A decision has the epoch of the records, or the next one: the coordinator raises it to keep a former self of the
-        producer out, and with each transaction in version 2 of the protocol.
-        """
-        for marked in (epoch + 1, epoch):
-            if decided := self._decisions.get((place, producer_id, marked)):
-                return decided, marked
-        return None
-
-
-STATES, OFFSETS = "__transaction_state", "__consumer_offsets"
-
-_FETCH_BYTES = 8 << 20
-_ANSWER_S = 60.0
-"""Without a record for so long the log counts as out of reach."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class HangingTransaction:
-    """A transaction that stays open on a partition from `offset` on.
-
-    since_ms: when the producer last wrote there. outcome: what its coordinator decided, None where its log has that no
-    more. epochs: of the producer for the marker, and of the coordinator that wrote there last.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    since_ms: int
-    transactional_id: str
-    producer_id: int
-    outcome: TransactionOutcome | None
-    epoch: int
-    coordinator_epoch: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Open:
-    place: TopicPartition
-    producer_id: int
-    epoch: int
-    offset: int
-    since_ms: int
-    coordinator_epoch: int
-
-    @property
-    def identity(self) -> tuple[TopicPartition, int, int]:
-        """What makes it the same transaction when it is seen again; a producer's later one begins elsewhere."""
-        return self.place, self.producer_id, self.offset
-
-
-def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransaction]:
-    """Return them, by topic and partition; reads the transaction log from its beginning.
-
-    The offsets of groups are looked at as well, for producers that wrote into `topics`. Raises BrokerError,
-    ConfigurationError where the log is of a format to come.
-    """
-    with administration(connection) as client:
-        before = _open_on(client, _places(client, [*topics.all, OFFSETS]))
-        if not before:
-            return []
-        histories = _histories(connection, {one.producer_id for one in before})
-        after = {one.identity for one in _open_on(client, {one.place for one in before})}
-    names = set(topics.all)
-    found = []
-    for one in before:
-        history = histories.get(one.producer_id)
-        ours = one.place.topic in names or (history is not None and not history.topics.isdisjoint(names))
-        if ours and one.identity in after and not (history and history.is_at_work(one.place)):
-            found.append(_endless(one, history))
-    return sorted(found)
-
-
-def _endless(one: _Open, history: History | None) -> HangingTransaction:
-    decided = history.outcome(one.place, one.producer_id, one.epoch) if history else None
-    outcome, epoch = decided or (None, one.epoch)
-    name = history.last.transactional_id if history else "unknown"
-    return HangingTransaction(
-        topic=one.place.topic,
-        partition=one.place.partition,
-        offset=one.offset,
-        since_ms=one.since_ms,
-        transactional_id=name,
-        producer_id=one.producer_id,
-        outcome=outcome,
-        epoch=epoch,
-        coordinator_epoch=max(0, one.coordinator_epoch),
-    )
-
-
-def _open_on(client: KafkaAdminClient, places: Iterable[TopicPartition]) -> list[_Open]:
-    return [
-        _Open(
-            place,
-            producer.producer_id,
-            producer.producer_epoch,
-            producer.current_transaction_start_offset,
-            producer.last_timestamp,
-            producer.coordinator_epoch,
-        )
-        for place, state in client.describe_producers(places).items()
-        for producer in state.active_producers
-        if producer.current_transaction_start_offset >= 0
-    ]
-
-
-def _places(client: KafkaAdminClient, names: list[str]) -> list[TopicPartition]:
-    """All partitions of those of the topics that are there."""
-    there = [topic for topic in client.describe_topics(names) if not topic["error_code"]]
-    return [TopicPartition(topic["name"], one["partition_index"]) for topic in there for one in topic["partitions"]]
-
-
-def _histories(connection: Connection, producers: Container[int]) -> dict[int, History]:
-    """Read the transaction log for what it says of the ids that have, or had, one of these producers' numbers."""
-    reader = consumer(connection, _FETCH_BYTES)
-    by_name: dict[str, History] = {}
-    by_producer: dict[int, History] = {}
-    try:
-        for record in _all(reader):
-            state = decode(record.key, record.value)
-            if state is None:
-                continue
-            if history := by_name.get(state.transactional_id):
-                history.note(state)
-            elif state.producer_id in producers:
-                history = by_name[state.transactional_id] = History(state)
-            if history and state.producer_id in producers:
-                by_producer[state.producer_id] = history
-    except TRANSIENT as error:
-        doing = f"to read {STATES}"
-        raise permanent_error(error, doing) or transient_error(error, doing) from error
-    except ValueError as error:
-        raise ConfigurationError(f"{STATES} cannot be read as this release of Kafka writes it: {error}") from error
-    finally:
-        reader.close(autocommit=False, timeout_ms=2000)
-    return by_producer
-
-
-def _all(reader: KafkaConsumer) -> Iterator[ConsumerRecord]:
-    """The whole log, partition by partition in order: all states of an id are in one."""
-    places = [TopicPartition(STATES, number) for number in sorted(reader.partitions_for_topic(STATES) or ())]
-    reader.assign(places)
-    reader.seek_to_beginning()
-    ends, deadline = reader.end_offsets(places), time.monotonic() + _ANSWER_S
-    while any(reader.position(place) < end for place, end in ends.items()):
-        records = [record for batch in reader.poll(timeout_ms=500).values() for record in batch]
-        yield from records
-        if records:
-            deadline = time.monotonic() + _ANSWER_S
-        elif time.monotonic() > deadline:
-            raise UnreachableError(f"{STATES} gives no records; try again")
-
-
-def repair(connection: Connection, found: Iterable[HangingTransaction]) -> None:
-    """Write the markers of those whose outcome is known; others are left as they are.
-
-    Needs *Alter* on the cluster. Raises NotAuthorisedError where it is missing, BrokerError for the rest.
-    """
-    with administration(connection) as client:
-        for one in found:
-            if one.outcome is not None:
-                internals.write_marker(
-                    client,
-                    TopicPartition(one.topic, one.partition),
-                    (one.producer_id, one.epoch),
-                    one.coordinator_epoch,
-                    committed=one.outcome is TransactionOutcome.COMMIT,
-                )

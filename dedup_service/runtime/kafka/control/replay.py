@@ -1,23 +1,19 @@
-"""Pages read a second time, in the order of the log: their content, while the topic `pages` keeps it.
+"""Replay: decide a log again under another policy or in another space, as if a service had begun that way.
 
-How: one consumer over all partitions, without a group; what it brings ahead of the log's order waits in a queue for
-each partition, and a partition whose queue is long is paused. Within a partition the log has rising offsets, so each
-record is read once.
+How: every record of the log, in its order, goes through a separate replica. Policy records are changed as
+`ReplayOptions` say; for another space each page is prepared again from the content that `pages` still has.
+Retractions and corrections apply at their place in the log.
+- `PageRefetcher` reads `pages` a second time in the order of the log: one reader over all partitions, a
+  queue for each, and a partition whose queue is long is paused. Within a partition the log has rising
+  offsets, so each record is read once.
+- `VerdictLines` writes the verdicts as lines. `ReplayTopics` fills a separate set of topics with the log,
+  its verdicts, and the pages where they were read again: a batch of log records is committed, which gives
+  them their sequences; a replica of the new log decides them, and the outputs follow in the next
+  transaction. `twinsieve serve --prefix` continues from there.
 
-The log once more, under another policy or in another space: what the verdicts would have been.
-
-How: every record of the log, in its order, goes through a replica of its own. Policy records are changed to what is
-wished; in another space each page is prepared again from the content that `pages` still has. Retractions and
-corrections hold where they stand, so the answer is that of a service that had begun so.
-Invariants: the log that is replayed is only read. What cannot be prepared again, because `pages` let it go, is left out
-and counted; a record that stands in the log twice counts once.
-
-What is replayed as a set of topics of its own: a log, its verdicts, and the pages where they were read again.
-
-How: a batch of log records is committed, which gives them their sequences; a replica of the new log decides them, and
-the outputs follow in the next transaction. So the new topics are what a service that had begun so would have written,
-and `twinsieve serve --prefix` goes on from them.
-Invariant: only an empty log is filled. A replay that breaks off leaves topics that are not whole: remove them.
+Invariants: the replayed log is only read, and only an empty log is filled. Pages that `pages` no longer has
+are left out and counted; a record that is in the log twice counts once. An interrupted replay leaves
+incomplete topics: remove them.
 """
 
 import time
@@ -27,26 +23,19 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from kafka import errors
-from kafka.consumer.fetcher import ConsumerRecord
-from kafka.structs import TopicPartition
-
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RejectedRecord, Source
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import consumer
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import TransactionLostError, UnreachableError
-from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader, Progress
 from dedup_service.runtime.kafka.client.producers import Message
-from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.control.operator_records import Read
-from dedup_service.runtime.kafka.messages.headers import log_headers, page_key, verdict_headers
-from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.messages.headers import verdict_headers
+from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
@@ -67,90 +56,74 @@ __all__ = [
     "require_empty",
 ]
 
-ANSWER_S = 60.0
-CLOSE_S = 5.0
-POLL_MS = 200
-AT_ONCE = 500
-HELD_RECORDS = 1000
+BATCH_RECORDS = 500
+BATCH_BYTES = 8 << 20
+TRANSACTION_BYTES = 8 << 20
+
 FETCH_BYTES = 4 << 20
+FETCH_TIMEOUT_S = 60.0
+MAX_QUEUED_RECORDS = 1000
+POLL_S = 0.2
 
 
 class PageRefetcher:
-    """The records of `topic` as they stand now; what comes later is not looked for."""
+    """The records of `topic`, found by their place, for as long as the topic keeps them.
+
+    Requests must come in the order of the log. What was published after the start is not looked for.
+    """
 
     def __init__(self, connection: Connection, topic: str) -> None:
         self._topic = topic
-        self._consumer = consumer(connection, FETCH_BYTES)
-        numbers = self._consumer.partitions_for_topic(topic) or set()
-        partitions = [TopicPartition(topic, number) for number in numbers]
-        self._consumer.assign(partitions)
-        self._begin = dict(self._consumer.beginning_offsets(partitions)) if partitions else {}
-        self._end = dict(self._consumer.end_offsets(partitions)) if partitions else {}
-        for at, offset in self._begin.items():
-            self._consumer.seek(at, offset)
-        self._position = dict(self._begin)
-        self._held: dict[TopicPartition, deque[ConsumerRecord]] = {at: deque() for at in partitions}
+        self._reader = PartitionReader(connection, fetch_bytes=FETCH_BYTES, timeout_s=FETCH_TIMEOUT_S)
+        self._ends = self._reader.ends(self._reader.partitions_of(topic))
+        self._reader.assign(self._reader.beginnings)
+        self._queues: dict[TopicPartition, deque[ConsumerRecord]] = {partition: deque() for partition in self._ends}
 
     def find(self, source: Source) -> ConsumerRecord | None:
-        """Return the record at `source`, None where it is kept no longer, or was asked for before.
+        """Return the record at `source`, None where it is no longer kept, or was requested before.
 
-        Raises UnreachableError where the brokers do not give it within 60 s, NotAuthorisedError where they refuse.
+        Raises UnreachableError where no broker gives it within 60 s, NotAuthorisedError where they refuse.
         """
-        at = TopicPartition(source.topic, source.partition)
         if self.is_gone(source):
             return None
-        held, deadline = self._held[at], time.monotonic() + ANSWER_S
+        partition = TopicPartition(source.topic, source.partition)
+        queue, deadline = self._queues[partition], time.monotonic() + FETCH_TIMEOUT_S
         while True:
-            while held and held[0].offset < source.offset:
-                held.popleft()
-            if held:
-                return held.popleft() if held[0].offset == source.offset else None
-            if self._position[at] > source.offset or self._position[at] >= self._end[at]:
+            while queue and queue[0].offset < source.offset:
+                queue.popleft()
+            if queue:
+                return queue.popleft() if queue[0].offset == source.offset else None
+            position = self._reader.positions[partition]
+            if position > source.offset or position >= self._ends[partition]:
                 return None
             if time.monotonic() > deadline:
-                raise UnreachableError(f"{self._topic}, partition {source.partition} is not given; are its brokers up?")
-            self._read()
+                raise UnreachableError(
+                    f"{self._topic}, partition {source.partition}, gave no record within {FETCH_TIMEOUT_S:g} s; check "
+                    "that its brokers run"
+                )
+            self._fetch()
 
     def is_gone(self, source: Source) -> bool:
-        """Whether the record at `source` is of another topic, or was deleted."""
-        begin = self._begin.get(TopicPartition(source.topic, source.partition))
-        return begin is None or source.offset < begin
+        """Whether the record at `source` was deleted, or is in another topic."""
+        beginning = self._reader.beginnings.get(TopicPartition(source.topic, source.partition))
+        return beginning is None or source.offset < beginning
 
     def close(self) -> None:
-        """Let go of the connection."""
-        internals.close_consumer(self._consumer, CLOSE_S)
+        """Close the connection."""
+        self._reader.close()
 
-    def _read(self) -> None:
-        full = {at for at, held in self._held.items() if len(held) >= HELD_RECORDS}
-        self._consumer.resume(*(self._consumer.paused() - full))
-        self._consumer.pause(*full)
-        try:
-            batches = self._consumer.poll(timeout_ms=POLL_MS, max_records=AT_ONCE)
-        except errors.OffsetOutOfRangeError:  # deleted while we were reading: go on with what is left
-            self._begin = dict(self._consumer.beginning_offsets(list(self._held)))
-            for at, offset in self._begin.items():
-                if self._position[at] < offset:
-                    self._consumer.seek(at, offset)
-                    self._position[at] = offset
-            return
-        except TRANSIENT as error:
-            if found := permanent_error(error, f"to read {self._topic}"):
-                raise found from error
-            time.sleep(POLL_MS / 1000)
-            return
-        for at, records in batches.items():
-            self._held[at].extend(records)
-        for at, before in self._position.items():
-            self._position[at] = internals.position(self._consumer, at, before)
-
-
-WAIT_S = 0.5
-BATCH_BYTES = 8 << 20
+    def _fetch(self) -> None:
+        full = {partition for partition, queue in self._queues.items() if len(queue) >= MAX_QUEUED_RECORDS}
+        for record in self._reader.poll(POLL_S, BATCH_RECORDS, paused=full):
+            self._queues[TopicPartition(record.topic, record.partition)].append(record)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """What shall be other than it was; None leaves it. log: identity of the log that is made, None for none."""
+    """What to change in the replay; None keeps what the log has.
+
+    log: the identity of the log that the replay writes, None where it writes none.
+    """
 
     rule: MatchRule | None = None
     action: Action | None = None
@@ -158,7 +131,7 @@ class ReplayOptions:
     log: str | None = None
 
     def applied_to(self, record: PolicyRecord) -> PolicyRecord:
-        """Return the policy record as wished."""
+        """Return the policy record with the changes."""
         old = record.policy
         new = Policy(self.rule or old.rule, self.action or old.action, self.space_id or old.space_id)
         return replace(record, policy=new, log=record.log and (self.log or record.log))
@@ -166,7 +139,10 @@ class ReplayOptions:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A record of the log as it is replayed. sequence: the one it has there. page: its content, if that was read."""
+    """A record of the replayed log, changed as the options say.
+
+    sequence: of the record in the log that is replayed. page: its content, where that was read again.
+    """
 
     sequence: int
     record: LogRecord
@@ -175,41 +151,42 @@ class Replayed:
 
 @dataclass(slots=True)
 class Missing:
-    """Pages that cannot be prepared again. first: the first of them."""
+    """Pages that cannot be prepared again, because `pages` no longer has them. first: the first one."""
 
     count: int = 0
     first: Source | None = field(default=None)
 
 
 class ReplaySink(Protocol):
-    """Who takes what is replayed, in order."""
+    """Takes the replayed records, in order."""
 
     def take(self, batch: Sequence[Replayed]) -> None:
-        """Decide a batch, and pass its verdicts on."""
+        """Decide a batch and write its verdicts."""
         ...
 
 
-def replayed_log(log: LogConsumer, wish: ReplayOptions, read: Read) -> Iterator[list[Replayed]]:
-    """Yield what the log has now, in batches, with the policies as wished. read: is told how far it is."""
-    end, begun = log.end(), False
-    while (position := log.position) < end:
-        read(position, end)
+def replayed_log(log: LogConsumer, options: ReplayOptions, progress: Progress) -> Iterator[list[Replayed]]:
+    """Yield the records that the log has now, in batches, with the policies changed as `options` say."""
+    begun = False
+    for messages in log.read_to_end(progress, max_records=BATCH_RECORDS):
         batch = []
-        for at in log.poll(WAIT_S, AT_ONCE):
-            record = decode(at.value or b"")
+        for message in messages:
+            record = decode(message.value or b"")
             if isinstance(record, PolicyRecord):
                 if record.initial and begun:
                     continue  # void: another service began the log first
-                record, begun = wish.applied_to(record), True
-            batch.append(Replayed(at.offset, record))
+                record, begun = options.applied_to(record), True
+            batch.append(Replayed(message.offset, record))
         yield batch
-    read(end, end)
 
 
 def prepared_again(
     batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, preparer: Preparer, space_id: str, missing: Missing
 ) -> Iterator[list[Replayed]]:
-    """Yield the batches with each page prepared anew, in `space_id`; those that are gone are counted in `missing`."""
+    """Yield the batches with each page prepared again in `space_id`.
+
+    Pages no longer kept are counted in `missing`.
+    """
 
     def submit(part: list[Replayed]) -> Future[list[Answer]]:
         return preparer.submit(
@@ -217,35 +194,13 @@ def prepared_again(
         )
 
     for part, answers in submit_ahead(submit, _with_content(batches, pages, missing), preparer.depth):
-        yield _answered(part, answers, space_id)
-
-
-class VerdictLines:
-    """A sink that writes the verdicts as lines, as the topic `verdicts` would have them."""
-
-    def __init__(self, write: "Write", replica: Replica) -> None:
-        self._write = write
-        self._replica = replica
-
-    def take(self, batch: Sequence[Replayed]) -> None:
-        """Decide a batch and write its lines."""
-        outcomes = (self._replica.apply(item.sequence, item.record) for item in batch)
-        decided = ((outcome.verdict, outcome.source) for outcome in outcomes if outcome is not None)
-        self._write([verdict_value(verdict, source) + b"\n" for verdict, source in decided if verdict is not None])
-
-
-class Write(Protocol):
-    """Writes some lines whole, or raises."""
-
-    def __call__(self, chunks: Sequence[bytes]) -> None:
-        """Write `chunks`."""
-        ...
+        yield _with_answers(part, answers, space_id)
 
 
 def _with_content(
     batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, missing: Missing
 ) -> Iterator[list[Replayed]]:
-    """Yield the records with the content of their pages, cut so that no part holds much."""
+    """Yield the records with the content of their pages, in parts of about 8 MiB."""
     for batch in batches:
         part: list[Replayed] = []
         size = 0
@@ -272,12 +227,12 @@ def _pages(part: Sequence[Replayed]) -> list[ConsumerRecord]:
     return [item.page for item in part if item.page is not None]
 
 
-def _answered(part: Sequence[Replayed], answers: Sequence[Answer], space_id: str) -> list[Replayed]:
-    given = iter(answers)
-    return [item if item.page is None else _anew(item, next(given), space_id) for item in part]
+def _with_answers(part: Sequence[Replayed], answers: Sequence[Answer], space_id: str) -> list[Replayed]:
+    results = iter(answers)
+    return [item if item.page is None else _with_answer(item, next(results), space_id) for item in part]
 
 
-def _anew(item: Replayed, answer: Answer, space_id: str) -> Replayed:
+def _with_answer(item: Replayed, answer: Answer, space_id: str) -> Replayed:
     assert item.page is not None
     source = Source(item.page.topic, item.page.partition, item.page.offset)
     if isinstance(answer, BadRecord):
@@ -285,15 +240,37 @@ def _anew(item: Replayed, answer: Answer, space_id: str) -> Replayed:
     return replace(item, record=PageRecord(source, answer, space_id))
 
 
-TRANSACTION_BYTES = 8 << 20
+class VerdictLines:
+    """A sink that writes the verdicts as lines, with the values of the topic `verdicts`."""
+
+    def __init__(self, write: "Write", replica: Replica) -> None:
+        self._write = write
+        self._replica = replica
+
+    def take(self, batch: Sequence[Replayed]) -> None:
+        """Decide a batch and write its lines."""
+        outcomes = (self._replica.apply(item.sequence, item.record) for item in batch)
+        decided = ((outcome.verdict, outcome.source) for outcome in outcomes if outcome is not None)
+        self._write([verdict_value(verdict, source) + b"\n" for verdict, source in decided if verdict is not None])
+
+
+class Write(Protocol):
+    """Writes all of some lines, or raises."""
+
+    def __call__(self, chunks: Sequence[bytes]) -> None:
+        """Write `chunks`."""
+        ...
 
 
 class ReplayInterruptedError(StateError):
-    """A replay broke off, its topics are not whole. Remove them, make them anew, and start the replay again."""
+    """A replay failed half-way.
+
+    Its topics are incomplete. Remove them, create them again, and restart the replay.
+    """
 
 
 class ReplayTopics:
-    """A sink that fills `topics`."""
+    """A sink that fills `topics`, which must be empty."""
 
     def __init__(self, topics: Topics, transactions: TransactionalProducer, replica: Replica) -> None:
         self._topics = topics
@@ -301,10 +278,13 @@ class ReplayTopics:
         self._replica = replica
 
     def take(self, batch: Sequence[Replayed]) -> None:
-        """Append a batch to the log, decide it, write its outputs. ReplayInterruptedError where the brokers lose it."""
+        """Append a batch to the log, decide it, write its outputs.
+
+        ReplayInterruptedError where a transaction is lost.
+        """
         if not batch:
             return
-        placed = self._commit([self._record(item.record) for item in batch])
+        placed = self._commit([log_message(self._topics.fingerprints, item.record) for item in batch])
         outcomes = [
             (self._replica.apply(offset, item.record), item) for (_, offset), item in zip(placed, batch, strict=True)
         ]
@@ -314,13 +294,8 @@ class ReplayTopics:
         for part in _parts(outputs):
             self._commit(part)
 
-    def _record(self, record: LogRecord) -> Message:
-        key = page_key(record.prepared.page.canonical_url) if isinstance(record, PageRecord) else None
-        log = self._topics.fingerprints
-        return Message(log, encode(record), key, log_headers(record, log), partition=0)
-
     def _outputs(self, outcome: Outcome, item: Replayed) -> Iterator[Message]:
-        """The verdict; with the page at hand, all that a service writes."""
+        """Yield the verdict; where the page was read again, all that a service writes."""
         pending = PendingOutcome.of(outcome)
         if item.page is not None:
             yield from outputs_of(self._topics, item.page, pending)
@@ -333,19 +308,19 @@ class ReplayTopics:
             return self._transactions.commit(messages) or []
         except TransactionLostError as error:
             raise ReplayInterruptedError(
-                f"the replay broke off: {error}; the topics {self._topics.prefix}… are not whole: remove them, make "
-                "them anew with `twinsieve topics create`, and start the replay again"
+                f"the replay was interrupted: {error}; the topics {self._topics.prefix}… are incomplete: remove them, "
+                "create them again with `twinsieve topics create`, and restart the replay"
             ) from error
 
 
 def require_empty(connection: Connection, topics: Topics) -> None:
-    """StateError where the log of `topics` has records: a replay begins a log, it does not mix two."""
+    """Raise StateError where the log of `topics` has records: a replay must not mix two logs."""
     log = LogConsumer(connection, topics.fingerprints)
     try:
         if log.read_one(0) is not None:
             raise StateError(
-                f"{topics.fingerprints} has records already: give another --to-prefix, or remove its topics and make "
-                "them anew"
+                f"{topics.fingerprints} has records already: give another --to-prefix, or remove its topics and create "
+                "them again"
             )
     finally:
         log.close()

@@ -17,8 +17,8 @@ from dedup_service.runtime.embedded.corrections import Correction, with_force
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
-from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
-from dedup_service.runtime.kafka.control.operator_records import Read, correction_of, require_begun
+from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progress
+from dedup_service.runtime.kafka.control.operator_records import correction_of, require_begun
 from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, known_page
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
@@ -27,7 +27,6 @@ from dedup_service.runtime.kafka.topics import Topics
 __all__ = ["ReplayedLog"]
 
 AT_ONCE = 500
-WAIT_S = 0.5
 
 
 class ReplayedLog:
@@ -38,7 +37,11 @@ class ReplayedLog:
     """
 
     def __init__(
-        self, connection: Connection, topics: Topics, wanted: Iterable[str | int], read: Read = lambda _done, _end: None
+        self,
+        connection: Connection,
+        topics: Topics,
+        wanted: Iterable[str | int],
+        read: Progress = lambda _done, _end: None,
     ) -> None:
         self._wanted = {name for url in wanted if isinstance(url, str) for name in references_of(url)}
         self._sequences = {sequence for sequence in wanted if isinstance(sequence, int)}
@@ -95,12 +98,9 @@ class ReplayedLog:
         """Close connections and delete temporary files."""
         self._stack.close()
 
-    def _take_all(self, log: LogConsumer, read: Read) -> None:
-        end = log.end()
-        while (position := log.position) < end:
-            read(position, end)
-            self._take([(record, decode(record.value or b"")) for record in log.poll(WAIT_S, AT_ONCE)])
-        read(end, end)
+    def _take_all(self, log: LogConsumer, read: Progress) -> None:
+        for batch in log.read_to_end(read, max_records=AT_ONCE):
+            self._take([(record, decode(record.value or b"")) for record in batch])
 
     def _take(self, batch: list[tuple[ConsumerRecord, LogRecord]]) -> None:
         outcomes = self._replica.apply_many([(record.offset, value) for record, value in batch])

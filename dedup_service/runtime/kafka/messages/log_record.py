@@ -34,6 +34,8 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.core.verdict import Action
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.messages.headers import Headers, log_headers, page_key
 
 __all__ = [
     "MAX_PROBLEM_CHARS",
@@ -48,6 +50,7 @@ __all__ = [
     "RetractionLine",
     "decode",
     "encode",
+    "log_message",
 ]
 
 VERSION = 1
@@ -197,6 +200,15 @@ def decode(value: bytes) -> LogRecord:
     except (ValueError, RecursionError, ConfigurationError) as error:  # ValueError: from msgspec, UTF-8, int(…, 16)
         raise _unreadable(value, error) from None
     raise _unreadable(value, None)
+
+
+def log_message(topic: str, record: LogRecord, headers: Headers = ()) -> Message:
+    """Return the message that appends `record` to the log `topic`; a page is keyed by its canonical URL.
+
+    headers: added after those of every log record.
+    """
+    key = page_key(record.prepared.page.canonical_url) if isinstance(record, PageRecord) else None
+    return Message(topic, encode(record), key, (*log_headers(record, topic), *headers), partition=0)
 
 
 def _line(record: LogRecord) -> AnyLine:

@@ -49,6 +49,10 @@ class LogSource(Protocol):
         """Return the next records in order; [] if there are none yet."""
         ...
 
+    def read_to_end(self, *, max_records: int, end: int) -> Iterator[list[Any]]:
+        """The records from the position to `end`, in batches; an empty one where there are none yet."""
+        ...
+
     def end(self) -> int:
         """Return the offset after the last committed record."""
         ...
@@ -140,18 +144,19 @@ class _Run:
         """Apply the log up to `end`."""
         log, began, told = self._log, time.monotonic(), 0.0
         log.seek(self.start)
-        while (position := log.position) < end:
+        batches = log.read_to_end(max_records=_AT_ONCE, end=end)
+        while log.position < end:
             if self._stop.is_set():
                 return None
             if max_waiting is not None and len(self._outcomes) >= max_waiting:
                 break
-            self._apply(log.poll(_WAIT_S, _AT_ONCE))
+            self._apply(next(batches))
             now = time.monotonic()
             if progress is not None and now - told >= _REPORT_S:
                 told = now
                 progress(RestoreEvent(min(log.position, end) - self.start, end - self.start, now - began))
         if progress is not None:
-            progress(RestoreEvent(position - self.start, end - self.start, time.monotonic() - began, done=True))
+            progress(RestoreEvent(log.position - self.start, end - self.start, time.monotonic() - began, done=True))
         return RestoredReplica(self._replica, self._outcomes, log.position, self._tail)
 
     def _apply(self, records: list[Any]) -> None:

@@ -31,8 +31,7 @@ from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.headers import log_headers, page_key
-from dedup_service.runtime.kafka.messages.log_record import encode
+from dedup_service.runtime.kafka.messages.log_record import log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionTracker
@@ -206,11 +205,10 @@ class FingerprintStep:
         source = Source(message.topic, message.partition, message.offset)
         record: LogRecord
         if isinstance(answer, BadRecord):
-            record, key = RejectedRecord(source, answer.problem), None
+            record = RejectedRecord(source, answer.problem)
         else:
-            record, key = PageRecord(source, answer, self._space_id), page_key(answer.page.canonical_url)
-        log = self._topics.fingerprints
-        return Message(log, encode(record), key, log_headers(record, log), partition=0)
+            record = PageRecord(source, answer, self._space_id)
+        return log_message(self._topics.fingerprints, record)
 
     def _rewind_after(self, error: TransactionLostError, stop: threading.Event) -> None:
         """Drop everything in flight, pause, and continue from the committed offsets."""

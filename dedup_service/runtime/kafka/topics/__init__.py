@@ -1,22 +1,16 @@
-"""The topics of the service: their names, how each must be kept, and the three things done to them.
+"""The topics of the service: their names, how each must be kept, and what is done with them.
 
-`create` makes what is missing, `check` says what is wrong and what to do, `describe` says what is there.
+`create` makes what is missing, `check` says what is wrong and what to do, `describe` returns what exists.
 """
 
-from dedup_service.runtime.kafka.topics.check import (
-    TopicDescription,
-    TopicProblem,
-    check,
-    describe,
-    problems_of,
-    require_log,
-)
-from dedup_service.runtime.kafka.topics.create import Made, create, remove
-from dedup_service.runtime.kafka.topics.plan import Layout, TopicPlan, Topics, plan_for
+from dedup_service.runtime.kafka.client.admin import TopicDescription, TopicPlan
+from dedup_service.runtime.kafka.topics.check import TopicProblem, check, describe, problems_of, require_log
+from dedup_service.runtime.kafka.topics.create import TopicCreation, create, remove
+from dedup_service.runtime.kafka.topics.plan import Layout, Topics, plan_for
 
 __all__ = [
     "Layout",
-    "Made",
+    "TopicCreation",
     "TopicDescription",
     "TopicPlan",
     "TopicProblem",

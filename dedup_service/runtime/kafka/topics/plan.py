@@ -1,24 +1,29 @@
-"""What the topics are called: one prefix makes a set of its own.
+"""The names of the topics, and how each has to be kept: partitions, replication, settings.
 
-How each topic has to be kept, as values: partitions, replication and the settings that matter.
+One prefix makes a separate set.
 
-The log of fingerprints is the only memory of the service, so nothing may ever be removed from it, and it has one
-partition because its offsets are the order. All other topics pass pages on and forget them after a while.
+The log of fingerprints is the only memory of the service, so nothing may ever be removed from it, and it has
+one partition because its offsets are the order. All other topics pass pages on and delete them after a
+while.
 
-Sizes: `max.message.bytes` bounds a batch as the producer compressed it. What was compressed with zstd may come out up
-to twice as large with lz4, so whatever carries a page's bytes onwards takes twice a page, and the dead letters, where
-what was too large elsewhere ends, four times.
+Sizes: `max.message.bytes` bounds a batch as the producer compressed it. What was compressed with zstd may be
+up to twice as large with lz4, so topics that receive a page's bytes take twice a page, and the dead letters,
+which also get what was too large elsewhere, four times.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.client.admin import TopicPlan
 
-__all__ = ["FOREVER", "Layout", "TopicPlan", "Topics", "plan_for"]
+__all__ = ["Layout", "Topics", "plan_for"]
+
+DAY_MS = 86_400_000
+FOREVER = -1
 
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]{0,200}")  # Kafka's own rule for names of at most 249 characters
+_LARGEST_PAGE_BYTES = 24 << 20  # four times as much still fits the brokers' socket.request.max.bytes, 100 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +39,7 @@ class Topics:
     def __post_init__(self) -> None:
         if not _ALLOWED.fullmatch(self.prefix):
             raise ConfigurationError(
-                f"prefix {self.prefix!r} does not fit a topic's name: letters, digits, '.', '_' and '-', 200 at most"
+                f"prefix {self.prefix!r} cannot begin a topic name: use letters, digits, '.', '_' and '-', 200 at most"
             )
 
     @property
@@ -54,7 +59,7 @@ class Topics:
 
     @property
     def duplicate(self) -> str:
-        """Pages known already: duplicate, unchanged."""
+        """Pages that are known already: duplicate, unchanged."""
         return f"{self.prefix}pages.duplicate"
 
     @property
@@ -74,66 +79,50 @@ class Topics:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every name, in the order of a page's way."""
+        """All names, in the order in which a page passes them."""
         return self.pages, self.fingerprints, self.unique, self.duplicate, self.verdicts, self.dlq, self.stats
-
-
-DAY_MS = 86_400_000
-FOREVER = -1
-_LARGEST_PAGE_BYTES = 24 << 20  # four times as much still fits the brokers' socket.request.max.bytes, 100 MiB
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What an operator chooses; the defaults are for a crawl of some tens of millions of pages.
 
-    `partitions`: of pages and of what is made of them; a service process needs one at least to have work.
-    `replication`: copies of each partition; None: three where there are three brokers, else one a broker.
-    `…_retention_ms`: -1 keeps for ever. `max_page_bytes`: see
-    above.
+    `partitions`: of `pages` and its outputs; a service process needs at least one to have work.
+    `replication`: copies of each partition; None: three where there are three brokers, else one per broker.
+    `…_retention_ms`: -1 keeps records indefinitely. `max_page_bytes`: see the module.
     """
 
     partitions: int = 8
     replication: int | None = None
-    pages_retention_ms: int = 7 * DAY_MS  # Kafka's own default: a week to repair a service that stands still
+    pages_retention_ms: int = 7 * DAY_MS  # Kafka's own default: a week to repair a service that has stopped
     output_retention_ms: int = 7 * DAY_MS
-    dlq_retention_ms: int = 30 * DAY_MS  # people look at these, and people go on holiday
+    dlq_retention_ms: int = 30 * DAY_MS  # people read these, and people go on holiday
     stats_retention_ms: int = 7 * DAY_MS
     max_page_bytes: int = 8 << 20
 
     def __post_init__(self) -> None:
         if self.partitions < 1 or (self.replication is not None and self.replication < 1):
             raise ConfigurationError(
-                f"{self.partitions} partitions with replication {self.replication}: both are 1 at least"
+                f"{self.partitions} partitions with replication {self.replication}: give at least 1 for both"
             )
         if not 1024 <= self.max_page_bytes <= _LARGEST_PAGE_BYTES:
             raise ConfigurationError(
-                f"pages of at most {self.max_page_bytes:,} bytes: choose 1,024 to {_LARGEST_PAGE_BYTES:,}, or store"
-                " such pages elsewhere and publish their text"
+                f"pages of at most {self.max_page_bytes:,} bytes: choose 1,024 to {_LARGEST_PAGE_BYTES:,}, or store "
+                "larger pages elsewhere and publish their text"
             )
 
 
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
-    """One topic as it should be."""
-
-    name: str
-    partitions: int
-    replication: int
-    settings: Mapping[str, str]
-
-
 def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPlan, ...]:
-    """Return what `create` makes where there are so many brokers, in the order of `topics.all`."""
+    """Return what `create` makes on so many brokers, in the order of `topics.all`."""
     copies = layout.replication or min(3, brokers)
     page, onwards, many = layout.max_page_bytes, 2 * layout.max_page_bytes, layout.partitions
-    made = layout.output_retention_ms
+    output_ms = layout.output_retention_ms
     rows = [
         (topics.pages, many, layout.pages_retention_ms, page),
         (topics.fingerprints, 1, FOREVER, onwards),
-        (topics.unique, many, made, onwards),
-        (topics.duplicate, many, made, onwards),
-        (topics.verdicts, many, made, onwards),
+        (topics.unique, many, output_ms, onwards),
+        (topics.duplicate, many, output_ms, onwards),
+        (topics.verdicts, many, output_ms, onwards),
         (topics.dlq, 1, layout.dlq_retention_ms, 4 * page),
         (topics.stats, 1, layout.stats_retention_ms, 1 << 20),
     ]
@@ -147,10 +136,10 @@ def _settings(retention_ms: int, max_bytes: int, replication: int) -> dict[str, 
     return {
         "cleanup.policy": "delete",
         "retention.ms": str(retention_ms),
-        "retention.bytes": "-1",  # by time only: a burst must not push out what nobody has read yet
+        "retention.bytes": "-1",  # by time only: a burst must not delete what was not read yet
         "max.message.bytes": str(max_bytes),
         "compression.type": "producer",
-        # One copy may be away without stopping anybody; with fewer than three copies that costs availability.
+        # One copy may be away without stopping writers; with fewer than three copies that would cost availability.
         "min.insync.replicas": "2" if replication >= 3 else "1",
-        "unclean.leader.election.enable": "false",  # what was acknowledged stays
+        "unclean.leader.election.enable": "false",  # keeps what was acknowledged
     }

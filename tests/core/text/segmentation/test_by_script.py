@@ -1,4 +1,4 @@
-"""Which segmenter a text goes to."""
+"""Tests for the choice of a segmenter by script."""
 
 import pytest
 
@@ -16,8 +16,8 @@ SEGMENTER = ScriptSegmenter(chinese_segmenter("rjieba"), UnicodeSegmenter())
         ("中国网络公司の新产品发布会在北京举行", "发布会"),
     ],
 )
-def test_chinese_is_cut_into_words_and_japanese_is_not(text: str, word: str) -> None:
-    """Chinese, mixed with English or a Japanese brand name, goes to the Chinese segmenter."""
+def test_chinese_and_mixed_text_is_cut_into_words(text: str, word: str) -> None:
+    """Chinese with English or a Japanese brand name is cut as Chinese, and Japanese is not."""
     assert word in SEGMENTER.cut(text)
 
 
@@ -31,36 +31,36 @@ def test_chinese_is_cut_into_words_and_japanese_is_not(text: str, word: str) -> 
     ],
 )
 def test_a_chinese_name_does_not_make_a_text_chinese(text: str, word: str) -> None:
-    """Words of a page in another script stay whole where it names something in Chinese."""
+    """The words of a page in another script stay whole if it names something in Chinese."""
     assert word in SEGMENTER.cut(text)
 
 
 def test_thai_with_a_chinese_name_stays_thai() -> None:
-    """Thai beside a Chinese name is not taken apart letter by letter."""
+    """Thai beside a Chinese name is not cut into single letters."""
     assert all(len(word) > 1 for word in SEGMENTER.cut("กรุงเทพกับ北京"))
 
 
 def test_a_japanese_page_may_have_a_headline_without_kana() -> None:
-    """A text of Han alone is Chinese, unless its page says Japanese."""
+    """A text of Han alone is Chinese, unless its page states Japanese."""
     japanese, chinese = (SEGMENTER.for_text("東京都知事選挙", language) for language in ("ja-JP", None))
     assert isinstance(japanese, UnicodeSegmenter)
     assert not isinstance(chinese, UnicodeSegmenter)
 
 
 def test_a_chinese_page_may_have_a_headline_that_is_mostly_russian() -> None:
-    """The language that a page states decides between Han and another script that has more letters."""
+    """Another script may have more letters than Han if the page states that it is Chinese."""
     chinese, unstated = (SEGMENTER.for_text("винторез步枪简介", language) for language in ("zh-CN", None))
     assert not isinstance(chinese, UnicodeSegmenter)
     assert isinstance(unstated, UnicodeSegmenter)
 
 
 def test_tags_come_from_the_same_segmenter() -> None:
-    """Parts of speech are known where the segmenter knows them."""
+    """Parts of speech come from the segmenter of the text's script, which may know none."""
     assert dict(SEGMENTER.tag("记者采访市长"))["记者"].startswith("n")
     assert dict(SEGMENTER.tag("the mayor"))["mayor"] == "x"
 
 
 def test_letters_are_counted_by_script() -> None:
-    """Digits, marks and punctuation are no letters; Han beyond the first plane is Han, emoji is nothing."""
+    """Digits, marks, punctuation and emoji are not letters; Han beyond the first plane is Han."""
     found = scripts_of("a1é 中𠮷。カな・ 한ж😀")
     assert (found.latin, found.han, found.kana, found.other, found.letters) == (2, 2, 2, 2, 8)

@@ -1,4 +1,4 @@
-"""Chinese: rjieba and jieba, and users' dictionaries."""
+"""Tests for the Chinese segmenters, rjieba and jieba, and for users' dictionaries."""
 
 import pytest
 
@@ -10,7 +10,7 @@ CHINESE = "记者昨日从市交通局获悉，跨江大桥将于下月通车，
 
 @pytest.mark.parametrize("name", ["rjieba", "jieba"])
 def test_both_segmenters_cut_the_same_words(name: str) -> None:
-    """Rjieba and its reference agree on plain news prose and lose no character."""
+    """Both cut plain news prose into the same words, and no character is lost."""
     words = chinese_segmenter(name).cut(CHINESE)
     assert "".join(words) == CHINESE
     assert words == chinese_segmenter("jieba").cut(CHINESE)
@@ -25,8 +25,8 @@ def test_tags_name_nouns_and_verbs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["rjieba", "jieba"])
-def test_a_user_dictionary_is_honoured(name: str) -> None:
-    """A word of the user's own dictionary is one word, with its tag."""
+def test_a_user_dictionary_is_used(name: str) -> None:
+    """A word of the user's dictionary is one word, with its tag."""
     segmenter = chinese_segmenter(name, parse_user_words(["近重复网页 100 n", "", "双筛"]))
     assert "近重复网页" in segmenter.cut("近重复网页检测")
     assert ("近重复网页", "n") in segmenter.tag("近重复网页检测")
@@ -39,5 +39,5 @@ def test_an_unknown_segmenter_is_refused_by_name() -> None:
 
 
 def test_the_version_is_named() -> None:
-    """The space can tell one dictionary from another."""
+    """The version tells one dictionary from another, so it is part of the space."""
     assert segmenter_version("rjieba").startswith("rjieba 0.")

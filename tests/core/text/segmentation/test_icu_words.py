@@ -1,4 +1,4 @@
-"""Words of Japanese, Thai and their like, where ICU is installed."""
+"""Tests for words of Japanese, Thai and similar scripts, if ICU is installed."""
 
 import pytest
 from hypothesis import given
@@ -19,11 +19,11 @@ pytest.importorskip("icu4py", reason="the extra `languages` is not installed")
     ],
 )
 def test_words_come_from_the_dictionaries(text: str, words: list[str]) -> None:
-    """Text without spaces is cut into words, and what it is mixed with stays whole."""
+    """Text in scripts without spaces is cut into words; words of other scripts stay whole."""
     assert IcuSegmenter(UnicodeSegmenter()).cut(fold(text)) == [fold(word) or " " for word in words]
 
 
-def test_vowels_that_folding_takes_apart_do_not_break_words() -> None:
+def test_vowels_that_folding_decomposes_do_not_break_words() -> None:
     """Thai `am`, two characters after folding, is one for the dictionary, and two again in the words."""
     folded = fold("น้ำท่วม")
     words = IcuSegmenter(UnicodeSegmenter()).cut(folded)
@@ -38,7 +38,7 @@ def test_the_words_together_are_the_text(text: str) -> None:
     assert "".join(IcuSegmenter(_Whole()).cut(folded)) == folded
 
 
-def test_text_with_spaces_has_the_words_that_it_has_without_the_library() -> None:
+def test_text_with_spaces_has_the_same_words_without_the_library() -> None:
     """English, German and Arabic go to the segmenter for spaced scripts."""
     spaced = UnicodeSegmenter()
     for text in ("don't pay 3.14", "straßenbahn für alle", "كتاب جديد"):
@@ -46,7 +46,7 @@ def test_text_with_spaces_has_the_words_that_it_has_without_the_library() -> Non
 
 
 def test_the_version_is_that_of_the_dictionaries() -> None:
-    """The space names ICU, whose release the dictionaries come with."""
+    """The space names the version of ICU, with which the dictionaries are released."""
     assert segmenter_version("icu").startswith("ICU ")
 
 

@@ -1,4 +1,4 @@
-"""Words of scripts with spaces, and pairs of characters for the others."""
+"""Tests for words of scripts with spaces, and for pairs of characters in the others."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,12 +22,12 @@ def test_words_end_at_unicode_boundaries() -> None:
 
 
 def test_unspaced_scripts_become_pairs() -> None:
-    """Thai and kana text, which has no spaces, becomes overlapping pairs of characters."""
+    """Thai and kana text, without spaces, becomes overlapping pairs of characters."""
     assert UnicodeSegmenter().cut("これは") == ["これ", "れは"]
     assert UnicodeSegmenter().cut("ก") == ["ก"]
 
 
 @given(st.text())
 def test_any_text_can_be_cut(text: str) -> None:
-    """No text breaks the segmenter, and white space alone gives no word."""
+    """No text raises, and no word is empty."""
     assert all(UnicodeSegmenter().cut(text)) or not text

@@ -57,7 +57,7 @@ def test_every_option_reaches_the_settings() -> None:
     [
         (["--state", "s"], "no broker is named"),
         (["--bootstrap", "a:1"], "--state"),
-        (["--bootstrap", "a:1", "--state", "s", "--http", "nowhere"], "'nowhere' is no address to listen on"),
+        (["--bootstrap", "a:1", "--state", "s", "--http", "nowhere"], "'nowhere' is not an address to listen on"),
         (["--bootstrap", "a:1", "--state", "s", "--client-option", "acks"], "NAME=VALUE"),
         (["--bootstrap", "a:1", "--state", "s", "--client-option", "akcs=1"], "unknown client option akcs"),
         (["--bootstrap", "a:1", "--state", "s", "--client-config", "nowhere.properties"], "nowhere.properties"),
@@ -83,5 +83,5 @@ def test_an_unreachable_broker(tmp_path: Path) -> None:
 
 def test_an_invalid_broker_address_is_refused() -> None:
     """The settings are checked when they are created."""
-    with pytest.raises(ConfigurationError, match="no address of brokers"):
+    with pytest.raises(ConfigurationError, match="not an address of brokers"):
         settings("--bootstrap", "nowhere:port", "--state", "s")

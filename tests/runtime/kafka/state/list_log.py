@@ -1,6 +1,6 @@
 """A log in memory, with committed records and the gaps that transaction markers leave."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
@@ -33,6 +33,10 @@ class ListLog:
         records = [record for record in self.records if record.offset >= self.position][:max_records]
         self.position = records[-1].offset + 1 if records and records[-1] is not self.records[-1] else self.end()
         return records
+
+    def read_to_end(self, *, max_records: int, end: int) -> Iterator[list[Stored]]:
+        while self.position < end:
+            yield self.poll(0.0, max_records)
 
     def end(self) -> int:
         return 2 * len(self.records)

@@ -11,7 +11,7 @@ from dedup_service.runtime.kafka.client.errors import OptionError
 
 
 def test_options_get_their_types() -> None:
-    """Text from a file or a command line becomes what the client wants."""
+    """Text from a file or a command line becomes the type that the library expects."""
     options = {"ssl_check_hostname": "false", "request_timeout_ms": "4000", "client_id": "me"}
     configs = Connection("a:1, b:2", options).configs(acks="all")
     assert configs["bootstrap_servers"] == ["a:1", "b:2"]
@@ -34,7 +34,7 @@ def test_options_get_their_types() -> None:
     ],
 )
 def test_names_of_other_clients_are_understood(given: dict[str, str], expected: dict[str, object]) -> None:
-    """An operator's file for Java or librdkafka works as it is."""
+    """An operator's file for Java or librdkafka works unchanged."""
     configs = Connection("a:1", given).configs()
     assert {name: configs[name] for name in expected} == expected
 
@@ -52,21 +52,21 @@ def test_names_of_other_clients_are_understood(given: dict[str, str], expected: 
         ({"zzz": "1"}, "known are"),
     ],
 )
-def test_what_cannot_work_is_refused_at_once(options: dict[str, str], says: str) -> None:
+def test_invalid_options_are_refused_at_once(options: dict[str, str], says: str) -> None:
     """The message says what to write instead."""
     with pytest.raises(OptionError, match=says):
         Connection("a:1", options)
 
 
 @pytest.mark.parametrize("bootstrap", ["", "a:b", ":9092", "a:1,", "a:99999"])
-def test_an_address_that_is_none_is_refused(bootstrap: str) -> None:
-    """Before anything is connected."""
+def test_an_invalid_address_is_refused(bootstrap: str) -> None:
+    """It is refused before any connection is made."""
     with pytest.raises(ConfigurationError, match="host:port"):
         Connection(bootstrap)
 
 
 def test_no_password_is_shown() -> None:
-    """Neither in a repr nor in the error about another option."""
+    """No password is in a repr or in the error about another option."""
     options = {"sasl_plain_password": "hidden1", "sasl.jaas.config": 'username="u" password="hidden2"'}
     connection = Connection("a:1", options)
     assert "hidden" not in repr(connection)
@@ -75,8 +75,8 @@ def test_no_password_is_shown() -> None:
     assert "hidden" not in str(caught.value)
 
 
-def test_every_option_is_one_of_all_three_clients() -> None:
-    """The list is the library's own; what only some of its clients know, or what is ours, is not in it."""
+def test_every_option_belongs_to_all_three_clients() -> None:
+    """The list has no option that only some of the library's clients have, or that the service sets."""
     common = (
         set(KafkaProducer.DEFAULT_CONFIG) & set(KafkaConsumer.DEFAULT_CONFIG) & set(KafkaAdminClient.DEFAULT_CONFIG)
     )
@@ -86,14 +86,14 @@ def test_every_option_is_one_of_all_three_clients() -> None:
 
 
 def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
-    """Comments, both separators, lines that go on, and an equals sign in a value."""
+    """Comments, both separators, continued lines, and an equals sign in a value."""
     file = tmp_path / "client.properties"
     file.write_text("# a comment\n! another\n\na=1\nb: 2\nc = x \\\n   = y\nd=\n")
     assert read_properties(file) == {"a": "1", "b": "2", "c": "x = y", "d": ""}
 
 
-def test_a_file_that_is_no_properties_file_is_refused(tmp_path: Path) -> None:
-    """With the place of the first line that is none; and a file that is not there."""
+def test_an_invalid_properties_file_is_refused(tmp_path: Path) -> None:
+    """The error names the first invalid line; a missing file is refused as well."""
     file = tmp_path / "client.properties"
     file.write_text("a=1\nnonsense\n")
     with pytest.raises(ConfigurationError, match="line 2"):

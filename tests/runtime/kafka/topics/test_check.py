@@ -7,30 +7,30 @@ from dedup_service.runtime.kafka.topics.check import TopicDescription
 
 TOPICS = Topics()
 GOOD = {"cleanup.policy": "delete", "max.message.bytes": "1000", "min.insync.replicas": "1"}
-FACTS = {
+DESCRIPTIONS = {
     name: TopicDescription(name, partitions=1, replication=1, offline=0, under_replicated=0, settings=GOOD)
     for name in TOPICS.all
 }
-FACTS[TOPICS.fingerprints] = replace(
-    FACTS[TOPICS.fingerprints], settings={**GOOD, "retention.ms": "-1", "retention.bytes": "-1"}
+DESCRIPTIONS[TOPICS.fingerprints] = replace(
+    DESCRIPTIONS[TOPICS.fingerprints], settings={**GOOD, "retention.ms": "-1", "retention.bytes": "-1"}
 )
-FACTS[TOPICS.dlq] = replace(FACTS[TOPICS.dlq], settings={**GOOD, "max.message.bytes": "2000"})
+DESCRIPTIONS[TOPICS.dlq] = replace(DESCRIPTIONS[TOPICS.dlq], settings={**GOOD, "max.message.bytes": "2000"})
 
 
 def faults(**changed: TopicDescription) -> list[tuple[str, str, bool]]:
-    """Topic, setting and whether it may pass, of each fault where some topics are otherwise."""
-    facts = {**FACTS, **{getattr(TOPICS, name): fact for name, fact in changed.items()}}
-    return [(p.topic, p.setting, p.passes) for p in problems_of(list(facts.values()), TOPICS) if p.fault]
+    """Return topic, setting and whether it may pass of each fault, with some topics changed."""
+    descriptions = {**DESCRIPTIONS, **{getattr(TOPICS, name): topic for name, topic in changed.items()}}
+    return [(p.topic, p.setting, p.passes) for p in problems_of(list(descriptions.values()), TOPICS) if p.fault]
 
 
 def test_topics_as_they_should_be_have_no_fault() -> None:
-    """Nothing to say."""
+    """No problem is reported."""
     assert faults() == []
 
 
-def test_a_log_that_forgets_is_a_fault_for_good() -> None:
+def test_a_log_that_forgets_is_a_permanent_fault() -> None:
     """Compacted, with a retention, or in several partitions."""
-    log = replace(FACTS[TOPICS.fingerprints], partitions=2, settings={**GOOD, "cleanup.policy": "compact"})
+    log = replace(DESCRIPTIONS[TOPICS.fingerprints], partitions=2, settings={**GOOD, "cleanup.policy": "compact"})
     assert {(setting, passes) for _, setting, passes in faults(fingerprints=log)} == {
         ("partitions", False),
         ("cleanup.policy", False),
@@ -40,11 +40,11 @@ def test_a_log_that_forgets_is_a_fault_for_good() -> None:
 
 
 def test_partitions_without_a_leader_may_have_one_in_a_moment() -> None:
-    """A broker that is starting is no wrong configuration."""
-    assert faults(pages=replace(FACTS[TOPICS.pages], offline=1)) == [("pages", "leaders", True)]
+    """A broker that is starting is not a wrong configuration."""
+    assert faults(pages=replace(DESCRIPTIONS[TOPICS.pages], offline=1)) == [("pages", "leaders", True)]
 
 
 def test_dead_letters_must_hold_what_pages_hold() -> None:
-    """And a little more, for the headers."""
-    small = replace(FACTS[TOPICS.dlq], settings=GOOD)
+    """They also need a little more, for the headers."""
+    small = replace(DESCRIPTIONS[TOPICS.dlq], settings=GOOD)
     assert faults(dlq=small) == [("pages.dlq", "max.message.bytes", False)]

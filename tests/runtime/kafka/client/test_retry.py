@@ -1,4 +1,4 @@
-"""The client's exceptions, wrapped as it wraps them, become ours."""
+"""The library's exceptions, wrapped as it wraps them, become ours."""
 
 import pytest
 from kafka import errors
@@ -21,8 +21,8 @@ from dedup_service.runtime.kafka.client.retry import permanent_error
         (errors.KafkaConfigurationError("x"), ConfigurationError),
     ],
 )
-def test_what_no_second_try_changes(error: Exception, kind: type[TwinsieveError]) -> None:
-    """Whatever it is wrapped in, it is told as what it is, and not to be retried."""
+def test_permanent_errors_are_recognised(error: Exception, kind: type[TwinsieveError]) -> None:
+    """However the error is wrapped, ours has the right class and is not retryable."""
     found = permanent_error(error, "to write")
     assert isinstance(found, kind)
     assert not found.retryable
@@ -38,12 +38,12 @@ def test_what_no_second_try_changes(error: Exception, kind: type[TwinsieveError]
         OSError("x"),
     ],
 )
-def test_what_may_pass(error: Exception) -> None:
-    """Nothing is said to be for good."""
+def test_transient_errors_are_not_permanent(error: Exception) -> None:
+    """None of these is reported as permanent."""
     assert permanent_error(error, "to write") is None
 
 
-def test_the_reason_may_come_from_the_producer() -> None:
-    """A failed producer answers with plain errors; what it remembers as its last one says more."""
+def test_the_last_error_of_a_producer_counts() -> None:
+    """A failed producer raises plain errors; the last error it keeps gives the reason."""
     found = permanent_error(errors.KafkaError("plain"), "to write", errors.ClusterAuthorizationFailedError("x"))
     assert isinstance(found, NotAuthorisedError)

@@ -1,0 +1,248 @@
+"""Requests about topics, transactions and consumer groups.
+
+`administration` gives an `Admin` for a few requests and closes it. Every error of the library is translated
+once, there. Committed offsets are read by a consumer instead: the library's admin client does not ask for
+stable offsets (`require_stable`), so it would ignore what an open transaction is about to commit. Every
+request ends: with the connection's `request_timeout_ms`, or with the limit given below.
+"""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient, errors
+from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove
+
+from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.runtime.kafka.client import internals
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import TopicPartition, connect, consumer
+from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error, transient_error
+
+__all__ = [
+    "Admin",
+    "OpenTransaction",
+    "TopicDescription",
+    "TopicPlan",
+    "administration",
+    "committed_offsets",
+    "leave_group",
+]
+
+_LOG = logging.getLogger(__name__)
+
+_LEADERS_TIMEOUT_S = 30.0
+_OFFSETS_TIMEOUT_S = 30.0
+"""Above the longest transaction: an offset in an open one has to be waited for."""
+_CLOSE_S = 5.0
+_FETCH_BYTES = 1 << 20
+
+_CREATED = (errors.NoError, errors.TopicAlreadyExistsError)  # another process may create the topic at the same time
+_INVALID_PLAN = (
+    errors.InvalidReplicationFactorError,
+    errors.InvalidPartitionsError,
+    errors.InvalidConfigurationError,
+    errors.InvalidTopicError,
+    errors.PolicyViolationError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """One topic as it should be."""
+
+    name: str
+    partitions: int
+    replication: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic that exists. `settings`: the values in force, whether set on the topic or on the broker.
+
+    `offline`: partitions without a leader; `under_replicated`: partitions with fewer replicas in sync than
+    assigned.
+    """
+
+    name: str
+    partitions: int
+    replication: int
+    offline: int
+    under_replicated: int
+    settings: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is open on a partition, as the partition's leader reports it.
+
+    offset: of its first record there. last_write_ms: when the producer last wrote there, Unix milliseconds.
+    coordinator_epoch: of the coordinator that last wrote a marker there, -1 where none did.
+    """
+
+    partition: TopicPartition
+    producer_id: int
+    epoch: int
+    offset: int
+    last_write_ms: int
+    coordinator_epoch: int
+
+
+@contextmanager
+def administration(connection: Connection) -> Iterator["Admin"]:
+    """Yield an `Admin`; the errors of its requests leave this block as ours.
+
+    Raises UnreachableError where no broker answers, NotAuthorisedError where the brokers refuse the user,
+    ConfigurationError for what they cannot do, BrokerError for the rest.
+    """
+    client: Any = connect(KafkaAdminClient, connection)
+    try:
+        yield Admin(client)
+    except (errors.KafkaError, OSError) as error:
+        doing = f"an administrative request to {connection.bootstrap}"
+        raise (permanent_error(error, doing) or transient_error(error, doing)) from error
+    finally:
+        client.close()
+
+
+class Admin:
+    """The requests, over one client of the library.
+
+    Use it inside `administration`, which translates its errors.
+    """
+
+    def __init__(self, client: KafkaAdminClient) -> None:
+        self._client = client
+
+    def count_brokers(self) -> int:
+        """Return how many brokers the cluster has now."""
+        return len(self._client.describe_cluster()["brokers"])
+
+    def describe_topics(self, names: Sequence[str], settings: Sequence[str]) -> list[TopicDescription]:
+        """Return those of the topics that exist, in the order of `names`, with the values of `settings`."""
+        partitions = self._partitions(names)
+        if not partitions:
+            return []
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(settings)) for name in partitions]
+        values = self._client.describe_configs(resources, config_filter="all")["topic"]
+        return [_described(name, partitions[name], values.get(name, {})) for name in names if name in partitions]
+
+    def partitions_of(self, names: Sequence[str]) -> list[TopicPartition]:
+        """Return all partitions of those of the topics that exist."""
+        return [
+            TopicPartition(name, partition["partition_index"])
+            for name, partitions in self._partitions(names).items()
+            for partition in partitions
+        ]
+
+    def create_topics(self, plans: Sequence[TopicPlan]) -> None:
+        """Create the topics.
+
+        Return when each partition has a leader, or raise after 30 s. Existing ones are left. Raises
+        ConfigurationError where the brokers refuse a plan, for example more replicas than brokers.
+        """
+        if not plans:
+            return
+        requested = {
+            plan.name: {
+                "num_partitions": plan.partitions,
+                "replication_factor": plan.replication,
+                "configs": dict(plan.settings),
+            }
+            for plan in plans
+        }
+        for answer in self._client.create_topics(requested, raise_errors=False)["topics"]:
+            _require_created(answer)
+        self._client.wait_for_topics(list(requested), timeout_ms=_LEADERS_TIMEOUT_S * 1000)
+
+    def delete_topics(self, names: Sequence[str]) -> None:
+        """Delete those of the topics that exist, with all their records."""
+        self._client.delete_topics(list(names), raise_errors=False)
+
+    def open_transactions(self, partitions: Iterable[TopicPartition]) -> list[OpenTransaction]:
+        """Return the transactions that are open on the partitions."""
+        return [
+            OpenTransaction(
+                partition=partition,
+                producer_id=producer.producer_id,
+                epoch=producer.producer_epoch,
+                offset=producer.current_transaction_start_offset,
+                last_write_ms=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+            )
+            for partition, state in self._client.describe_producers(partitions).items()
+            for producer in state.active_producers
+            if producer.current_transaction_start_offset >= 0
+        ]
+
+    def write_marker(
+        self, partition: TopicPartition, producer: tuple[int, int], coordinator_epoch: int, *, committed: bool
+    ) -> None:
+        """End the transaction of `producer` (id, epoch) on one partition, committed or aborted."""
+        internals.write_marker(self._client, partition, producer, coordinator_epoch, committed=committed)
+
+    def remove_member(self, group: str, instance: str) -> None:
+        """Remove a static member from its group."""
+        self._client.remove_group_members(group, [MemberToRemove(group_instance_id=instance)])
+
+    def _partitions(self, names: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
+        """Return the partitions, as the library describes them, of each topic that exists."""
+        answers = self._client.describe_topics(list(names))
+        found = (topic for topic in answers if not topic["error_code"] and topic["partitions"])
+        return {topic["name"]: topic["partitions"] for topic in found}
+
+
+def leave_group(connection: Connection, group: str, instance: str) -> None:
+    """Remove a static member from its group, so that its partitions move at once.
+
+    The library never does it (KIP-345). Where it fails, the end of the session has the same effect, only
+    later.
+    """
+    try:
+        with administration(connection) as admin:
+            admin.remove_member(group, instance)
+    except (*TRANSIENT, TwinsieveError) as error:
+        _LOG.warning(
+            "group %s: could not remove member %s, which leaves when its session ends: %s", group, instance, error
+        )
+
+
+def committed_offsets(connection: Connection, group: str, topic: str) -> dict[TopicPartition, int]:
+    """Return the committed offset of each partition of `topic` that has one, without joining the group.
+
+    Offsets in open transactions are waited for. Raises BrokerError where no answer comes within 30 s, and
+    what `connect` raises.
+    """
+    reader = consumer(connection, _FETCH_BYTES, group_id=group)
+    try:
+        partitions = [TopicPartition(topic, number) for number in reader.partitions_for_topic(topic)]
+        return internals.committed(reader, partitions, _OFFSETS_TIMEOUT_S)
+    except TRANSIENT as error:
+        doing = f"to read the offsets of group {group}"
+        raise (permanent_error(error, doing) or transient_error(error, doing)) from error
+    finally:
+        internals.close_consumer(reader, _CLOSE_S)
+
+
+def _described(
+    name: str, partitions: list[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
+) -> TopicDescription:
+    return TopicDescription(
+        name=name,
+        partitions=len(partitions),
+        replication=min(len(partition["replica_nodes"]) for partition in partitions),
+        offline=sum(partition["leader_id"] < 0 for partition in partitions),
+        under_replicated=sum(len(p["isr_nodes"]) < len(p["replica_nodes"]) for p in partitions),
+        settings={setting: str(entry["value"]) for setting, entry in settings.items()},
+    )
+
+
+def _require_created(answer: Mapping[str, Any]) -> None:
+    error = errors.for_code(answer["error_code"])
+    if error in _CREATED:
+        return
+    text = f"topic {answer['name']} was not created: {answer.get('error_message') or error.__name__}"
+    raise ConfigurationError(text) if error in _INVALID_PLAN else error(text)
