@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import StateError
-from dedup_service.runtime.kafka.state.page_names import PageNameStore
+from dedup_service.runtime.kafka.state.page_names import PageNameStore, temporary_page_names
 
 
 def nowhere(sequence: int) -> dict[int, tuple[str, str]]:
@@ -100,3 +100,17 @@ def test_a_log_that_gets_its_identity_later_keeps_its_names(tmp_path: Path) -> N
     names.flush("log")
     names.close()
     assert begun(tmp_path / "names", "log", 1).name(1) == ("id", "url")
+
+
+def test_temporary_names_are_kept_for_the_block_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names beyond a batch are read from the file; a name that was not added is an OSError; no file is left."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with temporary_page_names() as names:
+        for sequence in range(10_000):
+            names.add(sequence, f"p{sequence}", f"https://a.example/{sequence}")
+        assert names.name(0) == ("p0", "https://a.example/0")
+        assert names.name(9_999) == ("p9999", "https://a.example/9999")
+        with pytest.raises(OSError, match=r"name of page 10000 .* free space in TMPDIR"):
+            names.name(10_000)
+        assert list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
