@@ -68,9 +68,8 @@ class PreparedPage:
         page: The page.
         fingerprint: The SimHash of each channel.
         body_hash: Unsigned 64-bit hash of the normalised body, equal for equal bodies; None without text.
-        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400
-        bytes;
-            b"" if the page has neither text nor metadata.
+        evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400 bytes; b"" if
+            the page has neither text nor metadata.
         reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
     """
 

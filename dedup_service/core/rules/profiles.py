@@ -142,7 +142,7 @@ def rule_for(
     Raises:
         ConfigurationError: If two rules are named, or a value is out of range.
 
-    Example:
+    Examples:
         >>> str(rule_for("both", k=3).conditions[0])
         'body ≤ 3'
         >>> [row.name for row in rule_for(profile=PROFILES["precise"]).verified]
