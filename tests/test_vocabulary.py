@@ -77,3 +77,11 @@ def test_lines_are_narrow(page: str) -> None:
             wide.append(number)
 
     assert wide == []
+
+
+def test_fences_are_what_the_site_knows() -> None:
+    """A fence has a language and options; with a bare second word the site would show the text after it as code."""
+    pages = [path for path in texts() if path.suffix == ".md"]
+    fences = {line for path in pages for line in path.read_text("utf-8").splitlines() if line.startswith("```")}
+
+    assert {fence for fence in fences if not re.fullmatch(r'```[\w-]*( \w+="[^"]*")*', fence)} == set()
