@@ -20,7 +20,7 @@ TEXT = (Path(__file__).parents[4] / "docs" / "topics.md").read_text(encoding="ut
 
 def examples(topic: str) -> list[bytes]:
     """Return the messages in the code block of `topic`."""
-    block = re.search(rf'```json title="{re.escape(topic)}"\n(.*?)```", TEXT, re.DOTALL)
+    block = re.search(rf'```json title="{re.escape(topic)}"\n(.*?)```', TEXT, re.DOTALL)
     assert block is not None
     return block[1].encode().splitlines()
 
