@@ -22,7 +22,7 @@ def main() -> int:
     """Run as a command; return the exit code."""
     try:
         with chromium() as browser, tempfile.TemporaryDirectory() as folder, Demo.running(Path(folder)) as demo:
-            demo.wait_for(lambda: "stays until" in demo.output)
+            demo.wait_for(lambda: "stays open until" in demo.output)
             take(browser, demo.url, "light", DESK, color_scheme="light")
             take(browser, demo.url, "dark", DESK, color_scheme="dark")
             take(browser, demo.url, "phone", PHONE, color_scheme="light", device_scale_factor=2)
