@@ -1,8 +1,11 @@
 """Make the images of the dashboard in docs/images, from the demo in a real browser.
 
 python -m docs.screenshots
+
+Needs a font with Chinese characters (Debian: fonts-noto-cjk).
 """
 
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +23,9 @@ DESK, PHONE = (1280, 1000), (360, 760)
 
 def main() -> int:
     """Run as a command; return the exit code."""
+    if not subprocess.run(["fc-list", ":lang=zh"], capture_output=True, check=True).stdout:  # noqa: S607
+        print("no font has Chinese characters: install one (Debian: fonts-noto-cjk), then try again", file=sys.stderr)
+        return 1
     try:
         with chromium() as browser, tempfile.TemporaryDirectory() as folder, Demo.running(Path(folder)) as demo:
             demo.wait_for(lambda: "stays open until" in demo.output)
