@@ -13,17 +13,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import MAX_HTML_BYTES, Extraction, to_page
+from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
 from dedup_service.core.url import believed_canonical
 
-__all__ = ["MAX_PAGE_BYTES", "MAX_RECORD_BYTES", "Extract", "Record", "believed_or_itself", "page_at"]
-
-MAX_RECORD_BYTES = 300 * 2**20
-"""A longer record is not kept in memory but reported as bad. A 50-MB page with every character escaped fits."""
-
-MAX_PAGE_BYTES = MAX_HTML_BYTES
-"""A page with a longer text cannot be judged, like longer HTML: it is kept, with the reason."""
+__all__ = ["Extract", "Record", "believed_or_itself", "page_at"]
 
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""

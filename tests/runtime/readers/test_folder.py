@@ -71,7 +71,7 @@ def test_a_file_over_the_limit_is_a_page_with_that_reason(
     tmp_path: Path, extract_html: Extract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is read up to the limit, and kept."""
-    monkeypatch.setattr(folder, "MAX_PAGE_BYTES", 11 << 20)
+    monkeypatch.setattr(folder, "MAX_PAGE_SIZE", 11 << 20)
     (tmp_path / "large.html").write_bytes(b"<p>" + b"x" * (12 << 20))
     (record,) = read_folder(tmp_path)
     assert len(record.raw) == (11 << 20) + 1
