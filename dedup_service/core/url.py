@@ -19,7 +19,7 @@ from w3lib.url import canonicalize_url, url_query_cleaner
 from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
 
-__all__ = ["believed_canonical", "canonicalise", "url_hash"]
+__all__ = ["accepted_canonical_url", "canonicalise", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 TRACKING_PARAMETERS = (
@@ -66,7 +66,7 @@ def url_hash(canonical_url: str) -> int:
     return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
 
 
-def believed_canonical(url: str, link: str | None) -> str:
+def accepted_canonical_url(url: str, link: str | None) -> str:
     """Return the canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
 
     The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart

@@ -19,7 +19,7 @@ import msgspec
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
-from dedup_service.runtime.readers.record import Extract, believed_or_itself, page_at
+from dedup_service.runtime.readers.record import Extract, canonical_or_original, page_at
 
 __all__ = [
     "BYTE_ORDER_MARK",
@@ -183,7 +183,7 @@ def _decode(raw: bytes) -> PageJson:
 def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
     return Page(
         url=line.url,
-        canonical_url=believed_or_itself(line.url, line.canonical_url),
+        canonical_url=canonical_or_original(line.url, line.canonical_url),
         id=line.id or line.url,
         title=line.title or "",
         text=text,
@@ -202,7 +202,7 @@ def _with_metadata(page: Page, line: PageJson) -> Page:
     canonical_url = line.canonical_url
     return replace(
         page,
-        canonical_url=believed_or_itself(line.url, canonical_url) if canonical_url else page.canonical_url,
+        canonical_url=canonical_or_original(line.url, canonical_url) if canonical_url else page.canonical_url,
         title=line.title or page.title,
         lang=line.lang or page.lang,
         date=line.date or page.date,

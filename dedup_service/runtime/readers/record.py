@@ -15,9 +15,9 @@ from typing import Protocol
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import believed_canonical
+from dedup_service.core.url import accepted_canonical_url
 
-__all__ = ["Extract", "Record", "believed_or_itself", "page_at"]
+__all__ = ["Extract", "Record", "canonical_or_original", "page_at"]
 
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""
@@ -53,13 +53,13 @@ class Record(Protocol):
         ...
 
 
-def believed_or_itself(url: str, link: str | None = None) -> str:
+def canonical_or_original(url: str, link: str | None = None) -> str:
     """Return the canonical URL of the page at `url`; if `url` is not a Web address, `url` without white space.
 
-    link: the canonical address that the page or its fetcher names (see `core.url.believed_canonical`).
+    link: the canonical address that the page or its fetcher names (see `core.url.accepted_canonical_url`).
     """
     try:
-        return believed_canonical(url, link)
+        return accepted_canonical_url(url, link)
     except RecordError:
         return url.strip()
 

@@ -45,7 +45,7 @@ def test_an_invalid_profile_is_refused(text: str, message: str) -> None:
 
 
 def test_a_rule_that_no_profile_can_express_is_refused() -> None:
-    """One condition on both channels, and μ."""
+    """A condition on both channels, or μ, cannot be expressed."""
     for rule in (rule_for("both"), rule_for(mu=0.9)):
         with pytest.raises(ConfigurationError):
             profile_text(rule)

@@ -136,7 +136,7 @@ def test_probes_need_no_token() -> None:
 
 
 def test_every_answer_carries_the_headers() -> None:
-    """Answers of routes and of the guard: no inline scripts, no frames, no guessing of types."""
+    """Answers of routes and of the guard permit no inline scripts, no frames and no guessing of types."""
     ask = guarded(token=SECRET, local=False)
     for _, headers, _ in (
         ask(),

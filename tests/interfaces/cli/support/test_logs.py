@@ -110,7 +110,7 @@ def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) ->
 
 
 def test_at_debug_each_batch_has_a_line(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """Exactly one line."""
+    """The line is the only one of its batch."""
     written = logging_to("debug", "json")
     ServiceLog(clock=Clock()).batch(batch())
     (line,) = map(json.loads, written.getvalue().splitlines())
