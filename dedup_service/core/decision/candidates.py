@@ -1,8 +1,8 @@
 """Where the candidates of a page come from.
 
 A decider asks for the entries within the rule's radii, and for those that share a key, and reports which
-entries are added and removed. `LocalCandidates` answers from indexes in this process; another `Candidates` could ask
-shards elsewhere, and the decider would not change.
+entries are added and removed. `LocalCandidates` answers from indexes in this process; another `Candidates`
+could ask shards elsewhere, and the decider would not change.
 
 Pages that are decided one after the other may be announced as a batch. Then one probe of many fingerprints
 and one comparison of all pairs in the batch replace a probe and an insertion for each page. The answers are

@@ -191,7 +191,7 @@ def test_a_correction_overrides_guards() -> None:
 
 
 def test_without_guards_every_match_is_accepted() -> None:
-    """As in a log that is older than guards."""
+    """A log that is older than guards has none."""
     crawl = Crawl(NO_GUARDS)
     verdicts = crawl.decide(page(f"http://s{at}.example/", headline(f"t {at}"), "frame") for at in range(1000))
     assert Counter(verdict.kind for verdict in verdicts) == {"unique": 1, "duplicate": 999}
@@ -243,6 +243,6 @@ def test_invalid_bounds_are_refused(values: dict[str, object]) -> None:
 
 
 def test_guards_as_text() -> None:
-    """As `policy show` prints them."""
+    """The text is the one that `policy show` prints."""
     assert str(Guards()) == "10000 pages, 500 hosts, 100 titles, 40 % surge"
     assert (str(NO_GUARDS), bool(NO_GUARDS)) == ("none", False)

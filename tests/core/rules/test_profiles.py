@@ -10,7 +10,7 @@ from dedup_service.core.rules.rule import MatchRule
 
 @pytest.mark.parametrize("name", ["balanced", "precise", "broad"])
 def test_a_profile_written_to_a_file_is_the_same(name: str) -> None:
-    """So a user can start from a profile that ships."""
+    """A user can therefore start from a profile that ships."""
     assert parse_profile(profile_text(PROFILES[name])) == PROFILES[name]
 
 

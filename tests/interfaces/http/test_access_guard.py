@@ -158,7 +158,7 @@ JSON = {"content_type": "application/json; charset=utf-8", "content_length": "2"
 
 
 def test_a_request_to_change_something_has_to_come_from_our_page() -> None:
-    """Or from no browser, and it has to be JSON, which a form cannot send."""
+    """It may also come from no browser, and it has to be JSON, which a form cannot send."""
     ask = guarded()
     assert ask(method="POST", body=b"{}", **JSON)[0] == 200
     assert (

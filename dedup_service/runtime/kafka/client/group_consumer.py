@@ -175,7 +175,7 @@ class GroupConsumer:
         self._check_membership(reader)
         if self._consumer is None:
             return []
-        return [record for at, batch in batches.items() if at not in unplaced for record in batch]
+        return [record for partition, batch in batches.items() if partition not in unplaced for record in batch]
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -220,8 +220,8 @@ class GroupConsumer:
             self._warning.about(error)
             self._start_again(mine)
             return {}
-        for at, position in positions.items():
-            self._seek(at, position)
+        for partition, position in positions.items():
+            self._seek(partition, position)
         self._unplaced -= mine
         return positions
 
@@ -235,7 +235,7 @@ class GroupConsumer:
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records of each partition are not read yet, as last heard; sends no request."""
         known = internals.positions_and_ends(self._consumer) if self._consumer else {}
-        return {at: max(0, end - position) for at, (position, end) in known.items()}
+        return {partition: max(0, end - position) for partition, (position, end) in known.items()}
 
     def close(self, leave: bool = False) -> None:
         """Stop reading.
@@ -379,8 +379,8 @@ class GroupConsumer:
                 raise
             self._warning.about(error)
             return
-        for at, position in positions.items():
-            self._seek(at, position)
+        for partition, position in positions.items():
+            self._seek(partition, position)
         self._unplaced -= positions.keys()
         self._started |= positions.keys()
         self._on_assigned(positions)
@@ -391,14 +391,14 @@ class GroupConsumer:
 
     def _move_expired(self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError) -> None:
         """Continue at the beginning of partitions where retention deleted the next records."""
-        for at, (position, beginning) in _expired(reader, error, self._warning).items():
+        for partition, (position, beginning) in _expired(reader, error, self._warning).items():
             self.expired += beginning - position
             _LOG.error(
                 "%s-%d: %d records from offset %d on were deleted before they were read: reading continues at %d; "
                 "give the topic a longer retention",
-                at.topic, at.partition, beginning - position, position, beginning,
+                partition.topic, partition.partition, beginning - position, position, beginning,
             )  # fmt: skip
-            self._seek(at, beginning)
+            self._seek(partition, beginning)
 
     def _check_membership(self, reader: KafkaConsumer) -> None:
         if internals.is_fenced_member(reader):
@@ -442,11 +442,16 @@ def _expired(
     except TRANSIENT as second:
         warning.about(second)
         return {}
-    expired = {at: (position, beginnings[at]) for at, position in lost.items() if position < beginnings[at]}
-    for at, position in lost.items():
-        if at not in expired and position > ends[at]:
+    expired = {
+        partition: (position, beginnings[partition])
+        for partition, position in lost.items()
+        if position < beginnings[partition]
+    }
+    for partition, position in lost.items():
+        if partition not in expired and position > ends[partition]:
             raise LogChangedError(
-                f"{at.topic}-{at.partition} was read up to offset {position} and ends at {ends[at]}: the topic was "
-                "created again or lost its end; its offsets mean other records now: use a new group and a new log"
+                f"{partition.topic}-{partition.partition} was read up to offset {position} and ends at "
+                f"{ends[partition]}: the topic was created again or lost its end; its offsets mean other records "
+                "now: use a new group and a new log"
             )
     return expired

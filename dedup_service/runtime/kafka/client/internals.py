@@ -54,7 +54,7 @@ def send_offsets(
     Touches `_transaction_manager` and `_sender`: `send_offsets_to_transaction` of the producer has no
     timeout.
     """
-    values = {at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
+    values = {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in offsets.items()}
     result = producer._transaction_manager.send_offsets_to_transaction(values, group)
     producer._sender.wakeup()
     _wait(result, "the offsets", timeout_s)
@@ -147,7 +147,7 @@ def committed(
     Touches `_coordinator`: `KafkaConsumer.committed` asks for one partition at a time.
     """
     found = consumer._coordinator.fetch_committed_offsets(list(partitions), timeout_ms=timeout_s * 1000)
-    return {at: offset.offset for at, offset in found.items()}
+    return {partition: offset.offset for partition, offset in found.items()}
 
 
 def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicPartition]:
@@ -156,7 +156,7 @@ def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicParti
     Touches `_subscription`: the library says only by an exception that there are such partitions.
     """
     assignment = dict(consumer._subscription.assignment)
-    return frozenset(at for at, state in assignment.items() if not state.has_valid_position)
+    return frozenset(partition for partition, state in assignment.items() if not state.has_valid_position)
 
 
 def position(consumer: KafkaConsumer, partition: TopicPartition, default: int) -> int:
@@ -175,8 +175,8 @@ def positions_and_ends(consumer: KafkaConsumer) -> dict[TopicPartition, tuple[in
     """
     assignment = dict(consumer._subscription.assignment)
     return {
-        at: (state.position.offset, state.highwater)
-        for at, state in assignment.items()
+        partition: (state.position.offset, state.highwater)
+        for partition, state in assignment.items()
         if state.position is not None and state.highwater is not None
     }
 

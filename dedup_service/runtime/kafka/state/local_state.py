@@ -13,7 +13,7 @@ unknown fields and gives missing ones their default; bytes that do not fit other
 unreadable, and the log rebuilds the state. The private `_…Fields` structs fix the field names as they are
 written; they do not follow renames of the classes that they store.
 
-Taking a snapshot costs the deciding thread an export in pieces, milliseconds; another thread joins and
+The deciding thread only exports the state in pieces, which takes milliseconds; another thread joins and
 writes the pieces. A snapshot is due after `snapshot_every` records and a quarter of the entries, so that
 writing all entries again remains a constant share of the work (the rule of the embedded state).
 

@@ -46,7 +46,7 @@ def test_offsets_that_were_reset_change_nothing() -> None:
 
 
 def test_outcomes_of_a_snapshot_are_pending_again() -> None:
-    """Those that were written since then are not."""
+    """Outcomes that were written since then are not pending."""
     outcomes = PendingOutcomes()
     for offset in range(4):
         outcomes.add(outcome(offset))
