@@ -130,7 +130,7 @@ class NearDuplicateFilter:
 
         Args:
             html: The body, decompressed. Bytes are decoded as browsers do, with the declaration in the document and
-                `content_type`; a declaration that contradicts the bytes is not believed.
+                `content_type`; a declaration that contradicts the bytes is not used.
             url: The absolute http or https address from which the page was fetched. It is also the page's id.
             content_type: The Content-Type header (`text/html; charset=gbk`) or an encoding label (`gbk`). Ignored if
                 `html` is a str.
