@@ -1,4 +1,4 @@
-"""Errors by whose fault they are: the configuration's, a record's, or the stored state's.
+"""Error classes by cause: the configuration, a record, or the stored state.
 
 A caller decides by the type of an error, and by `retryable` on its class, never by its text. A message names
 both values that disagree, and what to do.

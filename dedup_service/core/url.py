@@ -17,11 +17,11 @@ import xxhash
 from w3lib.url import canonicalize_url, url_query_cleaner
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.size_limits import MAX_URL_CHARS
 
-__all__ = ["believed_canonical", "canonicalise", "url_hash"]
+__all__ = ["accepted_canonical_url", "canonicalise", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-MAX_URL_LENGTH = 8192
 TRACKING_PARAMETERS = (
     # campaigns: Google, Matomo, HubSpot, Adobe, Mailchimp, Marketo, Vero, Olytics
     r"(?:utm|mtm|pk|hsa|itm|oly|vero)_\w+|_hs(?:enc|mi)|s_cid|mc_[ce]id|mkt_tok",
@@ -51,7 +51,7 @@ def canonicalise(url: str) -> str:
     >>> canonicalise("HTTPS://News.Example.com:443/a/../b?utm_source=x&id=7#top")
     'https://news.example.com/b?id=7'
     """
-    if _CANONICAL.fullmatch(url) and len(url) <= MAX_URL_LENGTH:
+    if _CANONICAL.fullmatch(url) and len(url) <= MAX_URL_CHARS:
         return url
     try:
         parts = _split(url)
@@ -66,7 +66,7 @@ def url_hash(canonical_url: str) -> int:
     return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
 
 
-def believed_canonical(url: str, link: str | None) -> str:
+def accepted_canonical_url(url: str, link: str | None) -> str:
     """Return the canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
 
     The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart
@@ -89,8 +89,8 @@ def believed_canonical(url: str, link: str | None) -> str:
 
 def _split(url: str) -> SplitResult:
     """Return the parts of an absolute Web address. Raises ValueError, which says what is wrong."""
-    if len(url) > MAX_URL_LENGTH:
-        raise ValueError(f"{len(url)} characters, limit {MAX_URL_LENGTH}")
+    if len(url) > MAX_URL_CHARS:
+        raise ValueError(f"{len(url)} characters, limit {MAX_URL_CHARS}")
     parts = urlsplit(url.strip())
     if parts.scheme not in DEFAULT_PORTS:
         raise ValueError(f"the scheme is {parts.scheme!r}, not http or https")

@@ -2,8 +2,8 @@
 
 All three emit the same events: a batch that was done and where its time went, the verdict on each page, removals,
 index sizes, problems.
-Invariant: an observer is never in the way. It is called after the work, in the thread that did it, and must not
-block; an exception that it raises is logged, and the work goes on.
+Invariant: an observer never delays or stops the work. It is called after the work, in the thread that did it, and must
+not block; an exception that it raises is logged, and the work goes on.
 Source: the shape of `stamina.instrumentation`: frozen values, and observers behind one Protocol.
 """
 

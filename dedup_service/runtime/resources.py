@@ -125,7 +125,7 @@ def default_lexicon() -> Lexicon:
     """Return the stop words and marker words of the package."""
     folder = files("dedup_service.runtime").joinpath("data")
     texts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("stop_words.txt", "markers.txt")]
-    return Lexicon.of(*(_entries(text.splitlines()) for text in texts))
+    return Lexicon.from_lists(*(_entries(text.splitlines()) for text in texts))
 
 
 def profile_named(name: str) -> MatchRule:

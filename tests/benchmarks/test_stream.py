@@ -74,7 +74,7 @@ def test_a_story_has_exactly_one_unique_visit() -> None:
 
 
 def test_visits_of_a_url_have_exact_verdicts() -> None:
-    """First visit, unchanged and updated visits, in the order of the partition."""
+    """First, unchanged and updated visits are in the order of the partition."""
     truths = {Source("pages", 0, at): RecordTruth(Kind.VISITS, "u", body) for at, body in enumerate("aab")}
     kinds = ("unique", "unchanged", "updated")
     assert not contradictions(truths, dict(zip(truths, kinds, strict=True)))

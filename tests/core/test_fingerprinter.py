@@ -84,7 +84,7 @@ def test_english_pages_have_both_channels() -> None:
 
 
 def test_a_page_without_text_has_no_fingerprint_and_says_so() -> None:
-    """Nothing to judge: no body, no hash, a reason."""
+    """There is nothing to judge: the page has no body and no hash, but a reason."""
     empty = prepare(page("  \n ", title=""))
     assert empty.fingerprint.words is None
     assert empty.fingerprint.body is None

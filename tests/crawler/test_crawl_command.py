@@ -112,7 +112,7 @@ def test_wrong_usage(tmp_path: Path, arguments: tuple[str, ...], message: str) -
 
 @pytest.mark.parametrize("action", ["pass", "flag", "drop"])
 def test_actions_have_their_documented_names(action: str) -> None:
-    """In lower case; for an enum, click would accept the upper-case names of its members."""
+    """They are in lower case; for an enum, click would accept the upper-case names of its members."""
     context = crawl_command.make_context("crawl", ["http://127.0.0.1:9/", "--action", action])
     assert context.params["action"] == action
 

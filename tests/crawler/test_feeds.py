@@ -27,7 +27,7 @@ def test_the_extension_names_the_format(tmp_path: Path, name: str, form: str) ->
 
 
 def test_a_dash_is_standard_output() -> None:
-    """As JSON lines, for a pipe."""
+    """The pages are written as JSON lines, for a pipe."""
     assert feeds("-", resume=False) == {"stdout:": {"format": "jsonlines"}}
 
 

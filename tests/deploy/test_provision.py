@@ -41,7 +41,7 @@ def program(file: Path, text: str) -> None:
 
 
 def test_without_java_one_line_says_what_to_install(machine, tmp_path):
-    """No Java, no packages, no wheel: the error is one line with packages and the alternative."""
+    """Without Java, packages and wheel, the error is one line with packages and the alternative."""
     with pytest.raises(ClusterError, match=r"install them .* or set TWINSIEVE_BOOTSTRAP") as caught:
         provision(tmp_path / "libs")
     assert "\n" not in str(caught.value)

@@ -167,7 +167,7 @@ def test_remove_deletes_all_topics(broker, topics):
 
 
 def test_an_address_where_nothing_listens_says_what_to_check(capsys):
-    """One line on standard error, and a separate exit code."""
+    """The error is one line on standard error, with a separate exit code."""
     option = ["--client-option", "bootstrap_timeout_ms=500"]
     assert run(["topics", "check", "--bootstrap", "127.0.0.1:9", *option]) not in {0, 2}
     assert "127.0.0.1:9" in capsys.readouterr().err

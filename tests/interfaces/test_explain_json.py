@@ -62,7 +62,7 @@ def test_hostile_pages_are_truncated_and_cleaned(text: str) -> None:
 
 
 def test_passages_joined_are_the_texts() -> None:
-    """But for line breaks; differences are marked, and numbers of only one side are listed."""
+    """Only line breaks differ; differences are marked, and numbers of only one side are listed."""
     other = TEXT.replace("bridge", "viaduct", 1) + "\nIn 2024."
     match = values_of(page(1, TEXT), page(2, other))["match"]
     joined = [

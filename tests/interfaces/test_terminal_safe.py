@@ -36,5 +36,5 @@ def test_visible_characters_are_unchanged(text: str) -> None:
     ],
 )
 def test_unsafe_characters_are_shown(text: str, shown: str) -> None:
-    """As a picture, or as a code point."""
+    """Each is shown as a control picture or as a code point."""
     assert terminal_safe(text) == shown

@@ -27,7 +27,7 @@ def alike(pieces: tuple[Piece, ...]) -> str:
 
 @given(TEXT)
 def test_sentences_joined_are_the_text(text: str) -> None:
-    """Whatever characters it has."""
+    """This holds whatever characters the text has."""
     assert "".join(sentences(text)) == text
 
 
@@ -41,7 +41,7 @@ def test_pieces_joined_are_the_text(left: str, right: str) -> None:
 @example(" ", "\0")
 @example("1 ", "\0")
 def test_equal_pieces_are_on_both_sides(left: str, right: str) -> None:
-    """In the same order; the sides of an equal passage are the same once folded."""
+    """They are in the same order; the sides of an equal passage are the same once folded."""
     for passage in passages(left, right):
         if passage.alike:
             assert fold(joined([passage])[0]).strip() == fold(joined([passage])[1]).strip()
@@ -56,7 +56,7 @@ def test_a_text_equals_itself(text: str) -> None:
 
 
 def test_only_a_changed_number_is_marked() -> None:
-    """In Chinese and in English; a decimal point does not end a sentence."""
+    """This holds in Chinese and in English; a decimal point does not end a sentence."""
     for left, right, marked in (
         ("中新网4月29日电。他说好。", "中新网4月30日电。他说好。", ("29", "30")),
         ("It rose 3.5 percent. Good.", "It rose 3.6 percent. Good.", ("3.5", "3.6")),

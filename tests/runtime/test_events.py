@@ -70,7 +70,7 @@ def test_a_batch_is_reported_once_it_is_durable(tmp_path: Path) -> None:
 
 
 def test_a_removal_is_reported(tmp_path: Path) -> None:
-    """A retraction, with the URL of the page."""
+    """The event is a retraction with the URL of the page."""
     seen = Seen()
     with NearDuplicateFilter.open(tmp_path, observers=[seen]) as dedup:
         dedup.decide_many(PAGES)

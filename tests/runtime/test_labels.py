@@ -72,7 +72,7 @@ def test_a_file_that_holds_something_else_is_refused_and_left_alone(tmp_path: Pa
 
 
 def test_a_file_that_cannot_be_created_is_named(tmp_path: Path) -> None:
-    """Before any page is read."""
+    """The error comes before any page is read."""
     with pytest.raises(ConfigurationError, match=r"cannot write .*nowhere"):
         LabelFile(tmp_path / "nowhere" / "labels")
 

@@ -1,8 +1,8 @@
 """Where the candidates of a page come from.
 
 A decider asks for the entries within the rule's radii, and for those that share a key, and reports which
-entries come and go. `LocalCandidates` answers from indexes in this process; another `Candidates` could ask
-shards elsewhere, and the decider would not change.
+entries are added and removed. `LocalCandidates` answers from indexes in this process; another `Candidates`
+could ask shards elsewhere, and the decider would not change.
 
 Pages that are decided one after the other may be announced as a batch. Then one probe of many fingerprints
 and one comparison of all pairs in the batch replace a probe and an insertion for each page. The answers are
@@ -40,10 +40,10 @@ class Candidates(Protocol):
     """Finds the kept pages that are candidates for a page."""
 
     def batch(self, batch: Batch) -> AbstractContextManager[None]:
-        """Announce a batch: inside, `near` is called for its pages in their order, and for no others."""
+        """Announce a batch: inside, `find` is called for its pages in their order, and for no others."""
         ...
 
-    def near(self, sequence: int, prepared: PreparedPage) -> list[int]:
+    def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
         """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
         ...
 
@@ -87,7 +87,7 @@ class LocalCandidates:
 
     @contextmanager
     def batch(self, batch: Batch) -> Iterator[None]:
-        """Announce a batch: inside, `near` is called for its pages in their order, and for no others."""
+        """Announce a batch: inside, `find` is called for its pages in their order, and for no others."""
         self._batch = _BatchIndex(self._indexes, batch)
         try:
             yield
@@ -107,19 +107,19 @@ class LocalCandidates:
         channels = {channel: index.statistics() for channel, index in self._indexes.items()}
         return CandidateSizes(channels, None if self._keys is None else (len(self._keys), self._keys.size_bytes))
 
-    def near(self, sequence: int, prepared: PreparedPage) -> list[int]:
+    def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
         """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
-        near: set[int] = set()
+        found: set[int] = set()
         if self._keys is not None:
-            near.update(self._keys.probe(self._keys_of(prepared.evidence)).tolist())
+            found.update(self._keys.probe(self._keys_of(prepared.evidence)).tolist())
         if self._batch is not None:
-            near.update(self._batch.near(sequence))
+            found.update(self._batch.find(sequence))
         elif prepared.reason is None:
             for channel, index in self._indexes.items():
                 value = getattr(prepared.fingerprint, channel)
                 if value is not None:
-                    near.update(index.probe(value).sequences.tolist())
-        return sorted(near)
+                    found.update(index.probe(value).sequences.tolist())
+        return sorted(found)
 
     def add(self, entry: Entry) -> None:
         """Insert `entry` into the indexes; one that is not `indexed`, into the key index alone."""
@@ -178,7 +178,7 @@ class _BatchIndex:
                 self._find_before(index, sequences, values)
                 self._find_among(index.radius, sequences, values)
 
-    def near(self, sequence: int) -> list[int]:
+    def find(self, sequence: int) -> list[int]:
         """Return the sequences of the present entries near a page of the batch, ascending."""
         before, among = self._before.get(sequence), self._among.get(sequence)
         if before is None and among is None:  # most pages have neither

@@ -1,6 +1,7 @@
 """From a prepared page to its verdict: a deterministic function of the log so far.
 
-A page is kept if and only if no earlier kept page matches it. Only kept pages have an entry in the indexes.
+A kept page has an entry, which later pages are compared with. A page of a new URL is kept if and only if no
+earlier kept page matches it; corrections and repeat visits decide first. A page without text has no entry.
 A known URL is one with a kept visit: the same body again is `unchanged`; another body is `updated`, and its
 entry replaces the earlier one. A URL whose visits were all duplicates stays unknown, so a copy that is
 fetched again is a `duplicate` again and is never passed on as `unchanged` (docs/adr/0007).
@@ -53,7 +54,7 @@ class MutablePageNames(PageNames, Protocol):
 class Decision:
     """A verdict and its effect on the entries.
 
-    kept: the page is passed on (every verdict but `duplicate`).
+    passed_on: every verdict but `duplicate`, whatever the action.
     original: sequence of the kept page or earlier visit that the verdict names, or None.
     entry: the entry that was added, or None.
     replaces: sequence of the entry that an update removed, or None.
@@ -61,7 +62,7 @@ class Decision:
     """
 
     verdict: Verdict
-    kept: bool
+    passed_on: bool
     original: int | None = None
     entry: Entry | None = None
     replaces: int | None = None
@@ -146,7 +147,7 @@ class Decider:
             return self._undecided(sequence, prepared, remember=True)
         reason = None if best is None else f"{best.reason} {self._names.name(best.sequence)[0]}"
         verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=reason)
-        return Decision(verdict, kept=True, entry=self._add(sequence, prepared))
+        return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared))
 
     def batch(self, pages: Batch) -> AbstractContextManager[None]:
         """Announce the pages decided inside, in this order and no others: same verdicts, lower cost.
@@ -185,7 +186,7 @@ class Decider:
                 score=1.0,
                 reason="same URL, same body",
             )
-            return Decision(verdict, kept=True, original=visit)
+            return Decision(verdict, passed_on=True, original=visit)
         self._remove(earlier)
         verdict = self._verdict(
             sequence,
@@ -196,11 +197,11 @@ class Decider:
             score=score_of(distance),
             reason="same URL, other body",
         )
-        return Decision(verdict, kept=True, original=visit, entry=self._add(sequence, prepared), replaces=visit)
+        return Decision(verdict, passed_on=True, original=visit, entry=self._add(sequence, prepared), replaces=visit)
 
     def _undecided(self, sequence: int, prepared: PreparedPage, *, remember: bool) -> Decision:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
-        return Decision(verdict, kept=True, entry=self._add(sequence, prepared) if remember else None)
+        return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared) if remember else None)
 
     def _guarded(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
         """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
@@ -213,7 +214,7 @@ class Decider:
         if reason is None:
             return self._duplicate(sequence, prepared, match, copy)
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=reason)
-        return Decision(verdict, kept=True, copy=copy)
+        return Decision(verdict, passed_on=True, copy=copy)
 
     def _duplicate(self, sequence: int, prepared: PreparedPage, match: Match, copy: Copy | None = None) -> Decision:
         verdict = self._verdict(
@@ -225,7 +226,7 @@ class Decider:
             score=match.score,
             reason=match.reason,
         )
-        return Decision(verdict, kept=False, original=match.sequence, copy=copy)
+        return Decision(verdict, passed_on=False, original=match.sequence, copy=copy)
 
     def _override_match(self, prepared: PreparedPage, url: int) -> Match | None:
         """Return the kept page that a correction says this one is a duplicate of, or None."""
@@ -244,13 +245,13 @@ class Decider:
         best: Match | None = None
         containment: Containment | None = None
         evidence = Evidence(prepared.evidence)
-        for candidate in self._candidates.near(sequence, prepared):
+        for candidate in self._candidates.find(sequence, prepared):
             entry = self._table[candidate]
             found = self._matcher.compare(entry, prepared, evidence)
             if isinstance(found, Containment):
                 if containment is None or found.containment > containment.containment:
                     containment = found
-            elif found is not None and not self._overrides.apart(url, entry.url_hash):
+            elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
         return best or containment
 

@@ -73,9 +73,9 @@ class Matcher:
                 return None
             return _verified(self._rule, entry, prepared, evidence)
         distance = entry.distance_to(prepared.fingerprint)
-        for near in self._rule.conditions:
-            if _within(distance.words, near.words) and _within(distance.body, near.body):
-                return Match(entry.sequence, distance, score_of(distance) or 0.0, str(near))
+        for condition in self._rule.conditions:
+            if _within(distance.words, condition.words) and _within(distance.body, condition.body):
+                return Match(entry.sequence, distance, score_of(distance) or 0.0, str(condition))
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
 

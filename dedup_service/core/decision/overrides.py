@@ -17,7 +17,7 @@ class Overrides:
 
     def __init__(self, corrections: Iterable[CorrectionRecord] = ()) -> None:
         self._original_of: dict[int, int] = {}
-        self._apart: set[frozenset[int]] = set()
+        self._distinct: set[frozenset[int]] = set()
         self._records: dict[frozenset[int], CorrectionRecord] = {}
         for correction in corrections:
             self.add(correction)
@@ -37,17 +37,17 @@ class Overrides:
             if self._original_of.get(one) == other:
                 del self._original_of[one]
         if correction.duplicate:
-            self._apart.discard(pair)
+            self._distinct.discard(pair)
             if url in self._original_of:  # a page has one original: the earlier correction ends
                 del self._records[frozenset((url, self._original_of[url]))]
             self._original_of[url] = original
         else:
-            self._apart.add(pair)
+            self._distinct.add(pair)
 
     def duplicate_of(self, url: int) -> int | None:
         """Return the URL hash of the page that corrections call the original of this one, or None."""
         return self._original_of.get(url)
 
-    def apart(self, url: int, other: int) -> bool:
+    def are_distinct(self, url: int, other: int) -> bool:
         """Whether a correction says that the two are not duplicates."""
-        return bool(self._apart) and frozenset((url, other)) in self._apart
+        return bool(self._distinct) and frozenset((url, other)) in self._distinct

@@ -1,7 +1,7 @@
-"""All pairs of a crawl that are candidates of each other, with their margins: pairs to label.
+"""A bounded selection of a crawl's candidate pairs, with their margins: pairs to label.
 
 How: as in a decision, but every page stays in the index, whatever the rule says of it. Of equal bodies only
-the first page counts: equal texts teach nothing. Visits of one URL are not compared.
+the first page counts: identical texts are uninformative labels. Visits of one URL are not compared.
 
 Invariants: the same pages in the same order give the same pairs. A page is in at most MAX_PAIRS pairs with
 earlier pages on each side of the rule.
@@ -39,15 +39,15 @@ class CandidatePairs:
     def __init__(self, rule: MatchRule, *, nearest: bool = True) -> None:
         """Start empty. nearest: keep the pairs of a page nearest to the rule's border; else the latest."""
         radii = (MAX_RADIUS, MAX_RADIUS) if not rule.verified else (rule.radius("body"), rule.radius("words"))
-        near = tuple(
+        bounds = tuple(
             DistanceBound(**{name: bits})
             for name, bits in zip(("body", "words"), radii, strict=True)
             if bits is not None
         )
-        wide = MatchRule(near, keys=True, verified=rule.verified or PROFILES[DEFAULT_PROFILE].verified)
+        search_rule = MatchRule(bounds, keys=True, verified=rule.verified or PROFILES[DEFAULT_PROFILE].verified)
         self._rule, self._nearest = rule, nearest
         self._min_jaccard = min((row.jaccard for row in rule.verified), default=-1.0) - JACCARD_SLACK
-        self._candidates = LocalCandidates(wide, EntryRows.none())
+        self._candidates = LocalCandidates(search_rule, EntryRows.none())
         self._entries: dict[int, tuple[Entry, str]] = {}
         self._bodies: set[int] = set()
         self._pages = 0
@@ -68,7 +68,7 @@ class CandidatePairs:
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:
         evidence, pairs = Evidence(entry.evidence), []
-        for place in self._candidates.near(entry.sequence, prepared)[-MAX_COMPARED:]:
+        for place in self._candidates.find(entry.sequence, prepared)[-MAX_COMPARED:]:
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue
@@ -78,5 +78,7 @@ class CandidatePairs:
             if rule_margin >= 0:
                 self.groups.join(place, entry.sequence)
         for side in (True, False):
-            of_side = (pair for pair in pairs if (pair.margin >= 0) is side)
-            self.pairs += nsmallest(MAX_PAIRS, of_side, key=lambda pair: abs(pair.margin) if self._nearest else -pair.a)
+            same_side = (pair for pair in pairs if (pair.margin >= 0) is side)
+            self.pairs += nsmallest(
+                MAX_PAIRS, same_side, key=lambda pair: abs(pair.margin) if self._nearest else -pair.a
+            )

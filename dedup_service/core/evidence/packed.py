@@ -42,11 +42,14 @@ _HEADER = struct.Struct("<IIIIIBBBH")
 _KEYS_AT = _HEADER.size
 _SKETCH_AT = _KEYS_AT + 4 * KEYS
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
-_UNSPACED_FROM = 0x0E00  # from Thai on: scripts without spaces, and Korean, whose words are short
+# From Thai on, letters count as those of scripts without spaces. So do Korean, whose words are short, and by
+# their place in Unicode also letters of scripts with spaces: Georgian, Ethiopic, polytonic Greek, and those of
+# Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
+_UNSPACED_FROM = 0x0E00
 _UNSPACED = chr(_UNSPACED_FROM)
 _NOTHING = (0,) * 9
 _NO_KEYS = np.zeros(KEYS, np.uint32)
-_TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # of scripts with spaces, of others
+_TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # below _UNSPACED_FROM, and from it on
 
 
 def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], metadata: bytes) -> bytes:
@@ -93,7 +96,7 @@ def _of_body(
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
     """Return hashes of the terms of a folded title, ascending: uint16[n].
 
-    Terms are words, or pairs of letters in scripts without spaces.
+    Terms are words, or pairs of letters from `_UNSPACED_FROM` on.
     """
     terms = set()
     for run in _TERM.findall(title):

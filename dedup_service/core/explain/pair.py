@@ -140,6 +140,6 @@ def _keys(evidence: Evidence) -> set[int]:
 
 
 def _override(overrides: Overrides, one: int, other: int) -> bool | None:
-    if overrides.apart(one, other):
+    if overrides.are_distinct(one, other):
         return False
     return True if overrides.duplicate_of(one) == other or overrides.duplicate_of(other) == one else None

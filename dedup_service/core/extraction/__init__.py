@@ -7,6 +7,6 @@ Invariant: no page raises; a page without text gives the reason in `problem`.
 """
 
 from dedup_service.core.extraction.extracted import Extraction, to_page
-from dedup_service.core.extraction.from_html import MAX_HTML_BYTES, extract, warm_up
+from dedup_service.core.extraction.from_html import extract, warm_up
 
-__all__ = ["MAX_HTML_BYTES", "Extraction", "extract", "to_page", "warm_up"]
+__all__ = ["Extraction", "extract", "to_page", "warm_up"]

@@ -7,7 +7,7 @@ adds the address; there URLs are canonicalised, and rel=canonical is accepted or
 from dataclasses import dataclass
 
 from dedup_service.core.page import Page
-from dedup_service.core.url import believed_canonical
+from dedup_service.core.url import accepted_canonical_url
 
 __all__ = ["Extraction", "to_page"]
 
@@ -59,7 +59,7 @@ def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:
     """
     return Page(
         url=url,
-        canonical_url=believed_canonical(url, extraction.canonical_link),
+        canonical_url=accepted_canonical_url(url, extraction.canonical_link),
         id=url if id is None else id,
         title=extraction.title,
         text=extraction.text,

@@ -1,4 +1,4 @@
-"""HTML → `Extraction`: the order of the steps, and what stops them.
+"""HTML → `Extraction`: the order of the steps, and what stops them (the size limit is in `core.size_limits`).
 
 Invariant: no HTML raises; an extraction without text gives the reason in `problem`.
 """
@@ -13,12 +13,11 @@ from dedup_service.core.extraction.extracted import Extraction
 from dedup_service.core.extraction.language import declared_language, language
 from dedup_service.core.extraction.main_text import main_text, warm_up
 from dedup_service.core.extraction.statements import headline, read_statements
+from dedup_service.core.size_limits import MAX_PAGE_SIZE, page_too_large
 from dedup_service.core.text.encoding import decode_html
 
-__all__ = ["MAX_HTML_BYTES", "extract", "warm_up"]
+__all__ = ["extract", "warm_up"]
 
-# Articles are far smaller; Google indexes 2 MB of HTML, and 10 MB are parsed in about 0.3 s.
-MAX_HTML_BYTES = 10 << 20
 # With less text, pruning may have removed a list that is the page's content: the whole tree is searched.
 MIN_TEXT_CHARS = 100
 # What lxml and trafilatura may raise on broken markup. MemoryError and signals are not caught.
@@ -27,7 +26,7 @@ BINARY_SAMPLE_BYTES = 1024
 NUL_SHARE = 0.02
 
 
-def extract(html: bytes | str, *, declared_encoding: str | None = None, max_bytes: int = MAX_HTML_BYTES) -> Extraction:
+def extract(html: bytes | str, *, declared_encoding: str | None = None, max_bytes: int = MAX_PAGE_SIZE) -> Extraction:
     """Return main text, title and metadata of a page, independent of its address.
 
     Never raises, whatever the content.
@@ -91,9 +90,8 @@ def _metadata(root: HtmlElement) -> Extraction:
 
 def _unreadable(html: bytes | str, declared_encoding: str | None, max_bytes: int) -> str | None:
     """Return why the body is not worth parsing, or None."""
-    if len(html) > max_bytes:
-        unit = "bytes" if isinstance(html, bytes) else "characters"
-        return f"page too large: {len(html)} {unit}, limit {max_bytes}"
+    if (problem := page_too_large(html, max_bytes)) is not None:
+        return problem
     if not html.strip():
         return "empty page"
     if isinstance(html, str):

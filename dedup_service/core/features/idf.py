@@ -167,11 +167,11 @@ class IdfTable:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def of(self, word: str) -> float:
+    def idf_of(self, word: str) -> float:
         """Return the IDF of `word`, or the default (the median) if the table lacks it."""
-        return float(self.of_all([word])[0])
+        return float(self.idfs_of([word])[0])
 
-    def of_all(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
+    def idfs_of(self, words: Sequence[str]) -> npt.NDArray[np.float64]:
         """Return the IDF of each of `words`: float64[n]."""
         names = [word.encode("utf-8", "surrogatepass") for word in words]
         ends = np.cumsum(np.fromiter(map(len, names), dtype=np.int64, count=len(names)))

@@ -23,7 +23,7 @@ class Lexicon:
     markers: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, stop_words: Iterable[str], markers: Iterable[str]) -> Self:
+    def from_lists(cls, stop_words: Iterable[str], markers: Iterable[str]) -> Self:
         """Fold, sort and deduplicate both lists; empty lines are dropped."""
         folded = {fold(word) for word in stop_words} - {""}
         return cls(frozenset(folded), tuple(sorted({fold(marker) for marker in markers} - {""})))

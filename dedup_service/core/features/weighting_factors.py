@@ -1,8 +1,11 @@
 """The factors that the published schemes multiply, one function each.
 
 Each returns one value for each of the n words of a table: float64[n].
-Sources: S2 = SimHash principle notes; S3 = Wang & Wang 2019; S4 = Zhang & He 2020 (values marked * are ours,
-since those of the paper were images that are lost).
+Sources:
+S2: the notes on the principle of SimHash (segment, hash, weigh with levels 1 to 5, merge, reduce).
+S3: Wang & Wang 2019: 王诚, 王宇成: 基于Simhash的大规模文档去重改进算法研究. 计算机技术与发展, 2019 (2).
+S4: Zhang & He 2020, Hans Publishers, article 34304. Values marked * are ours: the formulas of the paper were
+images that are lost.
 """
 
 import numpy as np
@@ -36,7 +39,7 @@ def levels(values: Floats) -> Floats:
 
 
 def gauss_length(table: WordTable, *, as_sigma: bool = True) -> Floats:
-    """Return 1 + len(x), len a normal curve over the length x in characters, peak 1 at 4.51 (S3).
+    """Return 1 + len(x), len a Gaussian of the length x in characters, peak 1 at 4.51 (S3).
 
     as_sigma: exp(−(x − 4.51)² / (2·2.207²)); otherwise 2.207 is the fitting tool's c: exp(−((x − 4.51) /
     2.207)²).

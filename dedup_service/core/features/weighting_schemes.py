@@ -89,7 +89,7 @@ class WeightedScheme:
     tf: raw, relative or log. idf: multiply by it. levels: replace tf·idf by its quintile in the page.
     title, marker: the boost, 1 for none; marker_by: sentence or word. pos: weigh by part of speech.
     length: "", gauss (2.207 is σ), gauss-c (2.207 is c = √2·σ) or minmax.
-    combine: product, or sum, of the factors after tf·idf (S4 offers both).
+    combine: product, or sum, of the factors after tf·idf (Zhang & He 2020 offer both).
     with_title: words of the title are features. min_chars: shorter words are not. hash: xxh3 or java.
     """
 

@@ -138,7 +138,7 @@ class WordCounter:
     def _look_up(self, words: Sequence[str]) -> Facts:
         kinds = [self._kind(word) for word in words]
         hashes = [self._hash_word(word) if kind & FEATURE else 0 for word, kind in zip(words, kinds, strict=True)]
-        return Facts(hashes, self._idf.of_all(words), kinds)
+        return Facts(hashes, self._idf.idfs_of(words), kinds)
 
     def _kind(self, word: str) -> int:
         kind = SENTENCE_END if word in SENTENCE_ENDS else 0

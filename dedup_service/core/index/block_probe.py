@@ -56,8 +56,8 @@ _FIRST_PAIRS = 1024
 def count_within(stored: Fingerprints, start: int, stop: int, fingerprint: np.uint64, radius: int) -> int:
     """Return how many of stored[start:stop] are within `radius` of a fingerprint."""
     hits = 0
-    for at in range(np.uint64(start), np.uint64(stop)):
-        hits += popcount(stored[at] ^ fingerprint) <= radius
+    for position in range(np.uint64(start), np.uint64(stop)):
+        hits += popcount(stored[position] ^ fingerprint) <= radius
     return hits
 
 
@@ -67,9 +67,9 @@ def position_of(stored: Fingerprints, start: int, stop: int, fingerprint: np.uin
     for base in range(start, stop, STRIDE):
         end = min(base + STRIDE, stop)
         if count_within(stored, base, end, fingerprint, 0):
-            for at in range(base, end):
-                if stored[at] == fingerprint:
-                    return at
+            for position in range(base, end):
+                if stored[position] == fingerprint:
+                    return position
     return -1
 
 

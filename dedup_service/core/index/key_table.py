@@ -2,7 +2,7 @@
 
 How: the home of a key is its mixed value, scaled to the number of slots; the key is in the first slot from
 there on that was empty at its insertion. When a key is removed, later keys move up, so the table does not
-degrade however many entries come and go. Homes ascend with the mixed key, so a larger table is filled from
+degrade however many entries are added and removed. Homes ascend with the mixed key, so a larger table is filled from
 front to end.
 Invariants: key 0 marks an empty slot, and at most 7 of 10 slots are taken, so every search ends.
 

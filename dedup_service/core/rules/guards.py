@@ -1,9 +1,10 @@
 """Guards: bounds beyond which a match is not accepted.
 
-A filter that takes one text for all others (a consent wall, an error page, an extraction that returns a
-frame in place of the article) silently drops a whole crawl. A match beyond a bound is therefore no
-duplicate: the page is `undecided` and passed on, and the reason begins with "guard" and the name of the
-bound (docs/adr/0015). Guards are part of a rule, and so of the policy: a record of the log changes them.
+A filter that mistakes one shared text for the article of many pages (a consent wall, an error page, an
+extraction that returns a frame in place of the article) silently drops a whole crawl. A match beyond a bound
+is therefore no duplicate: the page is `undecided` and passed on, and the reason begins with "guard" and the
+name of the bound (docs/adr/0015). Guards are part of a rule, and so of the policy: a record of the log
+changes them.
 `core.decision.guard_tracker` counts what they look at.
 """
 
@@ -26,7 +27,7 @@ class Guards:
         max_pages: Different URLs whose pages match one kept page. A trap of session numbers has thousands.
         max_hosts: Different hosts of these pages. A wire story appears on some hundreds.
         max_titles: Different titles of these pages that share little with the kept page's title. Copies keep
-            their title, walls do not.
+            their title, consent walls do not.
         surge_percent: How many of a hundred recent pages, more than usual, may be suspicious copies
             (see `core.decision.guard_tracker`); at most 100.
 

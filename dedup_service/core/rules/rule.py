@@ -1,6 +1,7 @@
 """The rule: which pages are candidates, and which candidates are matches.
 
-This is the one place that decides it. Two things bring a candidate: a small distance, and a shared key if
+It states the rule: `MatchRow.holds` evaluates a row, and `core.decision.matching` applies the rule to a
+candidate. Two things bring a candidate: a small distance, and a shared key if
 the rule uses keys. A condition (`DistanceBound`) bounds the distance in one channel or in both. The index of
 the channel with the smaller bound finds the candidate, so that bound is at most 7; the other bound is only
 checked and may be wider. Any condition suffices.
@@ -147,13 +148,15 @@ class MatchRule:
         def bound(old: int | None) -> int | None:
             return None if old is None else k
 
-        changed = tuple(DistanceBound(words=bound(near.words), body=bound(near.body)) for near in self.conditions)
+        changed = tuple(
+            DistanceBound(words=bound(condition.words), body=bound(condition.body)) for condition in self.conditions
+        )
         return replace(self, conditions=tuple(dict.fromkeys(changed)))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rule as plain values for a policy record; guards that are all off are left out."""
         values = {
-            "conditions": [{"words": near.words, "body": near.body} for near in self.conditions],
+            "conditions": [{"words": condition.words, "body": condition.body} for condition in self.conditions],
             "combined_mu_thousandths": None if self.combined is None else self.combined.mu_thousandths,
             "keys": self.keys,
             "verified": [_renamed(row.to_dict(), _RECORDED_NAME) for row in self.verified],

@@ -1,6 +1,7 @@
-"""The `twinsieve` command: a table of subcommands, each imported when it is called.
+"""The `twinsieve` command: a table of subcommands, each imported by name when it is called.
 
-`--help` is answered from the table alone, so it needs neither numpy nor numba.
+`--help` is answered from the table alone, so it needs neither numpy nor numba. `crawl` and `demo` are in
+`crawler.cli`, a layer above this one: their modules are loaded at run time only.
 Invariant: every expected failure (`TwinsieveError`, a full disk, a closed pipe) ends with one line on
 stderr and a documented exit code, never with a traceback.
 """
@@ -118,7 +119,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _code(error: TwinsieveError | OSError | ModuleNotFoundError) -> ExitCode:
-    """Return the exit code by whose fault the error is: the command line's, the broker's, or another."""
+    """Return the exit code by the cause of the error: the command line, the brokers, or another."""
     from dedup_service.runtime.kafka.client.errors import BrokerError
 
     if isinstance(error, ConfigurationError | ModuleNotFoundError):

@@ -3,8 +3,8 @@
 Checks, in this order:
 
 1. Rate: requests of one address.
-2. On loopback, the Host header: the name of a web page elsewhere may resolve to 127.0.0.1, and the page then
-   sends requests in a browser's name (DNS rebinding).
+2. On loopback, the Host header: the host name of another site may resolve to 127.0.0.1, and its page can then
+   send requests through the user's browser (DNS rebinding).
 3. The token, if there is one. Without a token, a dashboard may only listen on loopback (`token_for`).
 4. For all methods but GET and HEAD: the request comes from our own page, is JSON, and is short (cross-site
    request forgery).

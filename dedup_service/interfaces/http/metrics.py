@@ -1,6 +1,6 @@
 """Prometheus metrics of the service, a crawl or the filter.
 
-How: `Metrics` is an observer that counts events in a registry of its own. States, as opposed to events, are
+How: `Metrics` is an observer that counts events in a separate registry. States, as opposed to events, are
 collected when Prometheus scrapes: those of a service by `_StatusCollector`, those of live stats by
 `LiveStatsCollector`. So they cost the stream nothing. docs/metrics.md has names, units and labels; a test
 compares it with this module.
@@ -103,7 +103,7 @@ class Metrics(NullObserver):
         self._show_lag(event)
 
     def problem(self, event: ProblemEvent) -> None:
-        """Count a problem; two kinds that operators watch also have metrics of their own."""
+        """Count a problem; two kinds that operators watch also have separate metrics."""
         self._problems.labels(event.step, event.kind).inc()
         if event.kind == "transaction_lost":
             self._lost.labels(event.step).inc()
@@ -160,8 +160,8 @@ class _StatusCollector(Collector):
 
     def _gauges(self) -> list[GaugeMetricFamily]:
         return [
-            GaugeMetricFamily(f"{PREFIX}_live", "1 while every step takes turns, else 0."),
-            GaugeMetricFamily(f"{PREFIX}_ready", "1 while pages go through, else 0."),
+            GaugeMetricFamily(f"{PREFIX}_live", "1 while every step's loop is running, else 0."),
+            GaugeMetricFamily(f"{PREFIX}_ready", "1 while it can process pages, else 0."),
             GaugeMetricFamily(f"{PREFIX}_idle_seconds", "Time since the last turn of a step.", labels=["step"]),
             GaugeMetricFamily(f"{PREFIX}_assigned_partitions", "Partitions of pages, by step.", labels=["step"]),
             GaugeMetricFamily(f"{PREFIX}_restored_records", "Records applied so far by the restore."),
@@ -193,7 +193,7 @@ class LiveStatsCollector(Collector):
                 _gauge("pool_ready_processes", "Worker processes that can take a page.", pool.ready),
                 _gauge("pool_busy_processes", "Worker processes that have a page.", pool.busy),
                 _gauge("pool_waiting_pages", "Pages that no worker process has taken yet.", pool.waiting),
-                _counter("pool_deaths", "Worker processes that ended over a page.", pool.deaths),
+                _counter("pool_deaths", "Worker processes that ended while they had pages.", pool.deaths),
             ]
         yield from metrics
         yield _gauge("feed_watchers", "Open event streams.", connected)

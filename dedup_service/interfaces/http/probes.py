@@ -1,8 +1,9 @@
 """Health of a service, and the routes `/livez`, `/readyz` and `/metrics`.
 
-A service is live while its steps take turns, or, during a restore, while the restore makes progress. A step
-that takes no turn for longer than the limit is stuck, and the process should be restarted. A service is
-ready once its state is restored and each step has partitions of `pages`, so that pages go through it.
+A service is live while the loop of each step is running, or, during a restore, while the restore makes
+progress. A step that completes no turn of its loop within the limit is stuck, and the process should be
+restarted. A service is ready once its state is restored and each step has partitions of `pages`, so that it
+can process pages.
 """
 
 import time
@@ -66,7 +67,7 @@ class Health(NullObserver):
         return ProbeAnswer(True, "live")
 
     def ready(self) -> ProbeAnswer:
-        """Whether pages go through the service."""
+        """Whether the service can process pages."""
         status = self._status()
         if self._stopping:
             return ProbeAnswer(False, "stopping")

@@ -228,7 +228,7 @@ class NearDuplicateDownloaderMiddleware:
             ProblemEvent(_STEP_OF_FAILURE.get(kind, "fingerprint"), kind, f"{response.url}: {error}")
         )
         trace = error if kind == "bug" and isinstance(error, Exception) else None
-        logger.error("%s cannot be decided and is kept: %s", response, error, exc_info=trace)
+        logger.error("%s cannot be decided and is passed on: %s", response, error, exc_info=trace)
 
     def _close_crawl(self) -> None:
         """Close the spider, once: a crawl that cannot remember its pages would keep every copy."""

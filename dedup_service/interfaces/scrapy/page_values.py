@@ -3,7 +3,8 @@
 How: the fields of an item are taken as they are. A field that JSON cannot hold is left out. A field that
 `filter` would refuse (`tags` as a string, `id` as a number) is moved under `item`, so that the page is not
 refused and no data are lost. A null in a known field means "not given" and is left out.
-Invariant: `filter` and the service can read whatever `page_value` returns.
+Invariant: `filter` and the service can decode whatever `page_value` returns; their size limits still apply
+(`core.size_limits`).
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from itemadapter import ItemAdapter
 
 from dedup_service.core.text.encoding import decode_html, without_surrogates
 from dedup_service.runtime.readers.jsonlines import PageJson
-from dedup_service.runtime.readers.record import believed_or_itself
+from dedup_service.runtime.readers.record import canonical_or_original
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -83,7 +84,7 @@ def page_value(fields: Mapping[str, Any]) -> PageValue:
         wanted, left_out = _repaired(wanted)
         value = _encode(wanted)
         line = _decode(value)
-    return PageValue(line.url, believed_or_itself(line.url, line.canonical_url), value, left_out)
+    return PageValue(line.url, canonical_or_original(line.url, line.canonical_url), value, left_out)
 
 
 def _repaired(fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

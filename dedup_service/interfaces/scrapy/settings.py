@@ -212,7 +212,7 @@ def _refuse_decisions(settings: "BaseSettings") -> None:
         if settings.get(name) is not None:
             raise ConfigurationError(
                 f"{BOOTSTRAP} leaves the verdicts to `twinsieve serve`, but {name} is for verdicts in the crawl: "
-                f"remove {name} (the service has options of its own), or remove {BOOTSTRAP}"
+                f"remove {name} (the service has separate options), or remove {BOOTSTRAP}"
             )
 
 

@@ -38,7 +38,7 @@ from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 __all__ = ["FilterView", "NearDuplicateFilter", "view_of"]
 
 INDEXED_BITS = 64
-_DIGEST_BYTES = 16  # blake2b: strangers write the pages, and must not be able to make two deliveries collide
+_DIGEST_BYTES = 16  # blake2b: pages have untrusted authors, who must not be able to make two deliveries collide
 
 
 class NearDuplicateFilter:
@@ -130,7 +130,7 @@ class NearDuplicateFilter:
 
         Args:
             html: The body, decompressed. Bytes are decoded as browsers do, with the declaration in the document and
-                `content_type`; a declaration that contradicts the bytes is not believed.
+                `content_type`; a declaration that contradicts the bytes is not used.
             url: The absolute http or https address from which the page was fetched. It is also the page's id.
             content_type: The Content-Type header (`text/html; charset=gbk`) or an encoding label (`gbk`). Ignored if
                 `html` is a str.
@@ -247,7 +247,9 @@ class NearDuplicateFilter:
         with self._turn:
             return self._state.retract(reference)
 
-    def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
+    def correct(
+        self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None
+    ) -> Correction:
         """Record a person's judgement of two pages. It applies from the next page on, durably.
 
         A kept page that is called a duplicate is removed. Earlier verdicts do not change. The pages need not be
@@ -255,8 +257,8 @@ class NearDuplicateFilter:
 
         Args:
             record: The two pages, by canonical URL, and whether the first is a duplicate of the second.
-            by: Who made the judgement.
-            at: When, in Unix seconds.
+            author: Who made the judgement.
+            timestamp: When, in Unix seconds.
 
         Returns:
             The correction with its sequence in the log.
@@ -266,7 +268,7 @@ class NearDuplicateFilter:
             StateClosedError: The filter is closed.
         """
         with self._turn:
-            return self._state.correct(record, by=by, at=at)
+            return self._state.correct(record, author=author, timestamp=timestamp)
 
     def verdict_of(self, delivery_id: bytes) -> Verdict | None:
         """Return the verdict that a delivery had.

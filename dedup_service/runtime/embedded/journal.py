@@ -24,7 +24,7 @@ left undecided; `entries` the live entries, against which a restore is checked; 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.
 
 Invariants: everything that later verdicts depend on is in `log`; the other tables can be lost or rebuilt. Sequences are
-consecutive from 1 over all kinds of records. A digest occurs once.
+consecutive over all kinds of records, from the first policy at 0. A digest occurs once.
 """
 
 import json

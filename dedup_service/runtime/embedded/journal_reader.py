@@ -131,7 +131,7 @@ _ENTRIES = """
     SELECT sequence, ifnull(words, 0), ifnull(body, 0), ifnull(body_hash, 0), url_hash,
            ifnull(length(evidence), 0), entry
     FROM log WHERE sequence > ? AND entry IS NOT NULL ORDER BY sequence"""
-_METADATA = """
+_EVIDENCE = """
     SELECT evidence FROM log
     WHERE sequence > ? AND entry IS NOT NULL AND evidence IS NOT NULL ORDER BY sequence"""
 _REMOVED = "SELECT removes FROM log WHERE sequence > ? AND removes IS NOT NULL"
@@ -174,7 +174,7 @@ class JournalReader:
         return since
 
     def followed_after(self, sequence: int) -> Iterator[tuple[Any, ...]]:
-        """Yield (kind, removes, detail) of the pages and retractions after `sequence`, in order."""
+        """Yield (kind, removes, detail) of pages, retractions and corrections after `sequence`, in order."""
         for rows in self._database.chunks(_FOLLOWED, sequence):
             yield from rows
 
@@ -219,7 +219,7 @@ class JournalReader:
     def entries_after(self, sequence: int) -> tuple[EntryRows, list[int]]:
         """Return the entries that records after `sequence` added, and the sequences that they removed."""
         added = EntryRows.from_log(
-            self._database.chunks(_ENTRIES, sequence), self._database.chunks(_METADATA, sequence)
+            self._database.chunks(_ENTRIES, sequence), self._database.chunks(_EVIDENCE, sequence)
         )
         return added, [row[0] for row in self._database.rows(_REMOVED, sequence)]
 

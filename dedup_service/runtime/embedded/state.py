@@ -145,20 +145,22 @@ class State:
         self._observers.removed(RemovalEvent("retraction", verdict.url))
         return verdict
 
-    def correct(self, record: CorrectionRecord, *, by: str | None = None, at: float | None = None) -> Correction:
+    def correct(
+        self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None
+    ) -> Correction:
         """Record a correction, in force from here on; a kept page that is called a duplicate is removed.
 
-        by, at: who made it, and when, in Unix seconds. The pages need not be known.
+        author, timestamp: who made it, and when, in Unix seconds. The pages need not be known.
         """
         target = self._decider.sequence_of(record.url) if record.duplicate else None
         with self._all_or_stop():
             self._overrides.add(record)
             if target is not None:
                 self._decider.retract(target)
-            sequence = self.journal.correct(written_detail(record, by, at), target)
+            sequence = self.journal.correct(written_detail(record, author, timestamp), target)
         if target is not None:
             self._observers.removed(RemovalEvent("correction", record.url))
-        return Correction(sequence=sequence, record=record, at=at, by=by)
+        return Correction(sequence=sequence, record=record, at=timestamp, by=author)
 
     def held(self) -> HeldEntries:
         """Return the live entries; takes milliseconds, however many they are."""
@@ -224,7 +226,7 @@ class State:
                 step="decide",
                 records=records,
                 seconds={"decide": decided - started, "commit": stored - decided},
-                verdicts=Counter(at.decision.verdict.kind.value for at in batch),
+                verdicts=Counter(page.decision.verdict.kind.value for page in batch),
                 repeated=records - len(batch),
                 sequence=self.journal.sequence,
                 entries=self.journal.entries,

@@ -57,7 +57,7 @@ class LiveCorrections:
 
     def add(self, request: CorrectionRequest) -> Correction:
         """Record a correction in the filter's journal, in force from the next page on."""
-        return self._dedup.correct(record_of(request, self._pages), by=request.by, at=self._clock())
+        return self._dedup.correct(record_of(request, self._pages), author=request.by, timestamp=self._clock())
 
     def all(self) -> list[Correction]:
         """Return the audit trail, in the order of the log."""

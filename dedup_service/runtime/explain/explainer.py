@@ -20,7 +20,6 @@ NEIGHBOURS = 5
 FEATURES = 20
 ALL_FEATURES = 100_000
 
-NAMED = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPDATED})
 BY_PERSON = "a person called it a duplicate"
 
 
@@ -102,14 +101,14 @@ class Explainer:
         text = self._text(page, context)
         match = None if other is None else self._match(page, text, other, context)
         count = neighbours if neighbours is not None else NEIGHBOURS * (not _is_duplicate(page.verdict))
-        apart = {page.sequence, *(() if match is None else (match.other.sequence,))}
+        excluded = {page.sequence, *(() if match is None else (match.other.sequence,))}
         return Explanation(
             page=page,
             kept=context.held.has(page.sequence),
             text=text,
             decided_by=_decided_by(page.verdict, context.in_force),
             match=match,
-            neighbours=tuple(self._neighbours(context, count, apart)),
+            neighbours=tuple(self._neighbours(context, count, excluded)),
             space_id=self._source.space_id,
             in_force=context.in_force,
             corrections=tuple(_naming(context.corrections, page)),
@@ -176,12 +175,12 @@ class Explainer:
             context.notes.append(note)
         return False
 
-    def _neighbours(self, context: _Context, count: int, apart: set[int]) -> list[PairExplained]:
+    def _neighbours(self, context: _Context, count: int, excluded: set[int]) -> list[PairExplained]:
         found: list[PairExplained] = []
         if not count:
             return found
-        for entry in nearest(context.held, context.page.entry, count + len(apart)):
-            other = None if entry.sequence in apart else self._source.find(entry.sequence)
+        for entry in nearest(context.held, context.page.entry, count + len(excluded)):
+            other = None if entry.sequence in excluded else self._source.find(entry.sequence)
             if other is not None and len(found) < count:
                 view = explain_pair(context.in_force.rule, context.page.entry, entry, overrides=context.overrides)
                 found.append(PairExplained(other=other, kept=True, view=view))

@@ -1,6 +1,6 @@
 """Make text from a page safe to display: of bounded length, without control and formatting characters.
 
-Strangers write titles and URLs. Control characters (terminal escape codes among them), line breaks and bidirectional
+Titles and URLs are untrusted text. Control characters (terminal escape codes among them), line breaks and bidirectional
 formatting characters become a space or are removed. Markup is left as it is: it is displayed as text, not as HTML.
 Source: Unicode Standard Annex 9 (bidirectional formatting), Technical Report 36 (security considerations).
 """

@@ -13,7 +13,8 @@ from urllib.parse import quote
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, Extract, page_at
+from dedup_service.core.size_limits import MAX_PAGE_SIZE
+from dedup_service.runtime.readers.record import Extract, page_at
 
 __all__ = ["DEFAULT_PREFIX", "HtmlFile", "read_folder"]
 
@@ -64,7 +65,7 @@ def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile
         relative = path.relative_to(folder).as_posix()
         try:
             with path.open("rb") as stream:
-                yield HtmlFile(number, relative, stream.read(MAX_PAGE_BYTES + 1), prefix)
+                yield HtmlFile(number, relative, stream.read(MAX_PAGE_SIZE + 1), prefix)
         except OSError as error:
             yield HtmlFile(number, relative, b"", prefix, problem=error.strerror or str(error))
 

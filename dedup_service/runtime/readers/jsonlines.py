@@ -18,7 +18,8 @@ import msgspec
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, believed_or_itself, page_at
+from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
+from dedup_service.runtime.readers.record import Extract, canonical_or_original, page_at
 
 __all__ = [
     "BYTE_ORDER_MARK",
@@ -145,18 +146,16 @@ class JsonLine:
     def page(self, extract: Extract) -> Page:
         """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
         if self.cut:
-            raise RecordError(f"the line is longer than {MAX_RECORD_BYTES:,} bytes")
+            raise RecordError(line_too_long(MAX_RECORD_BYTES))
         return page_in_json(self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw, extract)
 
 
 def page_in_json(raw: bytes, extract: Extract) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
     line = _decode(raw)
-    if line.text is not None and len(line.text) > MAX_PAGE_BYTES:
-        problem = f"page too large: {len(line.text)} characters, limit {MAX_PAGE_BYTES}"
-        return _plain(line, text="", problem=problem)
     if line.text is not None:
-        return _plain(line, text=line.text)
+        problem = page_too_large(line.text)
+        return _plain(line, text=line.text if problem is None else "", problem=problem)
     if line.html is None:
         return _plain(line, text="", problem="neither text nor html given")
     return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
@@ -184,7 +183,7 @@ def _decode(raw: bytes) -> PageJson:
 def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
     return Page(
         url=line.url,
-        canonical_url=believed_or_itself(line.url, line.canonical_url),
+        canonical_url=canonical_or_original(line.url, line.canonical_url),
         id=line.id or line.url,
         title=line.title or "",
         text=text,
@@ -203,7 +202,7 @@ def _with_metadata(page: Page, line: PageJson) -> Page:
     canonical_url = line.canonical_url
     return replace(
         page,
-        canonical_url=believed_or_itself(line.url, canonical_url) if canonical_url else page.canonical_url,
+        canonical_url=canonical_or_original(line.url, canonical_url) if canonical_url else page.canonical_url,
         title=line.title or page.title,
         lang=line.lang or page.lang,
         date=line.date or page.date,

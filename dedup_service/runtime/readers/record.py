@@ -13,17 +13,11 @@ from dataclasses import replace
 from typing import Protocol
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.extraction import MAX_HTML_BYTES, Extraction, to_page
+from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import believed_canonical
+from dedup_service.core.url import accepted_canonical_url
 
-__all__ = ["MAX_PAGE_BYTES", "MAX_RECORD_BYTES", "Extract", "Record", "believed_or_itself", "page_at"]
-
-MAX_RECORD_BYTES = 300 * 2**20
-"""A longer record is not kept in memory but reported as bad. A 50-MB page with every character escaped fits."""
-
-MAX_PAGE_BYTES = MAX_HTML_BYTES
-"""A page with a longer text cannot be judged, like longer HTML: it is kept, with the reason."""
+__all__ = ["Extract", "Record", "canonical_or_original", "page_at"]
 
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""
@@ -59,13 +53,13 @@ class Record(Protocol):
         ...
 
 
-def believed_or_itself(url: str, link: str | None = None) -> str:
+def canonical_or_original(url: str, link: str | None = None) -> str:
     """Return the canonical URL of the page at `url`; if `url` is not a Web address, `url` without white space.
 
-    link: the canonical address that the page or its fetcher names (see `core.url.believed_canonical`).
+    link: the canonical address that the page or its fetcher names (see `core.url.accepted_canonical_url`).
     """
     try:
-        return believed_canonical(url, link)
+        return accepted_canonical_url(url, link)
     except RecordError:
         return url.strip()
 

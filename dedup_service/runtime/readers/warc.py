@@ -16,7 +16,8 @@ from warcio.exceptions import ArchiveLoadFailed
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
-from dedup_service.runtime.readers.record import MAX_PAGE_BYTES, MAX_RECORD_BYTES, Extract, page_at
+from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, record_too_large
+from dedup_service.runtime.readers.record import Extract, page_at
 
 __all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
 
@@ -50,16 +51,16 @@ class WarcRecord:
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError if the record has no URL or cannot be read."""
-        if self.size_bytes > MAX_RECORD_BYTES:
-            raise RecordError(f"the record is larger than {MAX_RECORD_BYTES:,} bytes: {self.size_bytes:,}")
+        if (problem := record_too_large(self.size_bytes)) is not None:
+            raise RecordError(problem)
         try:
             record = next(iter(ArchiveIterator(io.BytesIO(self.raw))))
             url = record.rec_headers.get_header("WARC-Target-URI")
-            body = record.content_stream().read(MAX_PAGE_BYTES + 1)
+            body = record.content_stream().read(MAX_PAGE_SIZE + 1)
             missing = _missing_bytes(record)
         except (ArchiveLoadFailed, StopIteration, OSError, EOFError, ValueError) as error:
             raise RecordError(f"not a readable WARC record: {error!r}") from None
-        if missing and len(body) <= MAX_PAGE_BYTES:
+        if missing and len(body) <= MAX_PAGE_SIZE:
             raise RecordError(f"the WARC record is truncated: {missing:,} bytes of its Content-Length are missing")
         if not url:
             raise RecordError("the WARC record has no WARC-Target-URI")

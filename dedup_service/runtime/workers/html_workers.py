@@ -107,7 +107,7 @@ def _copy_result(batch: Future[list[PreparedPage]], prepared: Future[PreparedPag
 
 
 def _failed(page: Html, why: str) -> PreparedPage:
-    """A page that could not be prepared: kept, with the reason."""
+    """A page that could not be prepared: it is `undecided`, with the reason."""
     problem = f"extraction failed: {why}"
     return _unprepared(to_page(Extraction(problem=problem), page.url, id=page.id))
 

@@ -1,6 +1,6 @@
-"""A pool of worker processes from which every item comes back.
+"""A pool of worker processes that answers every item exactly once.
 
-Goal: each item is answered exactly once, whatever it does to its worker and even if workers are killed from outside:
+Goal: each item is answered, whatever it does to its worker and even if workers are killed from outside:
 with the result of the work, or with the reason why it could not be done.
 How: one thread for each worker takes a share of the waiting tasks, sends their items as one run, and waits for the
 answers (`worker_slot`, `worker_process`). The more tasks wait, the larger the shares and the fewer the hand-overs. A
@@ -37,7 +37,8 @@ class PoolState:
     """A pool at one moment.
 
     processes: nominal number of processes. ready: processes that have started. busy: processes that have items.
-    waiting: items that no process has. deaths: processes that died or were killed, so far.
+    waiting: items that no process has. deaths: processes that died or were killed while they had items,
+    so far; failed starts are not counted.
     """
 
     processes: int

@@ -3,7 +3,7 @@
 Goal: decode JSON, extract, segment and fingerprint the records of a batch.
 How: `Preparer.submit` takes a batch and returns a future; `submit_ahead` keeps several batches in progress and yields
 the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker or takes too long
-is kept with that reason.
+is `undecided` with that reason.
 Invariant: there is one answer for each record, in the order of the records, whatever the number of processes.
 """
 
@@ -155,7 +155,7 @@ def get_ready(choice: SpaceOptions | None) -> None:
 
 
 def _unjudged(record: Record, why: str) -> Answer:
-    """The page of a record that could not be prepared: kept, with the reason."""
+    """The page of a record that could not be prepared: it is `undecided`, with the reason."""
     reason = UNJUDGED + why
     try:
         page = record.page(lambda _html, _declared: Extraction(problem=reason))

@@ -66,7 +66,7 @@ def workspace(tmp_path_factory):
 
 
 def test_every_profile_finds_the_copies_and_nothing_else(workspace):
-    """Four positives over both halves, also for pairs; no piece is called a duplicate of another page's."""
+    """There are four positives over both halves, also for pairs; no piece is called a duplicate of another page's."""
     found = profiles.compute(workspace)
     for row in found.rows:
         assert sum(half.right for half in row.by_half) == 4, (row.system, row.task)

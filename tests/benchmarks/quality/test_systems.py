@@ -78,7 +78,7 @@ def test_eight_keys_are_those_of_the_evidence():
 
 
 def test_greedy_dedup_gives_the_verdicts_of_the_filter():
-    """By distance in one channel, over pages with repeated URLs."""
+    """The filter decides by distance in one channel, over pages with repeated URLs."""
     rng = random.Random(5)
     prepared = []
     for number in range(200):

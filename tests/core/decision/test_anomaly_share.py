@@ -26,7 +26,7 @@ def usual_of(marks: list[int]) -> int | None:
 @settings(max_examples=30, deadline=None)
 @given(runs, st.integers(0, 100))
 def test_shares_are_those_of_the_lists(runs: list[tuple[int, int]], percent: int) -> None:
-    """The last thousand marks, and the mean of the thousands before them."""
+    """They are of the last thousand marks, and the mean of the thousands before them."""
     shares, marks = AnomalyShare(), marks_of(runs)
     for mark in marks:
         shares.mark(mark)
@@ -67,7 +67,7 @@ def test_a_surge_does_not_become_usual() -> None:
 
 
 def test_a_share_that_rises_slowly_becomes_usual() -> None:
-    """If each thousand is less than a quarter above the usual share."""
+    """A rise is slow if each thousand is less than a quarter above the usual share."""
     shares = AnomalyShare()
     for percent in range(0, 100, 2):
         for at in range(5000):

@@ -32,7 +32,7 @@ def test_sizes_are_those_of_the_sets(copies: list[tuple[int, str, str, str | Non
 def test_packed_clusters_continue_as_before(
     copies: list[tuple[int, str, str, str | None]], cut: int, max_clusters: int
 ) -> None:
-    """Also in the order in which they are forgotten."""
+    """They also keep the order in which they are forgotten."""
     whole, before = DuplicateClusters(max_clusters=max_clusters), DuplicateClusters(max_clusters=max_clusters)
     for copy in copies:
         whole.add(copy_of(*copy))
@@ -45,7 +45,7 @@ def test_packed_clusters_continue_as_before(
 
 
 def test_the_least_recently_grown_are_forgotten() -> None:
-    """A quarter at once; a cluster that grows stays, however old it is."""
+    """A quarter is forgotten at once; a cluster that grows stays, however old it is."""
     clusters = DuplicateClusters(max_clusters=8)
     for original in (*range(8), 0, 8):
         size = clusters.add(copy_of(original, f"page {original} {len(clusters)}", "host", None))

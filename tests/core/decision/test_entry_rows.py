@@ -61,7 +61,7 @@ def test_a_fold_does_not_depend_on_where_it_is_cut(some: list[Entry], cut: int, 
 
 @given(st.lists(entries), st.sampled_from(["words", "body"]))
 def test_a_block_index_gets_the_entries_that_can_be_compared(some: list[Entry], channel: str) -> None:
-    """Those that are indexed and have a fingerprint in the channel."""
+    """These are the entries that are indexed and have a fingerprint in the channel."""
     some = numbered(some)
     sequences, fingerprints = EntryRows.from_entries(some).indexed(channel)
     held = [(e.sequence, e.channel(channel)) for e in some if e.indexed and e.channel(channel) is not None]

@@ -33,7 +33,7 @@ def test_neither_order_nor_repetition_counts(values: list[int], rng: object) -> 
 
 
 def test_none_and_one_are_exact() -> None:
-    """For any value, 0 included."""
+    """This holds for any value, 0 included."""
     assert estimate(EMPTY) == 0
     assert {estimate(sketch_of([value])) for value in (0, 1, 31, 32, 2**64 - 1, *hashes(100))} == {1}
 

@@ -71,7 +71,7 @@ def test_changed_guards_keep_the_guard_state() -> None:
 
 
 def test_guards_are_counted() -> None:
-    """By name, in addition to the verdicts."""
+    """Guards are counted by name, in addition to the verdicts."""
     replica = Replica(NamesInMemory())
     log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID)), *copies(5)]
     read(replica, log)
@@ -233,7 +233,7 @@ def test_the_latest_correction_of_a_pair_is_in_force() -> None:
 
 
 def test_a_replaced_correction_does_not_return_with_a_snapshot() -> None:
-    """Called a copy of one page, then of another, then of neither: the rule decides."""
+    """A page is called a copy of one page, then of another, then of neither: the rule decides."""
     url, one, two = "http://copy/", "http://one/", "http://two/"
     log = [
         FIRST,

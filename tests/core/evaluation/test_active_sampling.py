@@ -30,7 +30,7 @@ def candidates(count: int, hosts: int, seed: int = 1) -> tuple[list[CandidatePai
 
 @given(st.integers(0, 20), st.integers(0, SENTENCES), st.sampled_from(TABLES))
 def test_a_margin_is_not_negative_exactly_if_the_rule_holds(seed: int, changed: int, name: str) -> None:
-    """Whichever row of the table decides."""
+    """This holds whichever row of the table decides."""
     rule = PROFILES[name]
     similarity = Similarity(evidence(story(seed)), evidence(edited(seed, changed)))
     holds = any(row.holds(similarity) for row in rule.verified)
@@ -49,7 +49,7 @@ def test_without_a_table_the_margin_is_distance(words: int | None, body: int | N
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 80), st.integers(0, 3))
 def test_no_page_or_group_is_shown_twice(count: int, hosts: int, max_pairs: int, seed: int) -> None:
-    """And at most `max_pairs` pairs are chosen."""
+    """At most `max_pairs` pairs are chosen."""
     pairs, groups = candidates(count, hosts)
     chosen = informative_pairs(pairs, groups, max_pairs, seed)
     shown = [{groups.group_of(pair.a), groups.group_of(pair.b)} for pair in chosen]
@@ -68,7 +68,7 @@ def test_a_longer_choice_begins_with_the_shorter(count: int, hosts: int, seed: i
 
 
 def test_the_smallest_margins_come_first_from_both_sides_in_turn() -> None:
-    """If hosts and groups do not matter."""
+    """This is the order if hosts and groups do not matter."""
     margins = [0.3, -0.1, 0.1, -0.4, 0.2, -0.2]
     pairs = [CandidatePair(2 * at, 2 * at + 1, value, ("a", f"{at}")) for at, value in enumerate(margins)]
     chosen = informative_pairs(pairs, PairGroups(), 6, 0)

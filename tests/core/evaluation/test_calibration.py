@@ -50,7 +50,7 @@ def test_a_histogram_has_every_pair_once(pairs: Pairs, channel: Channel) -> None
 def test_the_choice_reaches_the_precision_and_no_other_finds_more(
     pairs: Pairs, channel: Channel, precision: float
 ) -> None:
-    """Counted from the pairs; None only if no threshold reaches it."""
+    """Both are counted from the pairs; the choice is None only if no threshold reaches the precision."""
     chosen = choose(curve_of(channel, *zip(*pairs, strict=True)), precision)
 
     def scores(threshold: float) -> tuple[float, int]:
@@ -92,7 +92,7 @@ def test_of_equals_the_middle_one_or_the_nearest_to_home_is_chosen(home: float |
 
 @given(st.floats(0.5, 0.999))
 def test_flags_needed_show_a_precision_and_one_less_does_not(precision: float) -> None:
-    """By the interval of the share."""
+    """The interval of the share decides."""
     needed = flags_needed(precision)
     assert Share(needed, needed).interval[0] >= precision - 1e-9
     assert needed == 1 or Share(needed - 1, needed - 1).interval[0] < precision
@@ -115,7 +115,7 @@ def test_thresholds_go_from_tight_to_loose(thresholds: tuple[float, ...]) -> Non
 
 
 def test_a_pair_that_cannot_be_compared_is_never_flagged() -> None:
-    """Not even by a threshold that flags everything else."""
+    """Even a threshold that flags everything else does not flag it."""
     curve = curve_of(BITS, [None, 0.0, math.inf], [True, True, False])
     assert curve.points[-1] == Point(8.0, right=1, wrong=0, missed=1, grey=0)
 

@@ -31,7 +31,7 @@ def collected(pages: list[PreparedPage]) -> CandidatePairs:
 
 
 def test_edited_copies_are_found_with_their_margins() -> None:
-    """Pairs of one story on both sides of the rule, and no pairs of different stories."""
+    """There are pairs of one story on both sides of the rule, and no pairs of different stories."""
     pages = [prepared(at, edited(at % 8, max(0, at - 8))) for at in range(16)]
     found = collected(pages).pairs
     assert {(pair.a, pair.b) for pair in found} <= {(at, at + 8) for at in range(8)}
@@ -43,7 +43,7 @@ def test_edited_copies_are_found_with_their_margins() -> None:
 
 
 def test_groups_have_the_pages_that_the_rule_joins() -> None:
-    """Also pages joined through a third one."""
+    """A group also has pages that are joined through a third one."""
     pages = [prepared(0, story(3)), prepared(1, edited(3, 1)), prepared(2, edited(3, 2)), prepared(3, story(4))]
     groups = collected(pages).groups
     assert [groups.group_of(at) for at in range(4)] == [0, 0, 0, 3]
@@ -61,7 +61,7 @@ def test_equal_bodies_and_visits_of_one_url_are_not_paired() -> None:
 
 
 def test_a_page_is_in_a_bounded_number_of_pairs_with_earlier_ones() -> None:
-    """For any number of copies of one story."""
+    """The bound holds for any number of copies of one story."""
     pages = [prepared(at, [*story(1), f"Edition number {at * 7919}."]) for at in range(MAX_COMPARED + 20)]
     found = collected(pages).pairs
     assert len(found) > len(pages)

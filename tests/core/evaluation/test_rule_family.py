@@ -43,7 +43,7 @@ def test_offset_0_is_the_rule_itself(name: str) -> None:
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("offset", [OFFSETS[0], 0.01, -0.01, OFFSETS[-1]])
 def test_every_rule_of_the_family_survives_a_profile_file(name: str, offset: float) -> None:
-    """Without a loss of precision."""
+    """Reading the file again loses no precision."""
     rule = tightened(PROFILES[name], offset)
     assert parse_profile(profile_text(rule)) == rule
 

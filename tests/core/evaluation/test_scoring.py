@@ -56,7 +56,7 @@ def test_pairs_are_scored_by_their_label() -> None:
 
 
 def test_intervals_contain_the_value_and_narrow_with_more_data() -> None:
-    """By bootstrap over groups; the same seed gives the same intervals."""
+    """The bootstrap is over groups; the same seed gives the same intervals."""
 
     def interval(groups: int) -> tuple[float, float, float]:
         rows = [TruthRow(f"{n}", f"g{n}", n % 2 == 0) for n in range(groups)]
@@ -81,5 +81,5 @@ def test_scores_of_nothing_are_nan() -> None:
 
 @pytest.mark.parametrize(("share", "low", "high"), [(Share(0, 10), 0.0, 0.2775), (Share(5, 10), 0.2366, 0.7634)])
 def test_the_interval_of_a_share_is_wilsons(share: Share, low: float, high: float) -> None:
-    """Values of Wilson's formula, calculated by hand."""
+    """The expected values of Wilson's formula were calculated by hand."""
     assert share.interval == (pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))

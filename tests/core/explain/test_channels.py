@@ -14,7 +14,7 @@ FLIPS = st.sets(st.integers(0, 63), max_size=10)
 
 @given(FINGERPRINTS, FINGERPRINTS)
 def test_bits_are_those_that_differ(one: int, other: int) -> None:
-    """Compared one by one; their number is the distance."""
+    """The bits are compared one by one; the number of different ones is the distance."""
     view = compare_channel("words", one, other, 3)
     assert list(view.bits) == [bit for bit in range(64) if (one >> bit & 1) != (other >> bit & 1)]
     assert view.distance == len(view.bits)
@@ -53,7 +53,7 @@ def test_tolerances_are_those_of_the_index(radius: int) -> None:
 
 
 def test_without_a_fingerprint_or_an_index_nothing_is_found() -> None:
-    """Nor for a text that is too short for the block index."""
+    """Nothing is found for a text that is too short for the block index, either."""
     assert compare_channel("words", None, 1, 3).distance is None
     assert compare_channel("words", None, 1, 3).blocks == ()
     assert not compare_channel("words", 1, 1, None).found

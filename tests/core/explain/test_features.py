@@ -23,7 +23,7 @@ def test_shared_and_alone_heaviest_first() -> None:
 
 
 def test_no_word_is_in_two_lists() -> None:
-    """Of real pages: words of both are in neither of the other lists."""
+    """In real pages, words of both pages are in neither of the other lists."""
     ones, others = (build_fingerprinter().explain(prepared(1, change).page, limit=10**6) for change in (0.0, 0.4))
     found = compare_features(ones, others, 10**6)
     shared, one, other = ({at.word for at in side} for side in ([b.one for b in found.shared], found.one, found.other))

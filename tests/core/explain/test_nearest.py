@@ -27,7 +27,7 @@ def jaccard(one: Entry, other: Entry) -> float:
 
 
 def test_pages_with_much_in_common_are_found_in_order() -> None:
-    """The best of all others by estimated similarity, without the page itself."""
+    """It is the best of all others by estimated similarity, without the page itself."""
     everything = held(ENTRIES)
     for page in ENTRIES[::9]:
         others = sorted((at for at in ENTRIES if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
@@ -51,14 +51,14 @@ def test_removed_pages_are_not_found() -> None:
 
 
 def test_a_view_knows_its_live_entries() -> None:
-    """By sequence; a removed one is not live."""
+    """Entries are known by sequence; a removed one is not live."""
     arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:5]))
     arrays.remove(ENTRIES[2].sequence)
     assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
 
 
 def test_shared_keys_are_those_of_both_sets() -> None:
-    """Counted for every page; a page without evidence has none."""
+    """Keys are counted for every page; a page without evidence has none."""
     packed = [entry_.evidence for entry_ in ENTRIES] + [b"", b"junk"]
     sizes = np.array([len(piece) for piece in packed])
     starts = np.cumsum(sizes) - sizes

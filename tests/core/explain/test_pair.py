@@ -32,7 +32,7 @@ def verdict_on(rule: MatchRule, first: PreparedPage, second: PreparedPage) -> tu
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_pair_matches_iff_the_decider_says_so(name: str) -> None:
-    """By the same row, or with words why not; under every rule some pairs match and some do not."""
+    """The row is the same, or words say why there is none; under every rule some pairs match and some do not."""
     rule, seen = RULES[name], set()
     for first, second in PAIRS:
         if first.page.url == second.page.url:
@@ -71,7 +71,7 @@ def test_shared_keys_are_those_of_both() -> None:
 
 
 def test_a_correction_is_reported_beside_the_rule() -> None:
-    """In either order; it does not change the result of the rule."""
+    """The pages may be in either order; the correction does not change the result of the rule."""
     one, other = entry(2, prepared(1, 0.02)), entry(1, prepared(1, 0.0))
     urls = prepared(1, 0.02).page.url, prepared(1, 0.0).page.url
     for duplicate in (True, False):

@@ -40,7 +40,7 @@ def similarity(one: PreparedPage, other: PreparedPage) -> Similarity:
 
 @given(st.lists(ROWS, min_size=1, max_size=5), st.sampled_from(PAIRS))
 def test_a_row_holds_iff_the_rule_says_so(rows: list[MatchRow], pair: tuple[PreparedPage, PreparedPage]) -> None:
-    """For any bounds, also for pages without fingerprints; only the bounds of the row are listed."""
+    """This holds for any bounds and for pages without fingerprints; only the bounds of the row are listed."""
     alike = similarity(*pair)
     views = rows_of(MatchRule(keys=True, verified=tuple(rows)), alike)
     assert [view.holds for view in views] == [row.holds(alike) for row in rows]
@@ -67,7 +67,7 @@ def test_every_row_of_every_profile(name: str) -> None:
 
 @given(st.sampled_from(PAIRS))
 def test_the_nearest_row(pair: tuple[PreparedPage, PreparedPage]) -> None:
-    """The first row that holds; without one, no other row fails fewer bounds."""
+    """It is the first row that holds; without one, no other row fails fewer bounds."""
     rows = rows_of(PROFILES["balanced"], similarity(*pair))
     nearest = nearest_row(rows)
     assert nearest is not None
@@ -79,7 +79,7 @@ def test_the_nearest_row(pair: tuple[PreparedPage, PreparedPage]) -> None:
 
 
 def test_a_rule_without_a_table_has_its_conditions() -> None:
-    """Distance in one channel or both, or the combined similarity."""
+    """A rule may bound the distance in one channel or both, or the combined similarity."""
     alike = similarity(*PAIRS[0])
     both = rows_of(rule_for("both"), alike)
     assert [row.name for row in both] == ["body ≤ 7", "body ≤ 16 and words ≤ 6"]

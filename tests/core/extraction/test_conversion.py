@@ -10,7 +10,7 @@ URL = "https://www.example.com/news/42.html?utm_source=feed"
 
 
 def test_page_carries_everything() -> None:
-    """Title, text and metadata arrive in the page; the address as given and as canonical."""
+    """Title, text and metadata are in the page; the address is there as given and as canonical."""
     page = to_page(extract(news_page(head='<link rel="canonical" href="/n/42">')), URL)
     assert (page.url, page.id, page.canonical_url) == (URL, URL, "https://www.example.com/n/42")
     assert (page.title, page.lang, page.problem) == ("图书馆延长周末开放时间", "zh-CN", None)

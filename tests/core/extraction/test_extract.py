@@ -4,7 +4,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dedup_service.core.extraction import MAX_HTML_BYTES, Extraction, extract
+from dedup_service.core.extraction import Extraction, extract
+from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from tests.core.extraction.pages import PARAGRAPHS_EN, PARAGRAPHS_ZH, RELATED_ZH, news_page
 
 
@@ -117,7 +118,7 @@ def test_page_without_text_keeps_its_title() -> None:
 def test_page_above_the_limit() -> None:
     """A page of 50 MB is not parsed; both numbers are named."""
     extraction = extract(b"<p>" + b"a" * (50 << 20))
-    assert extraction.problem == f"page too large: {(50 << 20) + 3} bytes, limit {MAX_HTML_BYTES}"
+    assert extraction.problem == f"page too large: {(50 << 20) + 3} bytes, limit {MAX_PAGE_SIZE}"
     assert extract("<p>" + "a" * 100, max_bytes=102).problem == "page too large: 103 characters, limit 102"
 
 

@@ -14,7 +14,7 @@ def test_xxh3_has_64_or_128_bits_that_all_move() -> None:
 
 
 def test_the_java_hash_follows_its_recurrence() -> None:
-    """X = u·2⁷, then x·1000003 ⊕ u, then ⊕ length, in UTF-16 units."""
+    """It is x = u·2⁷, then x·1000003 ⊕ u, then ⊕ length, in UTF-16 units."""
     assert java_hash("a") == ((97 << 7) * 1000003 ^ 97) ^ 1
     assert java_hash("") == 0
     assert java_hash("𠮷") == java_hash("\ud842\udfb7")

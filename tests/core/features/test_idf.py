@@ -18,26 +18,26 @@ def test_it_finds_what_a_dictionary_finds(rows: list[tuple[str, str]], others: l
     """A word has the value of its line, the later one if there are two; other words have the median."""
     expected = {word: float(value) for word, value in rows}
     table = IdfTable("".join(f"{word} {value}\n" for word, value in rows))
-    assert [table.of(word) for word in expected] == list(expected.values())
-    assert all(table.of(word) == expected.get(word, table.default) for word in others)
+    assert [table.idf_of(word) for word in expected] == list(expected.values())
+    assert all(table.idf_of(word) == expected.get(word, table.default) for word in others)
 
 
 def test_idf_is_the_logarithm_of_the_inverse_share() -> None:
     """A word on 2 of 4 pages has log 2; a word on a single page is left to the default, the median."""
     table = IdfTable("".join(build_idf([["a", "b", "a"], ["a"], ["b", "c"], ["d"]])))
     assert len(table) == 2
-    assert table.of("a") == pytest.approx(math.log(2), abs=1e-6)
-    assert table.of("never seen") == table.default == pytest.approx(math.log(2), abs=1e-6)
+    assert table.idf_of("a") == pytest.approx(math.log(2), abs=1e-6)
+    assert table.idf_of("never seen") == table.default == pytest.approx(math.log(2), abs=1e-6)
 
 
 def test_an_empty_text_is_a_table() -> None:
     """Without any line every word has 1."""
-    assert IdfTable("").of("a") == 1.0
+    assert IdfTable("").idf_of("a") == 1.0
 
 
 def test_the_last_line_needs_no_line_break() -> None:
     """A file without a final line break reads the same."""
-    assert IdfTable("a 1.5\nb 2").of("b") == 2.0
+    assert IdfTable("a 1.5\nb 2").idf_of("b") == 2.0
 
 
 @pytest.mark.parametrize(

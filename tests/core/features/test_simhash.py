@@ -25,7 +25,7 @@ def sums_of(rows: list[str], weights: list[int]) -> list[int]:
 
 
 def test_the_vector_example_of_the_first_seed() -> None:
-    """Five features, weights 1 2 0 3 0: sums (−4, −2, 6), fingerprint 001."""
+    """Five features with weights 1, 2, 0, 3, 0 have the sums (−4, −2, 6) and the fingerprint 001."""
     sums = sums_of(["101", "011", "100", "001", "110"], [1, 2, 0, 3, 0])
     assert sums == [-4, -2, 6]
     assert [int(value > 0) for value in sums] == [0, 0, 1]

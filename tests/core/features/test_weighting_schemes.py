@@ -43,7 +43,7 @@ def test_tf_counts() -> None:
 
 
 def test_wang2019_multiplies_tf_idf_and_length() -> None:
-    """w(x) = tf · idf · (1 + len(x)), len a Gaussian at 4.51 with σ 2.207."""
+    """The weight is w(x) = tf · idf · (1 + len(x)), with len a Gaussian at 4.51 with σ 2.207."""
     expected = [
         n / 8 * idf * (1 + math.exp(-((length - 4.51) ** 2) / (2 * 2.207**2)))
         for n, idf, length in ((4, 2.0, 2), (1, 5.0, 2), (3, 3.0, 6))
@@ -58,7 +58,7 @@ def test_the_other_reading_of_the_length_curve_is_a_switch() -> None:
 
 
 def test_zhang2020_multiplies_all_factors() -> None:
-    """Tf · idf × part of speech × length × marker × title."""
+    """The weight is tf · idf × part of speech × length × marker × title."""
     expected = [4 / 8 * 2.0 * 3 * 1 * 1 * 5, 1 / 8 * 5.0 * 2 * 1 * 5 * 1, 3 / 8 * 3.0 * 1 * 2 * 1 * 1]
     assert weights(SCHEMES["zhang2020"]) == pytest.approx(expected, abs=1e-5)
 

@@ -92,7 +92,7 @@ def test_one_body_under_many_titles_is_not_accepted() -> None:
     assert verdicts[-1].reason is not None
     assert verdicts[-1].reason.startswith("guard titles: pages under about ")
     assert "other titles match http://site.example/0, more than 100" in verdicts[-1].reason
-    assert all(decision.kept and decision.entry is None for decision in crawl.decisions if decision.verdict.guard)
+    assert all(decision.passed_on and decision.entry is None for decision in crawl.decisions if decision.verdict.guard)
 
 
 def test_one_page_on_many_hosts_is_not_accepted() -> None:
@@ -104,7 +104,7 @@ def test_one_page_on_many_hosts_is_not_accepted() -> None:
 
 
 def test_one_page_at_too_many_urls_is_not_accepted() -> None:
-    """An error page, on one host under one title, stands out only by the number of its URLs."""
+    """An error page on one host, under one title, is recognised only by the number of its URLs."""
     pages = (page(f"http://site.example/{at}", "an error", "error") for at in range(3000))
     verdicts = Crawl(Guards(max_pages=1000, surge_percent=0)).decide(pages)
     assert guards_of(verdicts).keys() == {"pages"}
@@ -112,7 +112,7 @@ def test_one_page_at_too_many_urls_is_not_accepted() -> None:
 
 
 def test_a_surge_is_not_accepted_until_the_share_returns() -> None:
-    """A frame for each of many small sites: suddenly all pages are suspicious copies."""
+    """Each of many small sites returns its frame: suddenly all pages are suspicious copies."""
     crawl = Crawl()
     assert not guards_of(crawl.decide(ordinary(2400)))
     broken = [page(f"http://s{at % 40}.example/{at}", headline(f"b {at}"), f"frame {at % 40}") for at in range(1500)]
@@ -191,7 +191,7 @@ def test_a_correction_overrides_guards() -> None:
 
 
 def test_without_guards_every_match_is_accepted() -> None:
-    """As in a log that is older than guards."""
+    """A log that is older than guards has none."""
     crawl = Crawl(NO_GUARDS)
     verdicts = crawl.decide(page(f"http://s{at}.example/", headline(f"t {at}"), "frame") for at in range(1000))
     assert Counter(verdict.kind for verdict in verdicts) == {"unique": 1, "duplicate": 999}
@@ -243,6 +243,6 @@ def test_invalid_bounds_are_refused(values: dict[str, object]) -> None:
 
 
 def test_guards_as_text() -> None:
-    """As `policy show` prints them."""
+    """The text is the one that `policy show` prints."""
     assert str(Guards()) == "10000 pages, 500 hosts, 100 titles, 40 % surge"
     assert (str(NO_GUARDS), bool(NO_GUARDS)) == ("none", False)

@@ -52,7 +52,7 @@ def test_wang_and_wangs_rule_is_a_row(words: int | None, ours: list[str], theirs
 
 
 def test_metadata_and_distances_are_bounds() -> None:
-    """Keywords in common at least, differing bits at most; absent metadata or fingerprints do not hold."""
+    """Shared keywords have a lower bound, differing bits an upper one; absent values do not satisfy a bound."""
     near, far, unknown = Distance(words=3, body=9), Distance(words=4, body=10), Distance()
     row = MatchRow(name="a", jaccard=0.9, metadata=0.5, words_distance=3, body_distance=9)
     one, half, none = evidence(STORY, "grain"), evidence(STORY, "grain", "trade"), evidence(STORY)

@@ -10,7 +10,7 @@ from dedup_service.core.rules.rule import MatchRule
 
 @pytest.mark.parametrize("name", ["balanced", "precise", "broad"])
 def test_a_profile_written_to_a_file_is_the_same(name: str) -> None:
-    """So a user can start from a profile that ships."""
+    """A user can therefore start from a profile that ships."""
     assert parse_profile(profile_text(PROFILES[name])) == PROFILES[name]
 
 
@@ -45,7 +45,7 @@ def test_an_invalid_profile_is_refused(text: str, message: str) -> None:
 
 
 def test_a_rule_that_no_profile_can_express_is_refused() -> None:
-    """One condition on both channels, and μ."""
+    """A condition on both channels, or μ, cannot be expressed."""
     for rule in (rule_for("both"), rule_for(mu=0.9)):
         with pytest.raises(ConfigurationError):
             profile_text(rule)

@@ -27,7 +27,7 @@ def test_a_rule_survives_the_log(conditions: list[DistanceBound], combined: Comb
     [(Fraction(0), 2), (Fraction(1, 4), 3), (Fraction(7, 10), 4), (Fraction(1), 5)],
 )
 def test_wang2019_reaches_the_distance_of_its_formula(jaccard: Fraction, reach: int) -> None:
-    """With μ = .9: H ≤ 2 always, 3 from J ≥ .25, 4 from J ≥ .7, 5 at J = 1, compared exactly."""
+    """With μ = .9 it accepts H ≤ 2 always, 3 from J ≥ .25, 4 from J ≥ .7, 5 at J = 1, compared exactly."""
     combined = Combined()
     similar = [h for h in range(8) if combined.similarity(h, jaccard) >= combined.threshold]
     assert similar[-1] == reach

@@ -134,7 +134,7 @@ def test_records_that_retention_deleted_are_counted(connection: Connection, own_
 
 
 def test_rewinding_reads_again_what_was_not_committed(connection: Connection, own_topics: Topics) -> None:
-    """From the committed offset, or else from the beginning."""
+    """Reading continues from the committed offset, or else from the beginning."""
     publish(connection, own_topics)
     member = Member(connection, own_topics, "one")
     try:

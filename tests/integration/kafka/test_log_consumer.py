@@ -149,7 +149,7 @@ def test_records_are_found_by_their_place(
 def test_partitions_are_read_to_their_ends(
     connection: Connection, own_topics: Topics, partitions: PartitionReader
 ) -> None:
-    """In order within each; what is paused waits; what is deleted meanwhile is skipped, and the beginning says so."""
+    """Records are in order within each; paused partitions wait; deleted records are skipped, as `beginnings` says."""
     append(connection, own_topics.pages, [Message(own_topics.pages, b"%d" % n, partition=n % 2) for n in range(10)])
     first, second = partitions.partitions_of(own_topics.pages)
     ends = partitions.ends([first, second])
@@ -213,7 +213,7 @@ def test_a_reader_waits_for_an_absent_broker(wounded: Cluster, connection: Conne
 
 
 def test_offsets_of_a_group_are_read_without_joining_it(connection: Connection, own_topics: Topics) -> None:
-    """Those of partitions that have one; a group that never committed has none."""
+    """Only partitions with a committed offset have one; a group that never committed has none."""
     group = f"{own_topics.prefix}group"
     second = TopicPartition(own_topics.pages, 1)
     transactions = TransactionalProducer(connection, f"{own_topics.prefix}t")

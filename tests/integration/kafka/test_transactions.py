@@ -206,7 +206,7 @@ def test_a_commit_of_an_earlier_generation_is_lost(connection: Connection, own_t
 
 
 def test_the_message_that_is_too_large_is_named(connection: Connection, own_topics: Topics) -> None:
-    """By us before anything is sent, by the topic after; its neighbours are not blamed, and nothing was written."""
+    """We refuse it before anything is sent, the topic after; its neighbours are not blamed, and nothing was written."""
     small = Topics(f"{own_topics.prefix}small.")
     create(connection, small, Layout(partitions=1, max_page_bytes=20_000))
     noise = random.Random(SEED).randbytes(60_000)

@@ -13,7 +13,7 @@ from tests.interfaces.cli.running import Cli, article, page, write_lines
 
 
 def test_figures_while_it_runs(tmp_path: Path) -> None:
-    """Duplicates, index and latencies of the pages so far; the verdicts are written as without it."""
+    """They cover duplicates, index and latencies of the pages so far; the verdicts are written as without it."""
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "filter", "-", "--dashboard", "0", "--quiet"]
     lines = [page(1), page(2, article(1), title="<script>alert(1)</script>"), {"no": "page"}]
     with subprocess.Popen(
@@ -63,7 +63,7 @@ def test_another_address_needs_a_token(cli: Cli, tmp_path: Path, monkeypatch: py
 
 
 def test_without_the_extra_it_says_what_to_install(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before any page is decided."""
+    """The error comes before any page is decided."""
     for name in [
         name for name in sys.modules if name.startswith(("dedup_service.interfaces.http", "starlette", "uvicorn"))
     ]:

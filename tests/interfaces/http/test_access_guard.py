@@ -136,7 +136,7 @@ def test_probes_need_no_token() -> None:
 
 
 def test_every_answer_carries_the_headers() -> None:
-    """Answers of routes and of the guard: no inline scripts, no frames, no guessing of types."""
+    """Answers of routes and of the guard permit no inline scripts, no frames and no guessing of types."""
     ask = guarded(token=SECRET, local=False)
     for _, headers, _ in (
         ask(),
@@ -158,7 +158,7 @@ JSON = {"content_type": "application/json; charset=utf-8", "content_length": "2"
 
 
 def test_a_request_to_change_something_has_to_come_from_our_page() -> None:
-    """Or from no browser, and it has to be JSON, which a form cannot send."""
+    """It may also come from no browser, and it has to be JSON, which a form cannot send."""
     ask = guarded()
     assert ask(method="POST", body=b"{}", **JSON)[0] == 200
     assert (

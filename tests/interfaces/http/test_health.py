@@ -1,4 +1,4 @@
-"""Live while the steps take turns, ready once pages go through."""
+"""A service is live while the loops of its steps are running, and ready once it can process pages."""
 
 import pytest
 

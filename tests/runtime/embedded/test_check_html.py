@@ -40,7 +40,7 @@ def dedup() -> Iterator[NearDuplicateFilter]:
 
 
 def test_copies_on_other_sites_are_duplicates(dedup: NearDuplicateFilter) -> None:
-    """English and Chinese pages, whatever surrounds the article; two articles are not duplicates of each other."""
+    """English and Chinese copies are found, whatever surrounds the article; two articles are not duplicates."""
     first = [
         dedup.check_html(ENGLISH, "https://post.example/ferry"),
         dedup.check_html(CHINESE, "https://morning.example/library"),
@@ -124,7 +124,7 @@ def test_the_canonical_link_identifies_the_page(dedup: NearDuplicateFilter) -> N
 
 
 def test_a_repeated_delivery_gets_the_verdict_it_had(dedup: NearDuplicateFilter) -> None:
-    """By its delivery id, as for `check`."""
+    """The delivery is recognised by its id, as for `check`."""
 
     def check(delivery_id: bytes | None) -> Verdict:
         return dedup.check_html(ENGLISH, "https://post.example/ferry", delivery_id=delivery_id)

@@ -47,13 +47,13 @@ def kinds(state: State, *pages: tuple[str, int]) -> list[VerdictKind]:
 
 @given(st.builds(CorrectionRecord, url=TEXT, original=TEXT, duplicate=st.booleans(), reason=TEXT), st.none() | TEXT)
 def test_a_written_correction_reads_back(record: CorrectionRecord, by: str | None) -> None:
-    """Field by field."""
+    """All fields are equal."""
     assert read_detail(7, written_detail(record, by, 1.5)) == Correction(sequence=7, record=record, at=1.5, by=by)
 
 
 @given(st.lists(RECORDS, max_size=12))
 def test_the_last_correction_is_in_force(records: list[CorrectionRecord]) -> None:
-    """The last one on a pair; and the last one, if a page was called a duplicate of several pages."""
+    """It is the last one on a pair, and the last one that calls a page a duplicate of any page."""
     found = with_force(Correction(sequence=at, record=record) for at, record in enumerate(records))
     for at, correction in enumerate(found):
         record, later = correction.record, records[at + 1 :]
@@ -67,7 +67,7 @@ def test_not_a_duplicate_is_unique_from_then_on(tmp_path: Path, *, stored: bool)
     """The earlier verdict stays; the next delivery is compared with all others; a later correction reverses it."""
     state = opened(tmp_path if stored else None)
     assert kinds(state, (A, 1), (B, 1)) == ["unique", "duplicate"]
-    correction = state.correct(CorrectionRecord(B, A, False, "two events"), by="me", at=5.0)
+    correction = state.correct(CorrectionRecord(B, A, False, "two events"), author="me", timestamp=5.0)
     assert (correction.sequence, correction.by, correction.at) == (3, "me", 5.0)
     assert state.journal.log.verdict_at(2).kind is VerdictKind.DUPLICATE  # type: ignore[union-attr]
     assert kinds(state, (B, 1), (C, 1)) == ["unique", "duplicate"]
@@ -93,10 +93,10 @@ def test_a_page_called_a_duplicate_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_corrections_hold_after_a_restart(tmp_path: Path, *, closed: bool) -> None:
-    """With a snapshot or, after a kill, without one: the same entries, the same answers, the same audit trail."""
+    """Entries, answers and audit trail are the same with a snapshot and, after a kill, without one."""
     state = opened(tmp_path)
     kinds(state, (A, 1), (B, 1), (C, 2))
-    state.correct(CorrectionRecord(B, A, False, "no"), by="x", at=1.0)
+    state.correct(CorrectionRecord(B, A, False, "no"), author="x", timestamp=1.0)
     state.correct(CorrectionRecord(C, A, True, "yes"))
     trail = state.journal.log.corrections()
     if closed:

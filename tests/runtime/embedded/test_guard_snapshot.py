@@ -83,7 +83,7 @@ def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("extra", [b"", b"no MessagePack", b"\x82\xa7version\x63\xa5tracker\x80"])
 def test_an_unreadable_guard_state_is_rebuilt(tmp_path: Path, extra: bytes) -> None:
-    """From the log; also if a later version wrote it."""
+    """It is rebuilt from the log, also if a later version wrote it."""
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
     tracker = guard_state_of_log(state.journal.log, 4, extra)

@@ -46,7 +46,9 @@ def row_of(
     """A decided page with this verdict."""
     page = Page(url=verdict.url, canonical_url=canonical_url, id=verdict.id, title=title)
     return DecidedPage(
-        PreparedPage(page, Fingerprint(1 << 63, None), None), Decision(verdict, kept=True, original=original), record
+        PreparedPage(page, Fingerprint(1 << 63, None), None),
+        Decision(verdict, passed_on=True, original=original),
+        record,
     )
 
 

@@ -28,7 +28,7 @@ EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"), b"more")
 
 
 def test_pieces_are_read_back_as_one(tmp_path: Path) -> None:
-    """In their order, each entry with its evidence."""
+    """They are read in their order, each entry with its evidence."""
     some = [Entry(at, at * 3, None, at, at + 7, evidence=bytes([at]) * at) for at in range(1, 8)]
     pieces = [EntryRows.from_entries(some[:3]), EntryRows.none(), EntryRows.from_entries(some[3:])]
     whole = EntryRows.from_entries(some)

@@ -41,7 +41,7 @@ def explainer(pages: JournalPages) -> Explainer:
 
 
 def test_a_duplicate_is_explained_while_the_filter_is_open(dedup: NearDuplicateFilter) -> None:
-    """By any form of its address; with its verdict, and the row that gave it."""
+    """Any form of its address finds it; the explanation has its verdict and the row that gave it."""
     found = explainer(live_pages(dedup)).explain("https://A.example/2?utm_source=x")
     assert (found.page.sequence, found.page.original, found.decided_by) == (2, 1, "row")
     assert found.page.verdict is not None
@@ -53,7 +53,7 @@ def test_a_duplicate_is_explained_while_the_filter_is_open(dedup: NearDuplicateF
 
 
 def test_a_kept_page_has_neighbours_with_the_reason_why_they_do_not_match(dedup: NearDuplicateFilter) -> None:
-    """Nearest first, without the page itself; a page with too little text is not judged."""
+    """The nearest is first, and the page itself is left out; a page with too little text is not judged."""
     found = explainer(live_pages(dedup)).explain("p3")
     assert (found.kept, found.match, found.decided_by) == (True, None, "nothing")
     assert found.neighbours[0].other.sequence == 1
@@ -132,7 +132,7 @@ def test_the_latest_visit_is_explained(dedup: NearDuplicateFilter) -> None:
 
 
 def test_unknown_pages(dedup: NearDuplicateFilter) -> None:
-    """By address, by sequence, and as the other page."""
+    """A page may be unknown by address, by sequence, or as the other page."""
     asked = explainer(live_pages(dedup))
     for reference in ("https://a.example/99", 99, 0, "no address"):
         with pytest.raises(UnknownPageError, match="not in the log"):
@@ -142,8 +142,10 @@ def test_unknown_pages(dedup: NearDuplicateFilter) -> None:
 
 
 def test_corrections_are_shown(dedup: NearDuplicateFilter) -> None:
-    """Those in force that name the page; the verdict does not change."""
-    dedup.correct(CorrectionRecord("https://a.example/2", "https://a.example/1", False, "two"), by="me", at=1.0)
+    """Corrections in force that name the page are shown; the verdict does not change."""
+    dedup.correct(
+        CorrectionRecord("https://a.example/2", "https://a.example/1", False, "two"), author="me", timestamp=1.0
+    )
     found = explainer(live_pages(dedup)).explain(2)
     assert [(correction.record.reason, correction.by) for correction in found.corrections] == [("two", "me")]
     assert found.match is not None
@@ -155,7 +157,7 @@ def test_corrections_are_shown(dedup: NearDuplicateFilter) -> None:
 
 
 def test_a_folder_is_read_while_it_is_written(tmp_path: Path) -> None:
-    """With the same answers; the rule is the one that decided the page, not the one in force."""
+    """The answers are the same; the rule is the one that decided the page, not the one in force."""
     folder = tmp_path / "state"
     with NearDuplicateFilter.open(folder) as dedup:
         dedup.check_many([page(1, TEXT), page(2, TEXT + " More.")])
@@ -172,6 +174,6 @@ def test_a_folder_is_read_while_it_is_written(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_state_is_reported(tmp_path: Path) -> None:
-    """As a StateError."""
+    """The error is a StateError."""
     with pytest.raises(StateError, match="holds no twinsieve state"), state_pages(tmp_path):
         pass

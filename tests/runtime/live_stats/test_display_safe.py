@@ -13,7 +13,7 @@ ANY = st.text(st.characters(exclude_categories=[]))
 
 @given(ANY)
 def test_no_control_or_formatting_character_is_left(text: str) -> None:
-    """Nor a lone surrogate or a second kind of space; cleaning twice changes nothing."""
+    """No lone surrogate or second kind of space is left, either; cleaning twice changes nothing."""
     clean = shown(text)
     assert not {unicodedata.category(character) for character in clean} & {"Cc", "Cs", "Zl", "Zp"}
     assert not {unicodedata.bidirectional(character) for character in clean} & {
@@ -64,5 +64,5 @@ def test_any_text_has_a_host_or_none(text: str) -> None:
     ],
 )
 def test_host(url: str, host: str) -> None:
-    """Lower case, without user and port."""
+    """The host is in lower case, without user and port."""
     assert host_of(url) == host

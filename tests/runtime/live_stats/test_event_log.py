@@ -8,14 +8,14 @@ from dedup_service.runtime.live_stats.event_log import EventLog
 
 
 def test_a_message_has_the_format_of_the_standard() -> None:
-    """Three fields and an empty line; line breaks in the data are escaped."""
+    """It has three fields and an empty line; line breaks in the data are escaped."""
     event = EventLog("run").add("tick", {"a": "one\ntwo"})
     assert event.frame == b'id: run-1\nevent: tick\ndata: {"a":"one\\ntwo"}\n\n'
 
 
 @given(st.integers(0, 40), st.integers(0, 60))
 def test_messages_since_an_id(added: int, last: int) -> None:
-    """All of them, or None if some were dropped; never a gap."""
+    """The answer is all of them, or None if some were dropped; it never has a gap."""
     log = EventLog("run", capacity=10)
     for number in range(added):
         log.add("tick", number)
@@ -31,7 +31,7 @@ def test_messages_since_an_id(added: int, last: int) -> None:
     "text", ["", "run", "other-1", "run-", "run--1", "run-x", "run-1 ", "run-²", "run-" + "9" * 5000]
 )
 def test_an_id_of_another_run_is_unknown(text: str) -> None:
-    """So is a malformed id: the reader has to reload."""
+    """A malformed id is unknown, too: the reader has to reload."""
     log = EventLog("run")
     log.add("tick", 1)
     assert log.since(text) is None

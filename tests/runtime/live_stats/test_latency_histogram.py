@@ -11,7 +11,7 @@ from dedup_service.runtime.live_stats.latency_histogram import LatencyHistogram
 
 @given(st.lists(st.floats(1.1e-5, 990), min_size=1, max_size=200), st.sampled_from([0.01, 0.5, 0.99, 1.0]))
 def test_a_quantile_is_at_most_five_percent_off(seconds: list[float], share: float) -> None:
-    """From the value at the same rank."""
+    """The error is measured against the value at the same rank."""
     histogram = LatencyHistogram(300, 0.0)
     for value in seconds:
         histogram.add(value, 0.0)
@@ -21,7 +21,7 @@ def test_a_quantile_is_at_most_five_percent_off(seconds: list[float], share: flo
 
 
 def test_latencies_are_clamped_to_the_bounds() -> None:
-    """Zero, and a day."""
+    """A latency of zero or of a day is counted at the nearest bound."""
     histogram = LatencyHistogram(300, 0.0)
     histogram.add(0.0, 0.0)
     assert histogram.quantile(0.5) == pytest.approx(1e-5, rel=0.1)

@@ -38,7 +38,7 @@ def events_of(live_stats: LiveStats) -> list[tuple[str, dict]]:
 
 
 def test_pages_are_counted_by_verdict_and_by_second(live_stats: LiveStats, clock: Clock) -> None:
-    """In the history, in the rates, and since the start."""
+    """They are counted in the history, in the rates, and since the start."""
     live_stats.decided([unique(1), copy_of(2)])
     clock.now += 1
     live_stats.decided([copy_of(3, kind=VerdictKind.UPDATED)])
@@ -92,7 +92,7 @@ def test_duplicates_are_counted_by_distance_score_hosts_and_group(live_stats: Li
 
 
 def test_steps_are_timed(live_stats: LiveStats) -> None:
-    """By part of the work, and per page."""
+    """Time is given by part of the work, and per page."""
     for seconds in (0.01, 0.02, 0.5):
         live_stats.batch(
             BatchEvent(step="decide", records=10, seconds={"commit": seconds}, lag={"pages-0": 7}, entries=9)
@@ -108,7 +108,7 @@ def test_steps_are_timed(live_stats: LiveStats) -> None:
 
 
 def test_a_rejected_record_counts_once_though_both_steps_report_it(live_stats: LiveStats) -> None:
-    """The two steps of the service; the history has the error once, too."""
+    """The steps are those of the service; the history has the error once, too."""
     live_stats.batch(BatchEvent(step="fingerprint", records=5, rejected=2))
     live_stats.batch(BatchEvent(step="decide", records=5, rejected=2))
     live_stats.problem(ProblemEvent("decide", "transaction_lost", "again"))
@@ -132,7 +132,7 @@ def test_the_state_of_index_and_pool(live_stats: LiveStats) -> None:
 
 
 def test_the_share_of_false_drops_needs_a_recheck(clock: Clock) -> None:
-    """With Wilson's interval; before the first recheck there is no share."""
+    """The share has Wilson's interval; before the first recheck there is none."""
     live_stats = live_stats_at(clock, sampler=Sampler(1.0, between_s=0.0))
     assert stats(live_stats)["false_drops"]["share"] is None
     live_stats.decided([copy_of(7)])
@@ -146,7 +146,7 @@ def test_the_share_of_false_drops_needs_a_recheck(clock: Clock) -> None:
 
 
 def test_a_tick_sends_what_is_new(live_stats: LiveStats, clock: Clock) -> None:
-    """Figures, complete seconds, the newest rows, problems and removals; nothing is sent twice."""
+    """It sends figures, complete seconds, the newest rows, problems and removals; nothing is sent twice."""
     assert live_stats.tick(summary) == []
     live_stats.decided([copy_of(at) for at in range(1, 26)])
     live_stats.problem(ProblemEvent("decide", "expired", "too late"))
@@ -172,7 +172,7 @@ def test_the_second_in_progress_is_sent_when_it_is_over(live_stats: LiveStats, c
 
 
 def test_a_hostile_page_is_made_safe(live_stats: LiveStats, clock: Clock) -> None:
-    """Script, bidirectional controls, a title of a megabyte: truncated, cleaned, and valid JSON."""
+    """Script, bidirectional controls and a title of a megabyte are truncated and cleaned, and the JSON is valid."""
     live_stats.decided(
         [
             copy_of(
@@ -191,7 +191,7 @@ def test_a_hostile_page_is_made_safe(live_stats: LiveStats, clock: Clock) -> Non
 
 
 def test_memory_is_bounded(clock: Clock) -> None:
-    """Whatever the number of hosts, groups, titles and rows."""
+    """The bound holds whatever the number of hosts, groups, titles and rows."""
     live_stats = live_stats_at(clock)
 
     def add_pages(start: int, pages: int) -> None:

@@ -35,7 +35,7 @@ def test_the_comparison_is_exact(one: list[str], two: list[str]) -> None:
 
 
 def test_texts_too_short_for_shingles_are_compared_whole() -> None:
-    """1 if they are the same, else 0."""
+    """Both similarities are 1 if the texts are the same, else 0."""
     assert compare("ab", "AB") == (1.0, 1.0)
     assert compare("ab", "ac") == (0.0, 0.0)
 

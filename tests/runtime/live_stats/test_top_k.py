@@ -10,7 +10,7 @@ from dedup_service.runtime.live_stats.top_k import Top, TopK
 
 @given(st.lists(st.integers(0, 30), max_size=300), st.integers(1, 12))
 def test_counts_are_within_their_error(items: list[int], capacity: int) -> None:
-    """Never too low, at most `max_error` too high; an item that is not counted occurred at most `over` times."""
+    """No count is too low or more than `max_error` too high; an item without a count occurred at most `over` times."""
     frequent: TopK[int] = TopK(capacity)
     for item in items:
         frequent.add(item)
@@ -36,7 +36,7 @@ def test_counts_are_exact_below_the_capacity(items: list[int]) -> None:
 
 
 def test_the_most_frequent_come_first() -> None:
-    """And no more than the limit."""
+    """No more than the limit are returned."""
     frequent: TopK[str] = TopK(5)
     for item in "aabbbc":
         frequent.add(item)
@@ -44,7 +44,7 @@ def test_the_most_frequent_come_first() -> None:
 
 
 def test_a_frequent_item_is_found_among_many_rare_ones() -> None:
-    """One in twenty, among thousands that occur once."""
+    """It is one in twenty, among thousands that occur once."""
     frequent: TopK[int] = TopK(100)
     for at in range(20_000):
         frequent.add(-1 if at % 20 == 0 else at)

@@ -25,7 +25,7 @@ def site(tmp_path: Path) -> Path:
 
 
 def test_files_are_read_in_the_order_of_their_paths(site: Path) -> None:
-    """HTML extensions only, numbered, in the same order every time."""
+    """Only files with HTML extensions are read; they are numbered in the same order every time."""
     records = list(read_folder(site))
     assert [record.relative for record in records] == ["a/a.HTML", "a/z.htm", "a b.html", "b.html", "新闻/一.xhtml"]
     assert [record.number for record in records] == [1, 2, 3, 4, 5]
@@ -70,8 +70,8 @@ def test_a_file_that_cannot_be_read_is_a_bad_record(tmp_path: Path, extract_html
 def test_a_file_over_the_limit_is_a_page_with_that_reason(
     tmp_path: Path, extract_html: Extract, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is read up to the limit, and kept."""
-    monkeypatch.setattr(folder, "MAX_PAGE_BYTES", 11 << 20)
+    """It is read up to the limit, and passed on."""
+    monkeypatch.setattr(folder, "MAX_PAGE_SIZE", 11 << 20)
     (tmp_path / "large.html").write_bytes(b"<p>" + b"x" * (12 << 20))
     (record,) = read_folder(tmp_path)
     assert len(record.raw) == (11 << 20) + 1

@@ -56,7 +56,7 @@ class Zeros(io.RawIOBase):
 
 
 def test_a_pipe_yields_none_when_no_line_is_waiting() -> None:
-    """None exactly when a read would block; later lines are read as usual."""
+    """It yields None exactly when a read would block; later lines are read as usual."""
     reading, writing = os.pipe()
     os.write(writing, b"one\ntwo\nthr")
     with os.fdopen(reading, "rb", buffering=0) as stream:

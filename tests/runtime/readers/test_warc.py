@@ -63,7 +63,7 @@ def test_html_responses_are_records(archive: Path, extract_html: Extract) -> Non
 
 
 def test_the_declared_encoding_is_used(archive: Path, extract_html: Extract) -> None:
-    """GB18030 in the HTTP header, nothing in the page."""
+    """The HTTP header declares GB18030, and the page declares nothing."""
     assert CHINESE in list(read_warc(archive))[1].page(extract_html).text
 
 
@@ -98,7 +98,7 @@ def test_a_file_that_is_not_an_archive_is_one_bad_record(tmp_path: Path, extract
 
 
 def test_an_empty_archive_has_no_records(tmp_path: Path) -> None:
-    """And no bad record."""
+    """It has no bad record, either."""
     path = tmp_path / "a.warc.gz"
     path.write_bytes(b"")
     assert list(read_warc(path)) == []

@@ -55,6 +55,6 @@ PAGES = [f"<html><body><p>{text}" for text in ("", "a", "b", "码头", "\ud800")
 
 @given(asked=st.lists(st.sampled_from(PAGES), max_size=12))
 def test_results_equal_those_of_extraction(asked: list[str]) -> None:
-    """Whatever was extracted before."""
+    """This holds whatever was extracted before."""
     cache = ExtractionCache(max_bodies=2)
     assert [cache.extract(page) for page in asked] == [extract(page) for page in asked]

@@ -29,7 +29,7 @@ JACCARD = Channel("jaccard", tuple(round(step / 100, 2) for step in range(100, -
 RULE = Channel("rule", OFFSETS, at_least=True, home=0.0)
 """home: of equally good offsets, the one nearest to it, the unchanged profile, is chosen."""
 
-KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
+NOT_FLAGGED = frozenset({VerdictKind.UNIQUE, VerdictKind.UNDECIDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class PairMeasurer:
         if comparer is None:
             decider = Decider(tightened(self._rule, offset), self.space_id, NoNames())
             comparer = self._comparers[offset] = Comparer(decider)
-        return VerdictKind(comparer.compare(a, b)["verdict"]) not in KEPT
+        return VerdictKind(comparer.compare(a, b)["verdict"]) not in NOT_FLAGGED
 
 
 def curves_of(

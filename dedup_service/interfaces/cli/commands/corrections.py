@@ -92,7 +92,7 @@ def _correct_in_state(folder: str, record: CorrectionRecord, by: str | None) -> 
         journal = state.journal
         pages = JournalPages(lambda: nullcontext(journal.database), journal.header, state.held)
         try:
-            correction = state.correct(record_of(request, pages), by=by, at=time.time())
+            correction = state.correct(record_of(request, pages), author=by, timestamp=time.time())
         except UnknownPageError as error:
             click.echo(f"twinsieve: {error}", err=True)
             return ExitCode.BAD_RECORDS

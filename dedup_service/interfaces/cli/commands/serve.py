@@ -89,7 +89,9 @@ WORK = (
 BOUNDS = (
     PROCESSES,
     SHARDS,
-    _seconds("page_timeout_s", "Processor time for one page; beyond it, the page is `undecided` and kept.", min_s=0.1),
+    _seconds(
+        "page_timeout_s", "Processor time for one page; beyond it, the page is `undecided` and passed on.", min_s=0.1
+    ),
     click.option(
         "--max-rejected-share",
         type=click.FloatRange(0, 1, min_open=True),

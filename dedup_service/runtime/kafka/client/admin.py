@@ -95,15 +95,15 @@ class OpenTransaction:
 def administration(connection: Connection) -> Iterator["Admin"]:
     """Yield an `Admin`; the errors of its requests leave this block as ours.
 
-    Raises UnreachableError where no broker answers, NotAuthorisedError where the brokers refuse the user,
+    Raises UnreachableError if no broker answers, NotAuthorisedError if the brokers refuse the user,
     ConfigurationError for what they cannot do, BrokerError for the rest.
     """
     client: Any = connect(KafkaAdminClient, connection)
     try:
         yield Admin(client)
     except (errors.KafkaError, OSError) as error:
-        doing = f"an administrative request to {connection.bootstrap}"
-        raise (permanent_error(error, doing) or transient_error(error, doing)) from error
+        action = f"an administrative request to {connection.bootstrap}"
+        raise (permanent_error(error, action) or transient_error(error, action)) from error
     finally:
         client.close()
 
@@ -142,7 +142,7 @@ class Admin:
         """Create the topics.
 
         Return when each partition has a leader, or raise after 30 s. Existing ones are left. Raises
-        ConfigurationError where the brokers refuse a plan, for example more replicas than brokers.
+        ConfigurationError if the brokers refuse a plan, for example more replicas than brokers.
         """
         if not plans:
             return
@@ -213,7 +213,7 @@ def leave_group(connection: Connection, group: str, instance: str) -> None:
 def committed_offsets(connection: Connection, group: str, topic: str) -> dict[TopicPartition, int]:
     """Return the committed offset of each partition of `topic` that has one, without joining the group.
 
-    Offsets in open transactions are waited for. Raises BrokerError where no answer comes within 30 s, and
+    Offsets in open transactions are waited for. Raises BrokerError if no answer comes within 30 s, and
     what `connect` raises.
     """
     reader = consumer(connection, _FETCH_BYTES, group_id=group)
@@ -221,8 +221,8 @@ def committed_offsets(connection: Connection, group: str, topic: str) -> dict[To
         partitions = [TopicPartition(topic, number) for number in reader.partitions_for_topic(topic)]
         return internals.committed(reader, partitions, _OFFSETS_TIMEOUT_S)
     except TRANSIENT as error:
-        doing = f"to read the offsets of group {group}"
-        raise (permanent_error(error, doing) or transient_error(error, doing)) from error
+        action = f"to read the offsets of group {group}"
+        raise (permanent_error(error, action) or transient_error(error, action)) from error
     finally:
         internals.close_consumer(reader, _CLOSE_S)
 

@@ -25,7 +25,14 @@ from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.errors import BrokerError, OptionError, UnreachableError
-from dedup_service.runtime.kafka.client.producers import COMMON, Message, RetiredProducers, check_size, send, too_large
+from dedup_service.runtime.kafka.client.producers import (
+    COMMON,
+    Message,
+    RetiredProducers,
+    check_size,
+    first_size_error,
+    send,
+)
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, ThrottledWarning, permanent_error
 
 __all__ = ["AsyncProducer"]
@@ -94,7 +101,7 @@ class AsyncProducer:
         self._thread.start()
 
     def check_topic(self, topic: str) -> None:
-        """Raise OptionError where the brokers do not know the topic, UnreachableError where none answers."""
+        """Raise OptionError if the brokers do not know the topic, UnreachableError if none answers."""
         producer = self._producer
         try:
             found = producer is not None and producer.partitions_for(topic)
@@ -118,8 +125,8 @@ class AsyncProducer:
         """Send a message.
 
         The future gives (partition, offset) once the brokers have acknowledged it. Never blocks. The future
-        raises RecordTooLargeError or NotAuthorisedError, and BrokerError where the producer is closed first.
-        Raises BrokerError where there is no room (`has_room`), or the producer is closed.
+        raises RecordTooLargeError or NotAuthorisedError, and BrokerError if the producer is closed first.
+        Raises BrokerError if there is no room (`has_room`), or the producer is closed.
         """
         sent = _Sent(message)
         size = message.size_bytes
@@ -221,7 +228,7 @@ class AsyncProducer:
         self._settle(sent, result=(record.partition, record.offset))
 
     def _refused(self, sent: _Sent, future: Any, error: BaseException) -> None:
-        if large := too_large([sent.message], [future]):
+        if large := first_size_error([sent.message], [future]):
             self._settle(sent, error=large)
         else:
             self._broken |= sent.producer is self._producer and internals.has_failed(sent.producer)

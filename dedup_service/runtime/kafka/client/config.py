@@ -158,7 +158,7 @@ class Connection:
 def read_properties(path: Path) -> dict[str, str]:
     """Return the options of a client properties file: lines `name=value` or `name: value`.
 
-    # or ! begins a comment. Raises ConfigurationError where the file cannot be read or a line is neither.
+    # or ! begins a comment. Raises ConfigurationError if the file cannot be read or a line is neither.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -176,7 +176,7 @@ def read_properties(path: Path) -> dict[str, str]:
 def _from_java(options: Mapping[str, str]) -> dict[str, str]:
     """Return `options` (names with underscores) with the special ones of Java replaced by kafka-python's.
 
-    OptionError where one cannot be replaced.
+    OptionError if one cannot be replaced.
     """
     left = dict(options)
     for name in _STORE_TYPES:

@@ -4,14 +4,14 @@ Every consumer, producer and admin client of the project is made by `connect`, s
 cures of `patches`: a `PatchedKafkaClient` as their network side, sockets that are closed, and readable
 headers (`consumer`).
 
-Failed connections: the library's constructors connect, and where that fails they raise and leave behind what
+Failed connections: the library's constructors connect, and if that fails they raise and leave behind what
 they had begun, a network thread and sockets. So the network side is made here (`kafka_client` is the
 library's own setting for that) and closed here.
 Diagnosis: the library reports a wrong password, a missing authority and a plaintext client on a TLS port
 alike, as `Unable to bootstrap`. `_diagnose` looks at each address with a plain socket and tells them apart:
 does the name resolve, does something listen, is a TLS handshake possible, does it answer as a broker does.
 Nothing secret is sent: the only request is ApiVersions, the first one of every client.
-Memory of a consumer: a broker sends at most `fetch_bytes` at a time (more only where a single batch is
+Memory of a consumer: a broker sends at most `fetch_bytes` at a time (more only if a single batch is
 larger), and one answer a broker may wait while another is read: `2 x fetch_bytes x brokers` as compressed on
 the wire, and one unpacked batch.
 
@@ -56,7 +56,7 @@ _TLS_ALERT = b"\x15\x03"
 def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T:
     """Return a connected client of the library's class `kind`; `configs` are the settings of that class.
 
-    Raises UnreachableError where no broker answers within `bootstrap_timeout_ms`, NotAuthorisedError where
+    Raises UnreachableError if no broker answers within `bootstrap_timeout_ms`, NotAuthorisedError if
     the brokers refuse user or password, ConfigurationError for settings that cannot work.
     """
     check_client_release()
@@ -76,8 +76,8 @@ def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T
 
 
 def _explained(error: Exception, connection: Connection) -> Exception:
-    doing = f"to connect to {connection.bootstrap}"
-    if found := permanent_error(error, doing):
+    action = f"to connect to {connection.bootstrap}"
+    if found := permanent_error(error, action):
         return found
     if isinstance(error, errors.KafkaError):
         return UnreachableError(f"no broker at {connection.bootstrap}: {_diagnose(connection)}")

@@ -1,8 +1,8 @@
 """What can go wrong between us and the brokers: one class for each thing that a caller would do about it.
 
 `retryable` says whether the same call may succeed later without any change by a person. How exceptions of
-the library become these: `retry`. This module and `config` do not import the library, so they work where it
-is not installed.
+the library become these: `retry`. This module and `config` do not import the library, so they work
+without it.
 """
 
 from typing import ClassVar

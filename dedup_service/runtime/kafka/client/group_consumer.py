@@ -16,11 +16,11 @@ How: the library's consumer, with its gaps closed.
   for it for up to a second, whatever timeout it was given, and a missed one is repeated
   (`internals.is_joining`). After 20 s outside the group, with its coordinator reachable, the consumer is
   replaced. The topic's partitions are requested before the first join.
-- Positions that the brokers no longer have: counted (`expired`) and moved to the beginning where the topic's
-  retention deleted records; LogChangedError where the topic ends before them.
+- Positions that the brokers no longer have: counted (`expired`) and moved to the beginning if the topic's
+  retention deleted records; LogChangedError if the topic ends before them.
 - Being fenced is no proof of a second process under our instance name: a member that lost its answer to a
   join, or that committed as the member it was before, has fenced itself. So it joins again;
-  InstanceInUseError follows where it is fenced three times within a minute. Of two processes, the one that
+  InstanceInUseError follows if it is fenced three times within a minute. Of two processes, the one that
   was there first reaches three first.
 - While brokers are away `poll` returns nothing, warns in the log every half minute, and continues
   afterwards.
@@ -111,7 +111,7 @@ class GroupConsumer:
     flight. on_assigned(positions): ours, read from these offsets on. Both are called inside `poll`
     (on_revoked also inside `rewind`). session_timeout_s: after which a silent member's partitions are
     reassigned. max_poll_interval_s: after which a member that does not poll leaves. fetch_bytes: see
-    `connect` for what it bounds. patience_s: how long the broker waits for more than 128 KiB: an answer
+    `connect` for what it bounds. fetch_max_wait_s: how long the broker waits for more than 128 KiB: an answer
     costs both sides a millisecond, however little it holds.
     """
 
@@ -128,7 +128,7 @@ class GroupConsumer:
         heartbeat_s: float = 0.5,
         max_poll_interval_s: float = 60.0,
         fetch_bytes: int = 8 << 20,
-        patience_s: float = 0.0,
+        fetch_max_wait_s: float = 0.0,
     ) -> None:
         self._connection = connection
         self._topic, self._group, self._instance = topic, group, instance
@@ -144,8 +144,8 @@ class GroupConsumer:
             "max_poll_interval_ms": int(max_poll_interval_s * 1000),
             "bootstrap_timeout_ms": _CONNECT_MS,
         }
-        if patience_s:
-            self._configs |= {"fetch_min_bytes": _FETCH_MIN_BYTES, "fetch_max_wait_ms": int(patience_s * 1000)}
+        if fetch_max_wait_s:
+            self._configs |= {"fetch_min_bytes": _FETCH_MIN_BYTES, "fetch_max_wait_ms": int(fetch_max_wait_s * 1000)}
         self._consumer: KafkaConsumer | None = None
         self._changes = _RebalanceListener()
         self._unplaced: frozenset[TopicPartition] = frozenset()
@@ -157,10 +157,10 @@ class GroupConsumer:
         self.expired = 0
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
-        """Return the next records, in order within each partition; [] where there are none for now.
+        """Return the next records, in order within each partition; [] if there are none for now.
 
         Raises what no second try changes: InstanceInUseError, NotAuthorisedError, ConfigurationError,
-        LogChangedError. Takes `timeout_s`, plus up to 5 s where it has to connect, or a second while it
+        LogChangedError. Takes `timeout_s`, plus up to 5 s if it has to connect, or a second while it
         joins.
         """
         reader = self._connected(timeout_s)
@@ -175,7 +175,7 @@ class GroupConsumer:
         self._check_membership(reader)
         if self._consumer is None:
             return []
-        return [record for at, batch in batches.items() if at not in unplaced for record in batch]
+        return [record for partition, batch in batches.items() if partition not in unplaced for record in batch]
 
     @property
     def assigned(self) -> frozenset[TopicPartition]:
@@ -198,9 +198,9 @@ class GroupConsumer:
             self._consumer.resume(*self.assigned.intersection(partitions))
 
     def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the committed offset of each partition, its beginning where the group has committed none.
+        """Return the committed offset of each partition, its beginning if the group has committed none.
 
-        Raises BrokerError where no final answer comes within 15 s.
+        Raises BrokerError if no final answer comes within 15 s.
         """
         reader = self._connected(_OFFSETS_TIMEOUT_S)
         if reader is None:
@@ -220,8 +220,8 @@ class GroupConsumer:
             self._warning.about(error)
             self._start_again(mine)
             return {}
-        for at, position in positions.items():
-            self._seek(at, position)
+        for partition, position in positions.items():
+            self._seek(partition, position)
         self._unplaced -= mine
         return positions
 
@@ -235,7 +235,7 @@ class GroupConsumer:
     def lag(self) -> dict[TopicPartition, int]:
         """Return how many records of each partition are not read yet, as last heard; sends no request."""
         known = internals.positions_and_ends(self._consumer) if self._consumer else {}
-        return {at: max(0, end - position) for at, (position, end) in known.items()}
+        return {partition: max(0, end - position) for partition, (position, end) in known.items()}
 
     def close(self, leave: bool = False) -> None:
         """Stop reading.
@@ -250,7 +250,7 @@ class GroupConsumer:
             leave_group(self._connection, self._group, self._instance)
 
     def _connected(self, timeout_s: float) -> KafkaConsumer | None:
-        """Return the consumer, creating it where there is none; None where no broker answers."""
+        """Return the consumer, creating it if there is none; None if no broker answers."""
         if self._consumer is not None:
             return self._consumer
         try:
@@ -299,7 +299,7 @@ class GroupConsumer:
         return found
 
     def _wait_outside(self) -> None:
-        """Wait to be admitted to the group, and replace the consumer where that takes too long."""
+        """Wait to be admitted to the group, and replace the consumer if that takes too long."""
         self._warning.about("not a member at the moment")
         now = time.monotonic()
         self._outside_since = self._outside_since or now
@@ -312,7 +312,7 @@ class GroupConsumer:
     def _survive(self, reader: KafkaConsumer, error: BaseException, timeout_s: float) -> None:
         """Raise what is permanent.
 
-        For the rest warn and continue, with a new consumer where this one is dead.
+        For the rest warn and continue, with a new consumer if this one is dead.
         """
         if found := permanent_error(error, f"to read {self._topic} as group {self._group}"):
             raise found from error
@@ -379,8 +379,8 @@ class GroupConsumer:
                 raise
             self._warning.about(error)
             return
-        for at, position in positions.items():
-            self._seek(at, position)
+        for partition, position in positions.items():
+            self._seek(partition, position)
         self._unplaced -= positions.keys()
         self._started |= positions.keys()
         self._on_assigned(positions)
@@ -391,14 +391,14 @@ class GroupConsumer:
 
     def _move_expired(self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError) -> None:
         """Continue at the beginning of partitions where retention deleted the next records."""
-        for at, (position, beginning) in _expired(reader, error, self._warning).items():
+        for partition, (position, beginning) in _expired(reader, error, self._warning).items():
             self.expired += beginning - position
             _LOG.error(
                 "%s-%d: %d records from offset %d on were deleted before they were read: reading continues at %d; "
                 "give the topic a longer retention",
-                at.topic, at.partition, beginning - position, position, beginning,
+                partition.topic, partition.partition, beginning - position, position, beginning,
             )  # fmt: skip
-            self._seek(at, beginning)
+            self._seek(partition, beginning)
 
     def _check_membership(self, reader: KafkaConsumer) -> None:
         if internals.is_fenced_member(reader):
@@ -412,9 +412,9 @@ class GroupConsumer:
 def _committed(
     reader: KafkaConsumer, group: str, partitions: frozenset[TopicPartition], timeout_s: float
 ) -> dict[TopicPartition, int]:
-    """Return the committed offset of each partition, its beginning where there is none.
+    """Return the committed offset of each partition, its beginning if there is none.
 
-    Offsets in open transactions are waited for. Raises BrokerError where no answer comes within `timeout_s`.
+    Offsets in open transactions are waited for. Raises BrokerError if no answer comes within `timeout_s`.
     """
     deadline = time.monotonic() + timeout_s
     try:
@@ -423,8 +423,8 @@ def _committed(
         left_s = max(0.5, deadline - time.monotonic())
         return {**offsets, **(reader.beginning_offsets(missing, timeout_ms=left_s * 1000) if missing else {})}
     except TRANSIENT as error:
-        doing = f"to read the offsets of group {group}"
-        raise (permanent_error(error, doing) or transient_error(error, doing)) from error
+        action = f"to read the offsets of group {group}"
+        raise (permanent_error(error, action) or transient_error(error, action)) from error
 
 
 def _expired(
@@ -432,7 +432,7 @@ def _expired(
 ) -> dict[TopicPartition, tuple[int, int]]:
     """Return (position, beginning) of partitions whose next records were deleted.
 
-    {} where no broker answers. Raises LogChangedError where a partition ends before the position: it was
+    {} if no broker answers. Raises LogChangedError if a partition ends before the position: it was
     created again, or lost its end.
     """
     lost = internals.lost_positions(error)
@@ -442,11 +442,16 @@ def _expired(
     except TRANSIENT as second:
         warning.about(second)
         return {}
-    expired = {at: (position, beginnings[at]) for at, position in lost.items() if position < beginnings[at]}
-    for at, position in lost.items():
-        if at not in expired and position > ends[at]:
+    expired = {
+        partition: (position, beginnings[partition])
+        for partition, position in lost.items()
+        if position < beginnings[partition]
+    }
+    for partition, position in lost.items():
+        if partition not in expired and position > ends[partition]:
             raise LogChangedError(
-                f"{at.topic}-{at.partition} was read up to offset {position} and ends at {ends[at]}: the topic was "
-                "created again or lost its end; its offsets mean other records now: use a new group and a new log"
+                f"{partition.topic}-{partition.partition} was read up to offset {position} and ends at "
+                f"{ends[partition]}: the topic was created again or lost its end; its offsets mean other records "
+                "now: use a new group and a new log"
             )
     return expired

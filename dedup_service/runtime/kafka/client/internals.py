@@ -3,7 +3,7 @@
 This is the module that may touch private attributes; each function says which, and why. Release 3.0.12;
 another one has to pass `tests/integration/kafka` first. What is wrong with the public methods:
 `commit_transaction` and `send_offsets_to_transaction` wait indefinitely for a result that could be awaited
-with a limit; `flush` waits its timeout once per batch; `close` raises where it cannot flush and leaves its
+with a limit; `flush` waits its timeout once per batch; `close` raises if it cannot flush and leaves its
 thread running; a commit goes through although a batch of its transaction has expired, so results are awaited
 before it. The order below: producers, consumers, admin client.
 """
@@ -54,7 +54,7 @@ def send_offsets(
     Touches `_transaction_manager` and `_sender`: `send_offsets_to_transaction` of the producer has no
     timeout.
     """
-    values = {at: OffsetAndMetadata(offset, "", -1) for at, offset in offsets.items()}
+    values = {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in offsets.items()}
     result = producer._transaction_manager.send_offsets_to_transaction(values, group)
     producer._sender.wakeup()
     _wait(result, "the offsets", timeout_s)
@@ -96,7 +96,7 @@ def wait_for_all(producer: KafkaProducer, futures: Iterable[Any], timeout_s: flo
 
 
 def last_error(producer: KafkaProducer) -> BaseException | None:
-    """Return why the producer has failed, None where it has not.
+    """Return why the producer has failed, None if it has not.
 
     Touches `_transaction_manager`: the exceptions of a failed producer do not always give the reason.
     """
@@ -129,7 +129,7 @@ def discard(producer: KafkaProducer, join_s: float) -> Any:
     """Stop a producer without sending anything more.
 
     Return its thread, which may need a request's timeout to end. Touches `_sender`, `_unregister_cleanup`
-    and `_closed`: `close` would flush first, raise where it cannot, and leave the thread running.
+    and `_closed`: `close` would flush first, raise if it cannot, and leave the thread running.
     """
     sender = producer._sender
     sender.force_close()
@@ -147,7 +147,7 @@ def committed(
     Touches `_coordinator`: `KafkaConsumer.committed` asks for one partition at a time.
     """
     found = consumer._coordinator.fetch_committed_offsets(list(partitions), timeout_ms=timeout_s * 1000)
-    return {at: offset.offset for at, offset in found.items()}
+    return {partition: offset.offset for partition, offset in found.items()}
 
 
 def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicPartition]:
@@ -156,11 +156,11 @@ def partitions_without_position(consumer: KafkaConsumer) -> frozenset[TopicParti
     Touches `_subscription`: the library says only by an exception that there are such partitions.
     """
     assignment = dict(consumer._subscription.assignment)
-    return frozenset(at for at, state in assignment.items() if not state.has_valid_position)
+    return frozenset(partition for partition, state in assignment.items() if not state.has_valid_position)
 
 
 def position(consumer: KafkaConsumer, partition: TopicPartition, default: int) -> int:
-    """Return the next offset to be read, `default` where it is unknown.
+    """Return the next offset to be read, `default` if it is unknown.
 
     Touches `_subscription`: `KafkaConsumer.position` may send requests, without a time limit.
     """
@@ -175,8 +175,8 @@ def positions_and_ends(consumer: KafkaConsumer) -> dict[TopicPartition, tuple[in
     """
     assignment = dict(consumer._subscription.assignment)
     return {
-        at: (state.position.offset, state.highwater)
-        for at, state in assignment.items()
+        partition: (state.position.offset, state.highwater)
+        for partition, state in assignment.items()
         if state.position is not None and state.highwater is not None
     }
 
@@ -251,7 +251,7 @@ def is_fenced_member(consumer: KafkaConsumer) -> bool:
 
 
 def topic_id(consumer: KafkaConsumer, topic: str) -> Any:
-    """Return the identity of the topic as last heard, None where it is unknown.
+    """Return the identity of the topic as last heard, None if it is unknown.
 
     A topic created again has another. Touches `_cluster`: identities are not part of the library's public
     metadata.
@@ -268,7 +268,7 @@ def is_dead(consumer: KafkaConsumer) -> bool:
 
 
 def close_consumer(consumer: KafkaConsumer, timeout_s: float) -> None:
-    """Close the consumer, also where its coordinator is away.
+    """Close the consumer, also if its coordinator is unavailable.
 
     Touches `_client`: `close` would raise then and leave the network thread running.
     """

@@ -70,7 +70,7 @@ class LogConsumer:
         self._reader.seek(self._partition, offset)
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
-        """Return the next records in order; [] where there are none, or no broker answers.
+        """Return the next records in order; [] if there are none, or no broker answers.
 
         Raises LogChangedError, NotAuthorisedError, ConfigurationError.
         """
@@ -87,7 +87,7 @@ class LogConsumer:
     def end(self) -> int:
         """Return the last stable offset: what is below it is decided.
 
-        Raises UnreachableError where no broker answers within 30 s, LogChangedError where it is below the
+        Raises UnreachableError if no broker answers within 30 s, LogChangedError if it is below the
         position.
         """
         end = self._end()
@@ -104,7 +104,7 @@ class LogConsumer:
     ) -> Iterator[list[ConsumerRecord]]:
         """Yield the records from the position to `end`, in batches.
 
-        By default to the end that the log has now. A batch is empty where no record came within half a
+        By default to the end that the log has now. A batch is empty if no record came within half a
         second, so that a caller can look whether it should stop. progress is called before each batch, and
         once at the end. Raises as `end` and `poll`; it has no time limit.
         """
@@ -115,9 +115,9 @@ class LogConsumer:
         progress(last, last)
 
     def read_one(self, offset: int) -> ConsumerRecord | None:
-        """Return the first committed record at or after `offset`, None where there is none.
+        """Return the first committed record at or after `offset`, None if there is none.
 
-        The position is kept. Raises UnreachableError where no broker gives it within 30 s, and as `poll`.
+        The position is kept. Raises UnreachableError if no broker gives it within 30 s, and as `poll`.
         """
         before, end = self.position, self._end()
         self.seek(offset)
@@ -145,7 +145,7 @@ class LogConsumer:
         )
 
     def _warn_of_stall(self, *, moves: bool) -> None:
-        """Warn where records lie behind an open transaction for longer than any may last."""
+        """Warn if records lie behind an open transaction for longer than any may last."""
         at = self.position
         end = at if moves else self._reader.known_end(self._partition, at)
         if at >= end:
@@ -185,7 +185,7 @@ class PartitionReader:
         """The first offset of each partition, as last asked for."""
 
     def connect(self) -> None:
-        """Connect now, where that was not done yet."""
+        """Connect now if not yet connected."""
         self._reader.connected()
 
     @property
@@ -194,7 +194,7 @@ class PartitionReader:
         return self._reader.positions
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of `topic` in their order, [] where it does not exist."""
+        """Return the partitions of `topic` in their order, [] if it does not exist."""
         numbers = self._reader.ask(
             lambda reader: reader.partitions_for_topic(topic), f"which partitions {topic} has", self._timeout_s
         )
@@ -216,7 +216,7 @@ class PartitionReader:
         return dict(ends)
 
     def offset_at(self, partition: TopicPartition, timestamp_ms: int) -> int | None:
-        """Return the offset of the first record not older than `timestamp_ms`, None where there is none."""
+        """Return the offset of the first record not older than `timestamp_ms`, None if there is none."""
         found = self._reader.ask(
             lambda reader: reader.offsets_for_times({partition: timestamp_ms}, timeout_ms=_ASK_S * 1000).get(partition),
             f"which offset of {partition.topic} belongs to a time",
@@ -231,7 +231,7 @@ class PartitionReader:
     def poll(self, timeout_s: float, max_records: int, paused: Collection[TopicPartition] = ()) -> list[ConsumerRecord]:
         """Return the next records, in order within each partition and none of `paused`.
 
-        [] where there are none. Where records were deleted before they were read, `beginnings` and
+        [] if there are none. If records were deleted before they were read, `beginnings` and
         `positions` are moved.
         """
         try:
@@ -243,7 +243,7 @@ class PartitionReader:
     def read(self, ends: Mapping[TopicPartition, int], *, max_records: int = 2000) -> Iterator[list[ConsumerRecord]]:
         """Yield the records of the assigned partitions until each has reached its end.
 
-        Raises UnreachableError where no record comes within `timeout_s`.
+        Raises UnreachableError if no record comes within `timeout_s`.
         """
         deadline = time.monotonic() + self._timeout_s
         while any(self.positions[partition] < end for partition, end in ends.items()):
@@ -255,9 +255,9 @@ class PartitionReader:
                 raise UnreachableError(f"{topics} gave no record within {self._timeout_s:g} s; try again")
 
     def read_at(self, partition: TopicPartition, offset: int) -> ConsumerRecord | None:
-        """Return the record at `offset`, None where it does not exist any more.
+        """Return the record at `offset`, None if it does not exist any more.
 
-        Raises UnreachableError where no broker gives it within `timeout_s`.
+        Raises UnreachableError if no broker gives it within `timeout_s`.
         """
         self.assign({partition: offset})
         deadline = time.monotonic() + self._timeout_s
@@ -282,7 +282,7 @@ class PartitionReader:
 
 
 class _AssignedConsumer:
-    """A consumer of assigned partitions that survives absent brokers and the end of its own network thread.
+    """A consumer of assigned partitions that survives unavailable brokers and the end of its network thread.
 
     It connects on first use. name: what is read, for warnings.
     """
@@ -295,7 +295,7 @@ class _AssignedConsumer:
         self.positions: dict[TopicPartition, int] = {}
 
     def connected(self) -> KafkaConsumer:
-        """Return the library's consumer; where there is none, create it and seek to the positions."""
+        """Return the library's consumer; if there is none, create it and seek to the positions."""
         if self._consumer is None:
             self._consumer = self._connect()
         return self._consumer
@@ -316,7 +316,7 @@ class _AssignedConsumer:
     def poll(
         self, timeout_s: float, max_records: int, paused: Collection[TopicPartition] = ()
     ) -> list[ConsumerRecord] | None:
-        """Return the next records, None where brokers are away.
+        """Return the next records, None if brokers are unavailable.
 
         Raises `_POSITION_LOST`, and what is permanent.
         """
@@ -357,7 +357,7 @@ class _AssignedConsumer:
         return end
 
     def topic_id(self, topic: str) -> object:
-        """Return the identity of the topic as last heard, None where it is unknown."""
+        """Return the identity of the topic as last heard, None if it is unknown."""
         return internals.topic_id(self.connected(), topic)
 
     def close(self) -> None:

@@ -2,7 +2,7 @@
 
 1. A transaction's request is lost, and a service stops for good (3.0.12, `producer/sender.py`,
    `Sender._maybe_send_pending_request`). The request that a transaction waits for is taken from the queue;
-   then the coordinator's connection is awaited. `KafkaNetClient.await_ready` raises where it is down, the
+   then the coordinator's connection is awaited. `KafkaNetClient.await_ready` raises if it is down, the
    handler's `except Exception` looks the coordinator up again and leaves the loop, and only a request whose
    `target_node` is None is put back. It is not None by then: the request is lost, and
    `commit_transaction()`, which has no timeout, waits indefinitely, also after the broker is back.
@@ -18,7 +18,7 @@
 3. One byte in a header name that is not UTF-8 stops a partition for good: the library decodes names
    strictly, so the whole batch fails with `CorruptRecordError` at every attempt. Brokers do not look at
    names, so anybody who may write to a topic could stop it.
-   Cure (`read_any_header`): the library's parser is tried first; only where it fails on a name does ours
+   Cure (`read_any_header`): the library's parser is tried first; only if it fails on a name does ours
    read the record, with such bytes escaped (backslash, x, two digits). Source: Kafka protocol, "Record";
    kafka-python 3.0.12, record/default_records.py and consumer/fetcher.py.
 
@@ -73,7 +73,7 @@ def check_client_release(release: str = kafka.__version__) -> None:
 
 
 class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
-    """The network side of a client; its `await_ready` does not raise where a broker is merely away."""
+    """The network side of a client; its `await_ready` does not raise if a broker is merely unavailable."""
 
     def __init__(self, **configs: Any) -> None:
         net = NetworkSelector(**configs)
@@ -82,7 +82,7 @@ class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
     def await_ready(self, node_id: Any, timeout_ms: float = 30_000) -> bool:
         """Whether requests can be sent to the broker now.
 
-        False where it is unreachable or no longer known.
+        False if it is unreachable or no longer known.
         """
         try:
             return bool(super().await_ready(node_id, timeout_ms=timeout_ms))
@@ -91,7 +91,7 @@ class PatchedKafkaClient(KafkaNetClient):  # type: ignore[misc]
 
 
 class _ClosingSocket(KafkaNetSocket):  # type: ignore[misc]
-    """A plain connection that closes its socket where it fails; registered like a proxy's scheme."""
+    """A plain connection that closes its socket if it fails; registered like a proxy's scheme."""
 
     SCHEMES = ("direct",)
 

@@ -33,10 +33,10 @@ __all__ = [
     "RetiredProducers",
     "append",
     "check_size",
+    "first_size_error",
     "murmur2",
     "partition_for",
     "send",
-    "too_large",
 ]
 
 
@@ -66,7 +66,7 @@ class KeyPartitioner(DefaultPartitioner):  # type: ignore[misc]
     def partition(
         self, topic: str, key: Any, serialized_key: bytes | None, value: Any, serialized_value: Any, cluster: Any
     ) -> int:
-        """Return the number of the partition; ValueError where the topic is unknown."""
+        """Return the number of the partition; ValueError if the topic is unknown."""
         numbers = cluster.partitions_for_topic(topic) if serialized_key is not None else None
         if not numbers or serialized_key is None:
             number: int = super().partition(topic, key, serialized_key, value, serialized_value, cluster)
@@ -167,26 +167,26 @@ def send(producer: KafkaProducer, message: Message, topic: str | None = None) ->
 
 
 def check_size(message: Message, position: int, max_bytes: int) -> None:
-    """Raise RecordTooLargeError where the producer would refuse the message."""
+    """Raise RecordTooLargeError if the producer would refuse the message."""
     size = message.size_bytes + _OVERHEAD + _OVERHEAD_PER_HEADER * len(message.headers)
     if size > max_bytes:
-        raise _too_large(message, position, f"the producer's limit is {max_bytes}")
+        raise _size_error(message, position, f"the producer's limit is {max_bytes}")
 
 
-def too_large(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
-    """Return an error for the first message that the brokers found too large, None where there is none."""
+def first_size_error(messages: list[Message], futures: list[Any]) -> RecordTooLargeError | None:
+    """Return an error for the first message that the brokers found too large, None if there is none."""
     for position, (message, future) in enumerate(zip(messages, futures, strict=False)):
-        if _is_too_large(future.exception) and internals.was_refused(future):
-            return _too_large(message, position, "the topic's max.message.bytes is lower")
+        if _is_size_error(future.exception) and internals.was_refused(future):
+            return _size_error(message, position, "the topic's max.message.bytes is lower")
     return None
 
 
-def _is_too_large(error: BaseException | None) -> bool:
+def _is_size_error(error: BaseException | None) -> bool:
     """Whether brokers or producer found a message too large: this one, or another one of its batch."""
     return any(isinstance(reason, TOO_LARGE) for reason in reasons(error))
 
 
-def _too_large(message: Message, position: int, limit: str) -> RecordTooLargeError:
+def _size_error(message: Message, position: int, limit: str) -> RecordTooLargeError:
     return RecordTooLargeError(
         f"message {position} for topic {message.topic} has {message.size_bytes} bytes: {limit}", position
     )
@@ -200,7 +200,7 @@ def append(connection: Connection, topic: str, messages: Iterable[Message]) -> l
     """Append messages to `topic` outside any transaction.
 
     Return their offsets once all replicas in sync have them. Raises UnreachableError and NotAuthorisedError
-    with nothing written; BrokerError where that is uncertain after 30 s: read the topic before you try
+    with nothing written; BrokerError if that is uncertain after 30 s: read the topic before you try
     again.
     """
     messages = list(messages)
@@ -220,10 +220,12 @@ def append(connection: Connection, topic: str, messages: Iterable[Message]) -> l
         internals.wait_for_all(producer, futures, _TIMEOUT_S)
         return [int(future.value.offset) for future in futures]
     except TRANSIENT as error:
-        doing = f"to append to {topic}"
+        action = f"to append to {topic}"
         last = internals.last_error(producer)
         raise (
-            too_large(messages, futures) or permanent_error(error, doing, last) or transient_error(error, doing)
+            first_size_error(messages, futures)
+            or permanent_error(error, action, last)
+            or transient_error(error, action)
         ) from error
     finally:
         RetiredProducers().retire(producer)

@@ -3,7 +3,7 @@
 Translation: the library wraps its errors; a producer that has failed raises plain `KafkaError`, with the
 reason among its arguments, from every call. So every reason that an error leads to is examined, and the
 first known one decides. `permanent_error` gives our error for what no second try changes (rights, settings);
-everything else in TRANSIENT may pass, and becomes `transient_error` where the caller does not wait.
+everything else in TRANSIENT may pass, and becomes `transient_error` if the caller does not wait.
 Pace: pauses grow exponentially, with jitter; a warning about a lasting problem is logged once in 30 s.
 """
 
@@ -38,7 +38,7 @@ FENCED = (
 )
 TOO_LARGE = (errors.MessageSizeTooLargeError, errors.RecordListTooLargeError)
 TRANSIENT = (errors.KafkaError, OSError, RuntimeError)
-"""What the library may raise while brokers come and go; RuntimeError: its event loop ended during a call."""
+"""What the library may raise while brokers are unavailable; RuntimeError: its event loop ended during a call."""
 
 _SETTINGS = (
     errors.KafkaConfigurationError,
@@ -140,23 +140,23 @@ def reasons(error: BaseException | None) -> Iterator[BaseException]:
         yield from reasons(error.__cause__)
 
 
-def permanent_error(error: BaseException, doing: str, *more: BaseException | None) -> TwinsieveError | None:
+def permanent_error(error: BaseException, action: str, *more: BaseException | None) -> TwinsieveError | None:
     """Return our error for what no second try changes, None for what may pass.
 
     `more`: other possible reasons.
-    doing: what was attempted, as "to …", for the message.
+    action: what was attempted, as "to …", for the message.
     """
     for reason in (reason for one in (error, *more) for reason in reasons(one)):
         if isinstance(reason, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
-            return NotAuthorisedError(f"the brokers refuse {doing}: {_text(reason)}; {_what_to_grant(reason)}")
+            return NotAuthorisedError(f"the brokers refuse {action}: {_text(reason)}; {_what_to_grant(reason)}")
         if isinstance(reason, _SETTINGS) or _names_setting(reason):
-            return ConfigurationError(f"{doing}: {_text(reason)}")
+            return ConfigurationError(f"{action}: {_text(reason)}")
     return None
 
 
-def transient_error(error: BaseException, doing: str) -> BrokerError:
+def transient_error(error: BaseException, action: str) -> BrokerError:
     """Return our error for what may pass by itself."""
-    return BrokerError(f"{doing}: {_text(error)}; try again")
+    return BrokerError(f"{action}: {_text(error)}; try again")
 
 
 def _names_setting(reason: BaseException) -> bool:

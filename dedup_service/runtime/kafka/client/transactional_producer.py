@@ -6,8 +6,8 @@ whether the failure was a dead broker, a fence or a timeout. So there is one way
 and `abort` is not needed. The faults of the library are handled in `patches` and `internals`.
 
 Invariants: messages are all acknowledged before the commit is sent; `commit` returns only when the
-transaction is known to be committed; nothing blocks longer than `timeout_s` for the transaction and as long
-again for the next producer.
+transaction is known to be committed; `commit` blocks no longer than `timeout_s` for the transaction and as
+long again for the next producer. `open` tries until it works or `stop` is set.
 One thread uses an instance.
 Source: KIP-98, KIP-447; kafka-python 3.0.12, producer/.
 """
@@ -25,7 +25,14 @@ from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerGroupMetadata, TopicPartition, connect
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError, UnreachableError
-from dedup_service.runtime.kafka.client.producers import COMMON, Message, RetiredProducers, check_size, send, too_large
+from dedup_service.runtime.kafka.client.producers import (
+    COMMON,
+    Message,
+    RetiredProducers,
+    check_size,
+    first_size_error,
+    send,
+)
 from dedup_service.runtime.kafka.client.retry import (
     FENCED,
     TRANSIENT,
@@ -86,7 +93,7 @@ class TransactionalProducer:
     ) -> list[tuple[int, int]]:
         """Write all of `messages` and commit `offsets` for `group` in one transaction.
 
-        Returns (partition, offset) of each message. Raises TransactionLostError where the transaction was
+        Returns (partition, offset) of each message. Raises TransactionLostError if the transaction was
         not, or may not have been, committed: rewind to the committed offsets. RecordTooLargeError
         (`position` says which message), NotAuthorisedError and ConfigurationError mean that nothing was
         written, nor will be until that is corrected.
@@ -131,7 +138,7 @@ class TransactionalProducer:
         return [(future.value.partition, future.value.offset) for future in futures]
 
     def _current(self) -> KafkaProducer:
-        """Return the producer; a new one where the last could not be replaced in time."""
+        """Return the producer; a new one if the last could not be replaced in time."""
         if self._producer is None:
             try:
                 self._renew()
@@ -163,12 +170,12 @@ class TransactionalProducer:
     ) -> TwinsieveError:
         """Replace the producer and return what to raise."""
         last = internals.last_error(producer)
-        doing = f"to write as {self._id} to {', '.join(sorted({message.topic for message in messages}))}"
-        found = too_large(messages, futures) or permanent_error(error, doing, last)
+        action = f"to write as {self._id} to {', '.join(sorted({message.topic for message in messages}))}"
+        found = first_size_error(messages, futures) or permanent_error(error, action, last)
         self._retire()
         try:
             self._renew()
-        except TwinsieveError as second:  # the next commit tries again, and raises where it cannot
+        except TwinsieveError as second:  # the next commit tries again, and raises if it cannot
             _LOG.warning("%s: no new producer yet: %s", self._id, second)
         return found or TransactionLostError(
             f"transaction of {self._id} with {len(messages)} messages was not, or may not have been, committed: "

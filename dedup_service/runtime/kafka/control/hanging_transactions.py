@@ -1,9 +1,9 @@
 """Hanging transactions (KIP-664): decided by their coordinator, but without an end marker on a partition.
 
-Why: Apache Kafka 4.3.1 takes a partition without a leader for a deleted one and leaves out the marker that
-would end a transaction there (KAFKA-20734). Readers of committed records stop at that offset for good: a
-consumer of `verdicts`, or the service at its log. `kafka-transactions.sh abort` would let them continue, but
-takes back what the coordinator has committed: pages would stay without a verdict.
+Why: Apache Kafka 4.3.1 treats a partition without a leader as deleted and leaves out the marker that would
+end a transaction there (KAFKA-20734). Readers of committed records stop at that offset for good: a consumer
+of `verdicts`, or the service at its log. `kafka-transactions.sh abort` would let them continue, but discards
+what the coordinator has committed: pages would stay without a verdict.
 
 Find: the partitions' leaders say which transactions are open and since which offset; the coordinators' own
 log (`__transaction_state`), read after that, says which of them are still to be ended. A transaction that is
@@ -12,7 +12,7 @@ log needs *Read* on `__transaction_state`.
 Repair: the missing marker is written, committed or aborted as the coordinator decided. It needs *Alter* on
 the cluster.
 
-A partition's transaction is ended by the next decision that includes the partition, even where an earlier
+A partition's transaction is ended by the next decision that includes the partition, even if an earlier
 marker was lost. So of each producer and partition only the last decision counts, and memory does not grow
 with the log.
 Format: Apache Kafka, TransactionLogKey.json (version 0) and TransactionLogValue.json (0; 1 has compact
@@ -62,7 +62,7 @@ class HangingTransaction:
     """A transaction that stays open on a partition from `offset` on.
 
     since_ms: when the producer last wrote there, Unix milliseconds. outcome: what its coordinator decided,
-    None where the coordinator's log no longer has it. epoch: of the producer, for the marker.
+    None if the coordinator's log no longer has it. epoch: of the producer, for the marker.
     coordinator_epoch: of the coordinator that last wrote there.
     """
 
@@ -81,7 +81,7 @@ def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransact
     """Return the hanging transactions by topic and partition; reads the transaction log from its beginning.
 
     The offsets of groups are examined as well, for producers that wrote into `topics`. Raises BrokerError,
-    and ConfigurationError where the log has a newer, unknown format.
+    and ConfigurationError if the log has a newer, unknown format.
     """
     with administration(connection) as admin:
         before = admin.open_transactions(admin.partitions_of([*topics.all, GROUP_OFFSETS]))
@@ -103,7 +103,7 @@ def find_hanging(connection: Connection, topics: Topics) -> list[HangingTransact
 def repair(connection: Connection, transactions: Iterable[HangingTransaction]) -> None:
     """Write the end markers of transactions whose outcome is known; others are left as they are.
 
-    Raises NotAuthorisedError where *Alter* on the cluster is missing, BrokerError for the rest.
+    Raises NotAuthorisedError if *Alter* on the cluster is missing, BrokerError for the rest.
     """
     with administration(connection) as admin:
         for transaction in transactions:
@@ -231,7 +231,7 @@ class TransactionHistory:
     def outcome(self, partition: TopicPartition, producer_id: int, epoch: int) -> tuple[TransactionOutcome, int] | None:
         """Return the decision on this producer's transaction on `partition`, and its marker's epoch.
 
-        None where that is unknown. A decision has the epoch of the records, or the next one: the coordinator
+        None if that is unknown. A decision has the epoch of the records, or the next one: the coordinator
         raises it to fence an earlier instance of the producer, and with each transaction in version 2 of the
         protocol.
         """

@@ -62,7 +62,7 @@ class PolicyDiffersError(StateError):
 
 @dataclass(frozen=True, slots=True)
 class RequestedPolicy:
-    """The policy that a service was started with; None where it uses that of the log."""
+    """The policy that a service was started with; None if it uses that of the log."""
 
     space_id: str
     rule: MatchRule | None = None
@@ -77,7 +77,7 @@ class RequestedPolicy:
 def first_policy(connection: Connection, topics: Topics, log: LogConsumer, requested: RequestedPolicy) -> PolicyRecord:
     """Return the first record of the log, appending it to an empty log.
 
-    Its `log` is the identity of the log. ForeignLogError where the log is of another space or does not begin
+    Its `log` is the identity of the log. ForeignLogError if the log is of another space or does not begin
     with a policy.
     """
     record = log.read_one(0)
@@ -101,7 +101,7 @@ def first_policy(connection: Connection, topics: Topics, log: LogConsumer, reque
 
 
 def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:
-    """Raise PolicyDiffersError where rule or action of the service differ from those of the log."""
+    """Raise PolicyDiffersError if rule or action of the service differ from those of the log."""
     rule_differs = requested.rule is not None and requested.rule != in_force.rule
     action_differs = requested.action is not None and requested.action is not in_force.action
     if not rule_differs and not action_differs:
@@ -143,7 +143,7 @@ class PolicyInForce:
 def policy_in_force(
     connection: Connection, topics: Topics, progress: Progress = lambda _done, _total: None
 ) -> PolicyInForce:
-    """Read the log and return its policy; ForeignLogError where no service has begun it yet."""
+    """Read the log and return its policy; ForeignLogError if no service has begun it yet."""
     in_force: PolicyInForce | None = None
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
         for record in (record for batch in log.read_to_end(progress) for record in batch):
@@ -186,7 +186,7 @@ def add_records(
 ) -> list[int]:
     """Append `records` to the log and return the sequence of each.
 
-    ForeignLogError where no service has begun the log.
+    ForeignLogError if no service has begun the log.
     by: the person who adds them; kept in a header, so it changes no verdict.
     """
     require_log(connection, topics)
@@ -209,7 +209,7 @@ def corrections_in(
 def correction_of(record: ConsumerRecord, value: LogRecord) -> Correction | None:
     """Return a record of the log as a correction, with who added it and when.
 
-    None where it is not a correction.
+    None if it is not a correction.
     """
     if not isinstance(value, CorrectionRecord):
         return None
@@ -219,7 +219,7 @@ def correction_of(record: ConsumerRecord, value: LogRecord) -> Correction | None
 
 
 def require_begun(log: LogConsumer, topics: Topics) -> None:
-    """Raise ForeignLogError where `log`, the log of `topics`, has no record yet."""
+    """Raise ForeignLogError if `log`, the log of `topics`, has no record yet."""
     if log.read_one(0) is None:
         raise _not_begun(topics)
 

@@ -80,9 +80,9 @@ class PageRefetcher:
         self._queues: dict[TopicPartition, deque[ConsumerRecord]] = {partition: deque() for partition in self._ends}
 
     def find(self, source: Source) -> ConsumerRecord | None:
-        """Return the record at `source`, None where it is no longer kept, or was requested before.
+        """Return the record at `source`, None if it is no longer kept, or was requested before.
 
-        Raises UnreachableError where no broker gives it within 60 s, NotAuthorisedError where they refuse.
+        Raises UnreachableError if no broker gives it within 60 s, NotAuthorisedError if they refuse.
         """
         if self.is_gone(source):
             return None
@@ -122,7 +122,7 @@ class PageRefetcher:
 class ReplayOptions:
     """What to change in the replay; None keeps what the log has.
 
-    log: the identity of the log that the replay writes, None where it writes none.
+    log: the identity of the log that the replay writes, None if it writes none.
     """
 
     rule: MatchRule | None = None
@@ -280,7 +280,7 @@ class ReplayTopics:
     def take(self, batch: Sequence[Replayed]) -> None:
         """Append a batch to the log, decide it, write its outputs.
 
-        ReplayInterruptedError where a transaction is lost.
+        ReplayInterruptedError if a transaction is lost.
         """
         if not batch:
             return
@@ -296,7 +296,7 @@ class ReplayTopics:
 
     def _outputs(self, outcome: Outcome, item: Replayed) -> Iterator[Message]:
         """Yield the verdict; where the page was read again, all that a service writes."""
-        pending = PendingOutcome.of(outcome)
+        pending = PendingOutcome.from_outcome(outcome)
         if item.page is not None:
             yield from outputs_of(self._topics, item.page, pending)
         elif outcome.verdict is not None:
@@ -314,7 +314,7 @@ class ReplayTopics:
 
 
 def require_empty(connection: Connection, topics: Topics) -> None:
-    """Raise StateError where the log of `topics` has records: a replay must not mix two logs."""
+    """Raise StateError if the log of `topics` has records: a replay must not mix two logs."""
     log = LogConsumer(connection, topics.fingerprints)
     try:
         if log.read_one(0) is not None:

@@ -55,9 +55,9 @@ class PageTextLookup:
         self._extractions = ExtractionCache()
 
     def text_at(self, sequence: int) -> str | None:
-        """Return the main text of the page at `sequence`; None where it is no longer kept, or is not a page.
+        """Return the main text of the page at `sequence`; None if it is no longer kept, or is not a page.
 
-        Raises UnreachableError where no broker gives it within 10 s, NotAuthorisedError where they refuse.
+        Raises UnreachableError if no broker gives it within 10 s, NotAuthorisedError if they refuse.
         """
         page = self.page_at(sequence)
         return None if page is None else page.text
@@ -93,7 +93,7 @@ class PageTextLookup:
 class LoggedPages:
     """Records of pages in the log, with their texts.
 
-    One thread uses it; raises BrokerError where no broker answers.
+    One thread uses it; raises BrokerError if no broker answers.
     """
 
     def __init__(self, connection: Connection, topics: Topics) -> None:
@@ -106,7 +106,7 @@ class LoggedPages:
     def at(self, sequence: int) -> tuple[KnownPage, int] | None:
         """Return the page at `sequence` and when it was logged, Unix milliseconds.
 
-        None where there is none.
+        None if there is none.
         """
         record = self._log.read_one(sequence) if 0 <= sequence < self._log.end() else None
         if record is None or record.offset != sequence:
@@ -118,7 +118,7 @@ class LoggedPages:
         return (known_page(sequence, value), record.timestamp) if isinstance(value, PageRecord) else None
 
     def text(self, sequence: int) -> str | None:
-        """Return the main text of a page; None where `pages` no longer keeps it."""
+        """Return the main text of a page; None if `pages` no longer keeps it."""
         return self._texts.text_at(sequence)
 
     def close(self) -> None:
@@ -148,8 +148,8 @@ class PastVerdicts:
     def find(self, sequence: int, canonical_url: str, logged_ms: int) -> Verdict | None:
         """Return the verdict of the page at `sequence`.
 
-        None where it is no longer kept, or not found in 5 s. Raises UnreachableError where it cannot connect
-        to any broker, NotAuthorisedError where they refuse.
+        None if it is no longer kept, or not found in 5 s. Raises UnreachableError if it cannot connect
+        to any broker, NotAuthorisedError if they refuse.
         """
         self._reader.connect()
         try:

@@ -26,7 +26,7 @@ from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["ReplayedLog"]
 
-AT_ONCE = 500
+BATCH_RECORDS = 500
 
 
 class ReplayedLog:
@@ -99,7 +99,7 @@ class ReplayedLog:
         self._stack.close()
 
     def _take_all(self, log: LogConsumer, read: Progress) -> None:
-        for batch in log.read_to_end(read, max_records=AT_ONCE):
+        for batch in log.read_to_end(read, max_records=BATCH_RECORDS):
             self._take([(record, decode(record.value or b"")) for record in batch])
 
     def _take(self, batch: list[tuple[ConsumerRecord, LogRecord]]) -> None:

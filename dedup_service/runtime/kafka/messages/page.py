@@ -4,10 +4,10 @@ The value is the JSON object of one line of `filter`, decoded by the same code (
 file and a topic with the same pages have the same verdicts. The key is not read: a page is identified by its
 `url`.
 
-Size limits: a value over `MAX_VALUE_BYTES` is refused (`refuse_oversized`), and so is a `url` or `id` over
-`MAX_NAME_CHARS` (`refuse_long_names`), so that the record of a page in the log fits one message whatever the
-page contains. A text over 10 MiB in a smaller value is not refused: the page is `undecided`
-(`readers.jsonlines`).
+Size limits (`core.size_limits`): a value over `MAX_VALUE_BYTES` is refused (`refuse_oversized`), and so is a
+`url` or `id` over `MAX_NAME_CHARS` (`refuse_long_names`), so that the record of a page in the log fits one
+message whatever the page contains. A text over `MAX_PAGE_SIZE` in a smaller value is not refused: the page is
+`undecided` (`readers.jsonlines`).
 
 A dead letter is the rejected record in `pages.dlq`: its own value, key and headers, so that it can be
 corrected and published again, and the reason as a header. A value larger than any topic accepts is cut to
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from dedup_service.core.errors import RecordError
 from dedup_service.core.log_records import Source
 from dedup_service.core.page import Page
-from dedup_service.core.url import MAX_URL_LENGTH
+from dedup_service.core.size_limits import name_too_long, value_too_large
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, page_in_json
 from dedup_service.runtime.readers.record import Extract
@@ -29,19 +29,11 @@ from dedup_service.runtime.readers.record import Extract
 __all__ = [
     "CUT_BYTES",
     "MAX_DEAD_LETTER_BYTES",
-    "MAX_NAME_CHARS",
-    "MAX_VALUE_BYTES",
     "PageMessage",
     "dead_letter",
     "refuse_long_names",
     "refuse_oversized",
 ]
-
-MAX_VALUE_BYTES = 15 << 20
-"""Size limit of a value, unpacked: fits the outputs (16 MiB) with headers, however it compresses."""
-
-MAX_NAME_CHARS = MAX_URL_LENGTH
-"""Length limit of `url` and `id`: they are in the log, in the verdict, and in the verdicts of copies."""
 
 MAX_DEAD_LETTER_BYTES = 30 << 20
 """Size limit of a value kept whole: fits `pages.dlq` (32 MiB) with headers, however it compresses."""
@@ -91,15 +83,15 @@ class PageMessage:
 
 def refuse_oversized(value: bytes) -> None:
     """Raise RecordError for a value over `MAX_VALUE_BYTES`."""
-    if len(value) > MAX_VALUE_BYTES:
-        raise RecordError(f"the value has {len(value):,} bytes, the limit is {MAX_VALUE_BYTES:,}")
+    if (problem := value_too_large(value)) is not None:
+        raise RecordError(problem)
 
 
 def refuse_long_names(page: Page) -> None:
     """Raise RecordError for a `url` or `id` over `MAX_NAME_CHARS`."""
     for name, text in (("url", page.url), ("id", page.id)):
-        if len(text) > MAX_NAME_CHARS:
-            raise RecordError(f"`{name}` has {len(text):,} characters, the limit is {MAX_NAME_CHARS:,}")
+        if (problem := name_too_long(name, text)) is not None:
+            raise RecordError(problem)
 
 
 def dead_letter(

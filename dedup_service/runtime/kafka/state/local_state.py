@@ -2,8 +2,8 @@
 
     local = LocalState.open("state")
 
-`DIR/instance` holds the name of the process in its groups and transactions; it is created once. Everything
-else in the folder can be lost: the log restores it. One process at a time works on a folder; the lock is
+`DIR/instance` holds the name of the process in its groups and transactions; it is created once. The rest of
+the folder may be lost: it is restored from the log. One process at a time works on a folder; the lock is
 released when the process exits.
 
 A snapshot is one file: the entries of the replica, and as its extra section the rest of the deciding state
@@ -13,7 +13,7 @@ unknown fields and gives missing ones their default; bytes that do not fit other
 unreadable, and the log rebuilds the state. The private `_…Fields` structs fix the field names as they are
 written; they do not follow renames of the classes that they store.
 
-Taking a snapshot costs the deciding thread an export in pieces, milliseconds; another thread joins and
+The deciding thread only exports the state in pieces, which takes milliseconds; another thread joins and
 writes the pieces. A snapshot is due after `snapshot_every` records and a quarter of the entries, so that
 writing all entries again remains a constant share of the work (the rule of the embedded state).
 
@@ -96,7 +96,7 @@ class UnreadableDecidingStateError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidingState:
-    """State of the deciding step but for entries and page names, at the replica's sequence.
+    """State of the deciding step without entries and page names, at the replica's sequence.
 
     pending: outcomes that are not yet written. written: (topic, partition) → offset below which all outputs
     are known to be written.
@@ -283,7 +283,7 @@ class ServiceSnapshots:
         self.wait()
         self._taken_at = replica.sequence
         try:
-            export = _Export.of(replica, outcomes, tail)
+            export = _Export.from_replica(replica, outcomes, tail)
             self._writing = threading.Thread(target=self._write, args=(export,), name="snapshot")
             self._writing.start()
         except (MemoryError, RuntimeError) as error:  # no memory for the export, or no thread
@@ -316,7 +316,7 @@ class _Export:
     tail: str
 
     @classmethod
-    def of(cls, replica: Replica, outcomes: PendingOutcomes, tail: str) -> "_Export":
+    def from_replica(cls, replica: Replica, outcomes: PendingOutcomes, tail: str) -> "_Export":
         state = replica.state()
         return cls(state, replica.held(), encode_deciding_state(state, outcomes), tail)
 

@@ -35,7 +35,7 @@ class PendingOutcome:
     drop: bool = False
 
     @classmethod
-    def of(cls, outcome: Outcome) -> "PendingOutcome":
+    def from_outcome(cls, outcome: Outcome) -> "PendingOutcome":
         """Return what to write for `outcome`."""
         verdict = outcome.verdict
         if verdict is None:
@@ -90,7 +90,7 @@ class PendingOutcomes:
     def add(self, outcome: Outcome) -> None:
         """Add `outcome`, unless it is known to be written or belongs to another topic."""
         if self._topic in {None, outcome.source.topic} and not self.is_written(outcome.source):
-            self._put(outcome.source, PendingOutcome.of(outcome))
+            self._put(outcome.source, PendingOutcome.from_outcome(outcome))
 
     def get(self, topic: str, partition: int, offset: int) -> PendingOutcome | None:
         """Return the pending outcome of a record, None if the log has not been read that far."""

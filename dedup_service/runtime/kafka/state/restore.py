@@ -25,7 +25,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 
 __all__ = ["LogSource", "RestoredReplica", "restore"]
 
-_AT_ONCE = 2000
+_BATCH_RECORDS = 2000
 _WAIT_S = 0.5
 _LAST_WAIT_S = 5.0
 _REPORT_S = 0.2
@@ -102,7 +102,7 @@ def restore(
     if stop.is_set():
         return None
     run = _Run(local, log, stored, identity, written, shards, stop, pages)
-    return run.to(max(end, run.start), progress, max_waiting)
+    return run.apply_up_to(max(end, run.start), progress, max_waiting)
 
 
 class _Run:
@@ -135,16 +135,16 @@ class _Run:
         for (topic, partition), offset in written.items():
             self._outcomes.written_below(topic, partition, offset)
 
-    def to(
+    def apply_up_to(
         self,
         end: int,
         progress: Callable[[RestoreEvent], None] | None,
         max_waiting: int | None,
     ) -> RestoredReplica | None:
         """Apply the log up to `end`."""
-        log, began, told = self._log, time.monotonic(), 0.0
+        log, started, last_report = self._log, time.monotonic(), 0.0
         log.seek(self.start)
-        batches = log.read_to_end(max_records=_AT_ONCE, end=end)
+        batches = log.read_to_end(max_records=_BATCH_RECORDS, end=end)
         while log.position < end:
             if self._stop.is_set():
                 return None
@@ -152,11 +152,11 @@ class _Run:
                 break
             self._apply(next(batches))
             now = time.monotonic()
-            if progress is not None and now - told >= _REPORT_S:
-                told = now
-                progress(RestoreEvent(min(log.position, end) - self.start, end - self.start, now - began))
+            if progress is not None and now - last_report >= _REPORT_S:
+                last_report = now
+                progress(RestoreEvent(min(log.position, end) - self.start, end - self.start, now - started))
         if progress is not None:
-            progress(RestoreEvent(log.position - self.start, end - self.start, time.monotonic() - began, done=True))
+            progress(RestoreEvent(log.position - self.start, end - self.start, time.monotonic() - started, done=True))
         return RestoredReplica(self._replica, self._outcomes, log.position, self._tail)
 
     def _apply(self, records: list[Any]) -> None:
@@ -222,7 +222,7 @@ def _page_name_reader(log: LogSource, stop: threading.Event) -> PageNameReader:
         position, began = log.position, time.monotonic()
         log.seek(sequence)
         try:
-            while not (records := log.poll(_WAIT_S, _AT_ONCE)):
+            while not (records := log.poll(_WAIT_S, _BATCH_RECORDS)):
                 if stop.is_set() and time.monotonic() - began >= _LAST_WAIT_S:
                     raise UnreachableError(
                         f"the log did not return its record at {sequence}; start again when the brokers can be reached"

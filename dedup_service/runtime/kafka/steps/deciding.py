@@ -47,13 +47,15 @@ from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["DecideSettings", "DecideStep", "outputs_of"]
 
-KEPT = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
-"""Verdicts whose pages go to `pages.unique`.
+STORED_KINDS = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
+"""Verdicts whose pages go to `pages.unique`, from which a store is fed.
 
-`unchanged` is not among them: the store behind Kafka cannot lose a page.
+`unchanged` pages go to `pages.duplicate`: the store already has that body from an earlier visit.
 """
 
-_PATIENCE_S = 0.06  # a page's outcome takes longer
+_FETCH_MAX_WAIT_S = 0.06
+"""How long a broker may wait for a full fetch of `pages`. It delays no page: the outcome takes longer."""
+
 _PAUSE_S = 0.05  # the longest that an idle turn waits for either topic
 _LINGER_S = 0.25
 _SHORT_LINGER_S = 0.1
@@ -118,7 +120,7 @@ class DecideStep:
             on_revoked=self._revoked,
             on_assigned=self._assigned,
             session_timeout_s=session_timeout_s,
-            patience_s=_PATIENCE_S,
+            fetch_max_wait_s=_FETCH_MAX_WAIT_S,
         )
         self._timings = StepTimings()
         self._failures = 0
@@ -134,7 +136,7 @@ class DecideStep:
         return StepStatus(step="decide", ticked_at=self.ticked_at, assigned=assigned)
 
     def run(self, stop: threading.Event, drain_s: float = 0.0) -> None:
-        """Take turns until `stop` is set; then write everything up to the end of the log, within `drain_s`.
+        """Run the step's loop until `stop` is set; then write all up to the end of the log, within `drain_s`.
 
         Raises what ends the step; whatever was not committed is done again after the next start.
         """
@@ -352,7 +354,7 @@ def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) 
         return
     yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
     if not outcome.drop:
-        target = topics.unique if outcome.kind in KEPT else topics.duplicate
+        target = topics.unique if outcome.kind in STORED_KINDS else topics.duplicate
         headers = passed_on(
             record.headers, source, outcome.sequence, verdict=outcome.kind, original_url=outcome.original_url
         )

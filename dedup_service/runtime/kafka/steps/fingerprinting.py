@@ -41,7 +41,9 @@ from dedup_service.runtime.workers.preparation import Answer, BadRecord, Prepare
 
 __all__ = ["FingerprintSettings", "FingerprintStep"]
 
-_PATIENCE_S = 0.025  # of at least 0.1 s that a page takes end to end
+_FETCH_MAX_WAIT_S = 0.025
+"""How long a broker may wait for a full fetch of `pages`; a page takes at least 0.1 s end to end."""
+
 _IDLE_S = 0.1  # nothing in flight: the poll returns early when a record arrives
 _BUSY_S = 0.01  # results of the workers are seen that much later; a poll costs 0.3 to 0.5 ms
 _INLINE_S = 0.05  # if pages are prepared in this thread: the longest time between two polls
@@ -103,7 +105,7 @@ class FingerprintStep:
             instance,
             on_revoked=self._in_flight.drop,
             session_timeout_s=session_timeout_s,
-            patience_s=_PATIENCE_S,
+            fetch_max_wait_s=_FETCH_MAX_WAIT_S,
         )
         self._timings = StepTimings()
         self._failures = 0
@@ -121,7 +123,7 @@ class FingerprintStep:
         return StepStatus(step="fingerprint", ticked_at=self.ticked_at, assigned=assigned)
 
     def run(self, stop: threading.Event, drain_s: float = 30.0) -> None:
-        """Take turns until `stop` is set; then commit the started chunks, within `drain_s`.
+        """Run the loop of the step until `stop` is set; then commit the started chunks, within `drain_s`.
 
         Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: an
         operator has to fix these. Whatever was not committed is read again by the next owner of the

@@ -47,7 +47,7 @@ class PageBuffer:
         self._next[partition] = offset
 
     def end(self, partition: int) -> None:
-        """Drop a partition, which another process owns now."""
+        """Drop the queue of a partition that starts again or now belongs to another process."""
         for record in self._queues.pop(partition, ()):
             self._count(record, -1)
         self._next.pop(partition, None)

@@ -57,7 +57,7 @@ def check(connection: Connection, topics: Topics) -> list[TopicProblem]:
 def require_log(connection: Connection, topics: Topics) -> None:
     """Raise ConfigurationError with every fault of the topics; return where the service can work with them.
 
-    Raises UnreachableError where all faults may pass by themselves, and what `check` raises.
+    Raises UnreachableError if all faults may pass by themselves, and what `check` raises.
     """
     faults = [problem for problem in check(connection, topics) if problem.fault]
     if faults:

@@ -17,7 +17,7 @@ __all__ = ["TopicCreation", "create", "remove"]
 class TopicCreation:
     """What `create` did about one topic.
 
-    `existing`: the topic as it was before, None where it was created.
+    `existing`: the topic as it was before, None if it was created.
     """
 
     plan: TopicPlan
@@ -43,7 +43,7 @@ class TopicCreation:
 def create(connection: Connection, topics: Topics, layout: Layout | None = None) -> list[TopicCreation]:
     """Create the missing topics of the set; return when each partition has a leader.
 
-    Raises ConfigurationError where the brokers refuse the layout (for example more replicas than brokers),
+    Raises ConfigurationError if the brokers refuse the layout (for example more replicas than brokers),
     BrokerError.
     """
     with administration(connection) as admin:

@@ -65,7 +65,7 @@ def test_evaluate_reproduces_every_point_of_the_rule_s_curve(cli: Cli, known: Cr
 
 @pytest.mark.parametrize("channel", ["words", "body"])
 def test_evaluate_reproduces_a_channel_s_curve_for_each_k(cli: Cli, known: Crawl, tmp_path: Path, channel: str) -> None:
-    """Up to seven bits, the largest radius of an index."""
+    """It does so up to seven bits, the largest radius of an index."""
     cli("calibrate", *known, "-o", tmp_path, "--precision", "0.5", "--no-plots")
     points = report(tmp_path)["channels"][channel]["curve"]
     for k in (0, 4, 7):
@@ -133,7 +133,7 @@ def test_pairs_of_missing_pages_are_left_out(cli: Cli, known: Crawl, tmp_path: P
 def test_unusable_input_is_refused(
     cli: Cli, tmp_path: Path, lines: list[object], options: list[str], message: str
 ) -> None:
-    """With exit code 2 and one line that says why."""
+    """The command ends with exit code 2 and one line that says why."""
     pages = write_lines(tmp_path / "pages.jsonl", [page(0), page(1)])
     pairs = write_lines(tmp_path / "pairs.jsonl", lines)
     ran = cli("calibrate", pages, pairs, "-o", tmp_path / "out", "--no-plots", *options)
@@ -142,7 +142,7 @@ def test_unusable_input_is_refused(
 
 
 def test_an_output_folder_that_is_a_file_is_refused(cli: Cli, known: Crawl, tmp_path: Path) -> None:
-    """Before any page is read."""
+    """The error comes before any page is read."""
     taken = write_lines(tmp_path / "taken", [])
     assert cli("calibrate", *known, "-o", taken, "--no-plots").code == 2
     assert cli("calibrate", *known, "-o", taken / "below", "--no-plots").code == 2

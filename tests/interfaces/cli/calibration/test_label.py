@@ -179,7 +179,7 @@ def test_a_crawl_without_candidates_has_no_pairs(cli: Cli, tmp_path: Path, monke
 def test_wrong_usage(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
 ) -> None:
-    """Exit code 2 and one line on stderr; existing files are not changed."""
+    """The command ends with exit code 2 and one line on stderr; existing files are not changed."""
     monkeypatch.chdir(tmp_path)
     write_lines(tmp_path / "pages.jsonl", [page(1)])
     (tmp_path / "text").write_text("a letter\n")

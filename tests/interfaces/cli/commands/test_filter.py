@@ -178,7 +178,7 @@ def test_summary_for_machines_is_one_line_on_stderr(cli: Cli, pages: Path) -> No
 
 
 def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
-    """For machines all of them, for people those that did; the state remembers, too."""
+    """JSON lists all guards, the summary those that objected; the state remembers them, too."""
     profile = tmp_path / "guarded.toml"
     profile.write_text(profile_text(replace(rule_for(), guards=Guards(max_hosts=1))))
     copies = [page(number, article(1), url=f"https://host{number}.example/") for number in range(4)]

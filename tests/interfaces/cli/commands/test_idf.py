@@ -7,7 +7,7 @@ from tests.interfaces.cli.running import Cli, page, write_lines
 
 
 def test_a_table_counts_pages(cli: Cli, tmp_path: Path) -> None:
-    """idf(w) = ln(pages / pages with w), for words on at least two pages."""
+    """It has idf(w) = ln(pages / pages with w) for words on at least two pages."""
     texts = ["harbour school harbour", "harbour market", "harbour school", "island"]
     pages = write_lines(tmp_path / "pages.jsonl", [page(n, text, title="") for n, text in enumerate(texts)])
     table = tmp_path / "idf.txt"

@@ -24,7 +24,7 @@ def state(cli: Cli, tmp_path: Path) -> Path:
 
 
 def test_the_rule_in_force_is_shown(cli: Cli, state: Path) -> None:
-    """As text and as JSON, whatever the space of the state."""
+    """It is shown as text and as JSON, whatever the space of the state."""
     assert f"rule     {rule_for()}\n" in cli("policy", "show", "--state", state).out
     (shown,) = cli("policy", "show", "--state", state, "--json").lines
     assert shown["rule"] == rule_for().to_dict()

@@ -7,7 +7,7 @@ from tests.interfaces.cli.running import Cli, page, write_lines
 
 
 def test_counts_of_a_state(cli: Cli, tmp_path: Path) -> None:
-    """Pages by verdict, the last sequence, space and rule."""
+    """The output has pages by verdict, the last sequence, space and rule."""
     state, pages = tmp_path / "state", write_lines(tmp_path / "pages.jsonl", [page(1), page(2), page(1, id="again")])
     space = cli("filter", pages, "--state", state).lines[0]["space"]
     info = json.loads(cli("state", "info", state, "--json").out)

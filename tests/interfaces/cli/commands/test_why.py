@@ -54,7 +54,7 @@ def test_a_duplicate_is_explained_side_by_side(cli: Cli, state: Path) -> None:
 
 
 def test_a_kept_page_is_explained_by_its_neighbours(cli: Cli, state: Path) -> None:
-    """With the bounds that they failed; --json gives the JSON of the dashboard."""
+    """Each neighbour has the bounds that it failed; --json gives the JSON of the dashboard."""
     ran = cli("why", "p2", "--state", state)
     assert "nearest kept pages" in ran.out
     values = cli("why", "#3", "--state", state, "--json").lines[0]
@@ -78,7 +78,7 @@ def test_texts_can_be_given_again(cli: Cli, state: Path, tmp_path: Path) -> None
 
 
 def test_an_unknown_page(cli: Cli, state: Path, tmp_path: Path) -> None:
-    """Exit code 3 and one line; code 1 if the folder has no state, code 2 if no log is named."""
+    """The command ends with code 3 and one line; with 1 if the folder has no state, with 2 if no log is named."""
     ran = cli("why", "https://news.example/99", "--state", state)
     assert (ran.code, ran.out) == (3, "")
     assert "https://news.example/99 is not in the log" in ran.err
@@ -117,7 +117,7 @@ def test_a_correction_applies_to_the_next_run(cli: Cli, state: Path, tmp_path: P
 
 
 def test_a_correction_of_an_unknown_page(cli: Cli, state: Path) -> None:
-    """Exit code 3; the message names the page, and nothing is recorded."""
+    """The command ends with code 3; the message names the page, and nothing is recorded."""
     ran = cli("correct", "https://news.example/1", "--duplicate-of", "https://news.example/99", "--state", state)
     assert ran.code == 3
     assert "https://news.example/99" in ran.err

@@ -110,7 +110,7 @@ def test_batches_are_summed_up(logging_to: Callable[[str, str], io.StringIO]) ->
 
 
 def test_at_debug_each_batch_has_a_line(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """Exactly one line."""
+    """The line is the only one of its batch."""
     written = logging_to("debug", "json")
     ServiceLog(clock=Clock()).batch(batch())
     (line,) = map(json.loads, written.getvalue().splitlines())
@@ -118,7 +118,7 @@ def test_at_debug_each_batch_has_a_line(logging_to: Callable[[str, str], io.Stri
 
 
 def test_a_restore_logs_its_progress(logging_to: Callable[[str, str], io.StringIO]) -> None:
-    """Every five seconds, and once at its end."""
+    """It has a line every five seconds, and one at its end."""
     written, clock = logging_to("info", "json"), Clock()
     log = ServiceLog(clock=clock)
     for number in range(100):

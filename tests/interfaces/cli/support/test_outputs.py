@@ -63,7 +63,7 @@ def test_a_closed_pipe_is_distinguished_from_a_full_disk(tmp_path: Path) -> None
 
 
 def test_two_outputs_in_one_file_are_refused(tmp_path: Path) -> None:
-    """Under different names too; /dev/null may be named twice."""
+    """They are recognised under different names, too; /dev/null may be named twice."""
     name = str(tmp_path / "out")
     with pytest.raises(ConfigurationError, match="--output and --kept are the same file"):
         check_distinct(**{"--output": name, "--kept": f"{tmp_path}/./out"})

@@ -41,7 +41,7 @@ def test_the_first_signal_requests_a_stop(number: signal.Signals, code: int) -> 
 
 
 def test_the_second_signal_ends_a_program_that_does_not_stop() -> None:
-    """At once, and without a traceback."""
+    """The program ends at once, without a traceback."""
     with start("busy") as process:
         process.send_signal(signal.SIGTERM)
         assert process.stdout is not None

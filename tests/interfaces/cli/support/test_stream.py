@@ -22,7 +22,7 @@ def line(number: int) -> JsonLine:
 
 @given(st.lists(st.integers(0, 3)))
 def test_batches_have_every_record_once_in_order(waits: list[int]) -> None:
-    """Wherever the input pauses; every pause ends a batch."""
+    """This holds wherever the input pauses; every pause ends a batch."""
     records: list[Record | None] = []
     for number, wait in enumerate(waits, 1):
         records += [line(number)] + [None] * wait

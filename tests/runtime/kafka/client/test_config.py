@@ -86,7 +86,7 @@ def test_every_option_belongs_to_all_three_clients() -> None:
 
 
 def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
-    """Comments, both separators, continued lines, and an equals sign in a value."""
+    """The file may have comments, both separators, continued lines, and an equals sign in a value."""
     file = tmp_path / "client.properties"
     file.write_text("# a comment\n! another\n\na=1\nb: 2\nc = x \\\n   = y\nd=\n")
     assert read_properties(file) == {"a": "1", "b": "2", "c": "x = y", "d": ""}

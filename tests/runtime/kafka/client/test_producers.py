@@ -16,13 +16,13 @@ class Cluster:
 
 @given(st.binary(max_size=70))
 def test_the_hash_is_the_librarys(data: bytes) -> None:
-    """Bit for bit, for any length."""
+    """All bits are equal, for any length."""
     assert murmur2(data) == library_murmur2(data) & 0xFFFFFFFF
 
 
 @given(st.binary(min_size=1, max_size=70))
 def test_a_key_has_one_partition(key: bytes) -> None:
-    """The positive part of its hash, modulo the partitions."""
+    """It is the positive part of its hash, modulo the partitions."""
     expected = (library_murmur2(key) & 0x7FFFFFFF) % 7
     assert KeyPartitioner().partition("pages", None, key, None, None, Cluster()) == expected
     assert partition_for(key, 7) == expected

@@ -79,7 +79,7 @@ def test_a_record_that_is_cut_off_is_refused(record, version, data):
 
 
 def test_other_records_are_left_out():
-    """A deletion, and a key of another kind."""
+    """A deletion and a key of another kind are left out."""
     record = TransactionRecord("a", 1, 0, TransactionState.ONGOING, frozenset({PARTITION}))
     assert decode(key("a"), None) is None
     assert decode(b"\0\1" + key("a")[2:], value(record, 1)) is None
@@ -138,7 +138,7 @@ def test_a_decision_may_raise_the_epoch():
     ],
 )
 def test_a_forgotten_decision_is_not_guessed(transactions):
-    """Nothing decided, another partition, another producer: no outcome."""
+    """There is no outcome if nothing is decided, or for another partition or producer."""
     assert transactions.outcome(PARTITION, 7, 0) is None
 
 

@@ -35,7 +35,7 @@ def test_the_example_page_is_a_page() -> None:
 
 
 def test_the_example_verdict_is_what_is_written() -> None:
-    """Byte for byte."""
+    """All bytes are equal."""
     (value,) = examples("verdicts")
     assert verdict_value(*read_verdict(value)) == value
 

@@ -36,7 +36,7 @@ def test_each_record_of_the_log_has_an_id() -> None:
 
 
 def test_a_passed_on_record_keeps_its_headers() -> None:
-    """Repeated and empty headers, too; a null becomes empty, since the client cannot write nulls."""
+    """Repeated and empty headers are kept, too; a null becomes empty, since the client cannot write nulls."""
     theirs = [("trace", b"1"), ("ce_type", b"example.page"), ("trace", b"2"), ("nothing", None)]
     headers = passed_on(theirs, SOURCE, 17, verdict="duplicate", original_url="https://a.example/台")
     assert headers[:4] == (("trace", b"1"), ("ce_type", b"example.page"), ("trace", b"2"), ("nothing", b""))
@@ -62,7 +62,7 @@ def test_headers_from_an_earlier_pass_are_replaced() -> None:
 
 
 def test_a_dead_letter_is_the_record_unchanged() -> None:
-    """Null values, too; only a value that no topic accepts is cut, and a header gives its size."""
+    """A null value is unchanged, too; only a value that no topic accepts is cut, and a header gives its size."""
     assert dead_letter(None, [("a", b"1")], SOURCE, 5, "null")[0] is None
     whole = bytes(MAX_DEAD_LETTER_BYTES)
     value, headers = dead_letter(whole, [("a", b"1")], SOURCE, 5, "no page")

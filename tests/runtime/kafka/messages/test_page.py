@@ -4,11 +4,12 @@ import pickle
 
 import pytest
 
+from dedup_service.core import size_limits
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction, extract
 from dedup_service.core.page import Page
-from dedup_service.runtime.kafka.messages import page as module
-from dedup_service.runtime.kafka.messages.page import MAX_NAME_CHARS, PageMessage
+from dedup_service.core.size_limits import MAX_NAME_CHARS
+from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.readers.jsonlines import JsonLine
 
 VALUES = [
@@ -62,7 +63,7 @@ def test_a_rejection_says_why(value: bytes | None, says: str) -> None:
 
 def test_an_oversized_value_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason gives its size and the limit."""
-    monkeypatch.setattr(module, "MAX_VALUE_BYTES", 20)
+    monkeypatch.setattr(size_limits, "MAX_VALUE_BYTES", 20)
     with pytest.raises(RecordError, match="30 bytes, the limit is 20"):
         page_of(b'{"url": "u:1", "text": "abcd"}')
 

@@ -31,7 +31,7 @@ sources = st.builds(Source, texts, st.integers(0, 100), st.integers(0, 2**63 - 1
 
 @given(verdicts, sources)
 def test_a_verdict_is_read_as_it_was_written(verdict: Verdict, source: Source) -> None:
-    """Field by field."""
+    """All fields are equal."""
     assert read_verdict(verdict_value(verdict, source)) == (verdict, source)
 
 

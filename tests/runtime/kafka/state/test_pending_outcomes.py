@@ -46,7 +46,7 @@ def test_offsets_that_were_reset_change_nothing() -> None:
 
 
 def test_outcomes_of_a_snapshot_are_pending_again() -> None:
-    """Those that were written since then are not."""
+    """Outcomes that were written since then are not pending."""
     outcomes = PendingOutcomes()
     for offset in range(4):
         outcomes.add(outcome(offset))
@@ -65,12 +65,15 @@ def test_outcomes_of_another_topic_are_not_pending() -> None:
 def test_only_the_drop_action_withholds_pages() -> None:
     """It withholds only pages that repeat another."""
     dropped = [
-        (kind, action) for kind in VerdictKind for action in Action if PendingOutcome.of(outcome(1, kind, action)).drop
+        (kind, action)
+        for kind in VerdictKind
+        for action in Action
+        if PendingOutcome.from_outcome(outcome(1, kind, action)).drop
     ]
     assert dropped == [(VerdictKind.DUPLICATE, Action.DROP), (VerdictKind.UNCHANGED, Action.DROP)]
 
 
 def test_a_rejected_record_is_pending_with_its_problem() -> None:
     """It has no verdict; its value is the problem."""
-    pending = PendingOutcome.of(Outcome(Source("pages", 0, 1), 9, None, None, "not JSON", Action.FLAG))
+    pending = PendingOutcome.from_outcome(Outcome(Source("pages", 0, 1), 9, None, None, "not JSON", Action.FLAG))
     assert (pending.kind, pending.value) == (None, b"not JSON")

@@ -143,7 +143,7 @@ def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
 
 def test_it_ends_early_at_too_many_pending_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Unwritten outcomes stay bounded; reading on from the position is the rest of the restore."""
-    monkeypatch.setattr(restore_module, "_AT_ONCE", 4)
+    monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 4)
     log = ListLog(SOME)
     with LocalState.open(tmp_path) as local:
         restored = restore(local, log, {}, max_waiting=7)
@@ -162,7 +162,7 @@ def test_progress_ends_with_the_total(tmp_path: Path) -> None:
 
 def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long restore takes snapshots, so that a kill does not make it start again from the beginning."""
-    monkeypatch.setattr(restore_module, "_AT_ONCE", 5)
+    monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 5)
     with LocalState.open(tmp_path, snapshot_every=10) as local:
         restore(local, ListLog(SOME), {})
     label = read_label(tmp_path / SNAPSHOT_FILE)

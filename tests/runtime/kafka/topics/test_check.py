@@ -29,7 +29,7 @@ def test_topics_as_they_should_be_have_no_fault() -> None:
 
 
 def test_a_log_that_forgets_is_a_permanent_fault() -> None:
-    """Compacted, with a retention, or in several partitions."""
+    """The log forgets if it is compacted or has a retention; several partitions have no order."""
     log = replace(DESCRIPTIONS[TOPICS.fingerprints], partitions=2, settings={**GOOD, "cleanup.policy": "compact"})
     assert {(setting, passes) for _, setting, passes in faults(fingerprints=log)} == {
         ("partitions", False),
