@@ -69,8 +69,9 @@ def show_command(*, as_json: bool, **options: Any) -> int:
 def set_command(*, as_json: bool, **options: Any) -> int:
     """Change the rule or the action from the next page on.
 
-    The change is a record of the log. What the options do not name stays as it is, and earlier pages keep
-    their verdicts; `twinsieve replay` shows those under another policy. Running services follow when they
+    The change is a record of the log. A rule replaces the rule in force as a whole (--k alone is the profile
+    balanced with other radii); without one, the rule stays. Earlier pages keep their verdicts; `twinsieve
+    replay` shows those under another policy. Running services follow when they
     read the record. A service whose command line names another rule does not start again. The space of a
     log cannot be changed.
     """
