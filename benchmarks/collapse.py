@@ -93,7 +93,7 @@ def scenarios(ordinary: Sequence[PreparedPage], number: int) -> Iterator[tuple[s
     turns = ((at, titles[at % len(titles)]) for at in range(number))
     yield "frames", [placed(sites[at % 100], f"https://site{at % 100}.example/{at}", title) for at, title in turns]
     story = "the harbour is to be closed in winter"
-    heads = (titles[at] if at % 6 == 5 else f"{story} paper {at}" for at in range(400))
+    heads = (titles[at % len(titles)] if at % 6 == 5 else f"{story} paper {at}" for at in range(400))
     yield "wire", [placed(one, f"https://paper{at}.example/wire", head) for at, head in enumerate(heads)]
     half = ordinary[: len(ordinary) // 2]
     yield "mirror", [moved(page, f"https://mirror.example/{at}") for at, page in enumerate(half)]

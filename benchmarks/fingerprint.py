@@ -151,6 +151,8 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
+    if arguments.count < CHUNK:
+        parser.error(f"--count must be at least {CHUNK}")
     jieba.setLogLevel(logging.WARNING)
     logging.getLogger().setLevel(logging.ERROR)
     pages = chinese_pages(arguments.pages, arguments.count + arguments.warm)

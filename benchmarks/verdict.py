@@ -190,6 +190,8 @@ def main() -> None:
     parser.add_argument("--pages", type=Path, help="JSON lines of pages")
     parser.add_argument("--count", type=int, default=24_000, help="maximum number of pages (default: 24,000)")
     arguments = parser.parse_args()
+    if arguments.count < (WARM_CHUNKS + 2) * CHUNK:
+        parser.error(f"--count must be at least {(WARM_CHUNKS + 2) * CHUNK:,}: the first pages only warm up")
     with ExitStack() as stack:
         pages_file = arguments.pages
         if pages_file is None:
