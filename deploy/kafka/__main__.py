@@ -1,7 +1,7 @@
 """Start a broker for the duration of a command, or until Ctrl-C.
 
-python -m deploy.kafka                              prints the address and waits for Ctrl-C python -m
-deploy.kafka --brokers 3 -- COMMAND…      runs COMMAND with TWINSIEVE_BOOTSTRAP set, returns its exit code
+python -m deploy.kafka                           prints the address and waits for Ctrl-C
+python -m deploy.kafka --brokers 3 -- COMMAND…   runs COMMAND with TWINSIEVE_BOOTSTRAP set, returns its exit code
 """
 
 import argparse

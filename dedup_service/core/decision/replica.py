@@ -33,7 +33,7 @@ from dedup_service.core.log_records import (
     RetractionRecord,
     Source,
 )
-from dedup_service.core.verdict import Action, Verdict, VerdictKind
+from dedup_service.core.verdict import Action, Verdict, VerdictKind, guard_counter, with_present_names
 
 __all__ = ["Outcome", "Replica", "ReplicaState"]
 
@@ -98,7 +98,7 @@ class Replica:
         self.sequence = state.sequence
         self.log = state.log
         self.policy = state.policy
-        self.counts: Counter[str] = Counter(state.counts)
+        self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
         self._shards = shards
         self._overrides = Overrides(state.corrections)
@@ -210,7 +210,7 @@ class Replica:
                 self._names.add(sequence, verdict.id, verdict.url)
         self.counts[verdict.kind.value] += 1
         if verdict.guard is not None:
-            self.counts[f"guard_{verdict.guard}"] += 1
+            self.counts[guard_counter(verdict.guard)] += 1
         page = record.prepared.page
         return Outcome(
             record.source,

@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.verdict import Guard
+from dedup_service.core.verdict import guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
 from dedup_service.runtime.embedded.journal_reader import INSERT_PAGE, DecidedPage, JournalReader, page_row
 from dedup_service.runtime.embedded.texts import TextStore
@@ -48,7 +48,6 @@ __all__ = [
     "Journal",
     "change_counters",
     "changes_of",
-    "guard_counter",
     "open_header",
     "read_counters",
     "read_header",
@@ -152,14 +151,9 @@ def _create(connection: sqlite3.Connection, header: Header, policy: str) -> Head
     return header
 
 
-def guard_counter(guard: Guard) -> str:
-    """Return the name of the counter of pages that `guard` left undecided."""
-    return f"guard_{guard}"
-
-
 def read_counters(connection: sqlite3.Connection) -> dict[str, int]:
     """Return all counters by name, without those that never changed."""
-    return dict(connection.execute("SELECT name, value FROM counter"))
+    return with_present_names(dict(connection.execute("SELECT name, value FROM counter")))
 
 
 def changes_of(batch: Iterable[DecidedPage]) -> Counter[str]:

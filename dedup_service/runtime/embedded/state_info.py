@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.verdict import Guard, VerdictKind
+from dedup_service.core.verdict import Guard, VerdictKind, guard_counter
 from dedup_service.runtime.embedded.database import Database
-from dedup_service.runtime.embedded.journal import guard_counter, read_counters, require_header
+from dedup_service.runtime.embedded.journal import read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.snapshot import read_label
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE

@@ -1,12 +1,13 @@
 """The description of a state folder, read while it is written."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.runtime.embedded.state import State
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, State
 from dedup_service.runtime.embedded.state_info import read_info, state_info
 
 from .prepared import SPACE, SPACE_ID, prepared
@@ -55,3 +56,12 @@ def test_a_state_in_memory_has_info_too() -> None:
     info = read_info(state.journal.database, None)
     assert (info.pages["unique"], info.journal_bytes, info.snapshot_sequence) == (1, 0, None)
     state.close()
+
+
+def test_counts_of_the_surge_guard_have_its_present_name(tmp_path: Path) -> None:
+    """A journal from before counted them as `guard_jump`; both counts belong to one guard."""
+    State(tmp_path, SPACE_ID, SPACE).close()
+    with sqlite3.connect(tmp_path / JOURNAL_FILE) as journal:
+        journal.executemany("INSERT INTO counter VALUES (?, ?)", [("guard_jump", 5), ("guard_surge", 2)])
+    journal.close()
+    assert state_info(tmp_path).guards["surge"] == 7

@@ -133,6 +133,10 @@ class MatchRowLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     numbers: float | None = None
     missing_numbers: float | None = None
     length_ratio: float | None = None
+    metadata: float | None = None
+    combined: float | None = None
+    words_distance: int | None = None
+    body_distance: int | None = None
 
 
 class GuardsLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -1,7 +1,9 @@
 """Records of the log are read as they were written, by this version and, where that is safe, by others."""
 
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -20,6 +22,7 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.profiles import parse_profile
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.log_record import MAX_PROBLEM_CHARS, MAX_TITLE_CHARS, decode, encode
@@ -136,3 +139,14 @@ def test_an_unknown_record_is_refused(value: bytes, says: str) -> None:
     """Ignoring a record could change every later verdict, so a reader stops and says what to do."""
     with pytest.raises(StateError, match=says):
         decode(value)
+
+
+def test_every_bound_of_a_profile_can_be_logged() -> None:
+    """The profile of docs/profiles.md, which has them all but one, and that one, come back as they were."""
+    text = (Path(__file__).parents[4] / "docs" / "profiles.md").read_text(encoding="utf-8")
+    block = re.search(r"```toml\n(\[candidates\].*?)```", text, re.DOTALL)
+    assert block is not None
+    rule = parse_profile(block[1].replace("words_distance = 7", "words_distance = 7\nbody_distance = 9"))
+    record = PolicyRecord(Policy(rule, Action.FLAG, "space-1"), False, None)
+    assert rule.verified[0].body_distance == 9
+    assert decode(encode(record)) == record
