@@ -1,6 +1,6 @@
 """Scrapy settings of the project: polite by default, filter switched on, breadth first.
 
-Each can be changed with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
+The `TWINSIEVE_*` settings are read in `dedup_service.interfaces.scrapy.settings`. Each can be changed with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
 """
 
 BOT_NAME = "twinsieve"

@@ -1,6 +1,6 @@
 """HTML → `Extraction`: the order of the steps, and what stops them (the size limit is in `core.size_limits`).
 
-Invariant: no HTML raises; an extraction without text gives the reason in `problem`.
+`main_text` calls trafilatura. Invariant: no HTML raises; an extraction without text gives the reason in `problem`.
 """
 
 from dataclasses import replace

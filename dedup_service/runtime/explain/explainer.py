@@ -1,4 +1,7 @@
-"""Assemble an explanation: the page, the page that its verdict names, its neighbours, and corrections."""
+"""Assemble an explanation (`why`): the page, the page that its verdict names, its neighbours, and corrections.
+
+The pair itself is computed by `core.explain.pair`; `interfaces.explain_json` makes JSON of the result.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

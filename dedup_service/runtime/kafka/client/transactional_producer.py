@@ -3,7 +3,9 @@
 How: one producer at a time under one transactional id. A transaction that fails in any way is given up with
 its producer: the next one, under the same id, makes the brokers end what was open (`init_transactions`),
 whether the failure was a dead broker, a fence or a timeout. So there is one way to recover from all faults,
-and `abort` is not needed. The faults of the library are handled in `patches` and `internals`.
+and `abort` is not needed. `commit` then raises TransactionLostError, and the step rewinds to its committed
+offsets (`_rewind_after` in `steps.fingerprinting` and `steps.deciding`). The faults of the library are
+handled in `patches` and `internals`.
 
 Invariants: messages are all acknowledged before the commit is sent; `commit` returns only when the
 transaction is known to be committed; `commit` blocks no longer than `timeout_s` for the transaction and as
