@@ -1,6 +1,7 @@
 """Scrapy settings of the project: polite by default, filter switched on, breadth first.
 
-The `TWINSIEVE_*` settings are read in `dedup_service.interfaces.scrapy.settings`. Each can be changed with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
+The `TWINSIEVE_*` settings are read in `dedup_service.interfaces.scrapy.settings`. Each setting can be changed
+with `twinsieve crawl --set NAME=VALUE` or `scrapy crawl site -s NAME=VALUE`.
 """
 
 BOT_NAME = "twinsieve"
