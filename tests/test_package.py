@@ -6,6 +6,7 @@ import subprocess
 import sys
 import types
 import typing
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,9 @@ def test_every_public_name_is_documented(name: str) -> None:
     for member_name, member in vars(public).items():
         if not member_name.startswith("_") and isinstance(member, property | classmethod | types.FunctionType):
             assert inspect.getdoc(member), member_name
+
+
+@pytest.mark.parametrize("package", ["crawler", "dedup_service"])
+def test_type_checkers_of_users_read_the_types(package: str) -> None:
+    """PEP 561: the classifier `Typing :: Typed` is true only with this file in the package."""
+    assert (resources.files(package) / "py.typed").is_file()
