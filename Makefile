@@ -10,6 +10,8 @@ READY  := $(VENV)/.ready
 BROKER_READY = $(BIN)/python -m deploy.kafka.provision
 # Does the same for Chromium, Prometheus and promtool.
 PROGRAMS_READY = $(BIN)/python -m deploy.programs
+# Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
+BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-kafka test test-core broker check docs bench quality screenshots format lock clean
@@ -53,11 +55,10 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/zensical build --strict --clean
+	$(BUILD_SITE)
 
-# Strict: a broken link or anchor, or a name that mkdocstrings cannot find, fails the build.
 docs: $(READY)
-	$(BIN)/zensical build --strict --clean
+	$(BUILD_SITE)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
