@@ -25,7 +25,7 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Guard, guard_reason
 
-__all__ = ["GuardState", "GuardTracker", "copy_of", "same_title"]
+__all__ = ["GuardState", "GuardTracker", "copy_of", "same_title", "title_hash"]
 
 CROWDED = 16
 """Copies of one kept page above which each further copy is suspicious.
@@ -56,8 +56,13 @@ def copy_of(original: int, kept: Evidence, canonical_url: str, evidence: Evidenc
     """Return the page at `canonical_url`, with this evidence, as a copy of the kept page `original`."""
     host = canonical_url.partition("://")[2].partition("/")[0]
     terms = evidence.terms
-    title = None if same_title(kept.terms, terms) else xxhash.xxh3_64_intdigest(array("H", terms).tobytes())
+    title = None if same_title(kept.terms, terms) else title_hash(terms)
     return Copy(original, url_hash(canonical_url), url_hash(host), title)
+
+
+def title_hash(terms: tuple[int, ...]) -> int:
+    """Return the unsigned 64-bit hash of a title with these terms."""
+    return xxhash.xxh3_64_intdigest(array("H", terms).tobytes())
 
 
 def same_title(one: tuple[int, ...], other: tuple[int, ...]) -> bool:

@@ -46,7 +46,7 @@ from dedup_service.core.index.cell_table import (
     room,
 )
 
-__all__ = ["MAX_SLOTS", "SIEVE_BYTES", "CellIndex", "CellStatistics", "path_size"]
+__all__ = ["MAX_SLOTS", "MOST_DIFFERING", "SIEVE_BYTES", "CellIndex", "CellStatistics", "path_size"]
 
 MAX_SLOTS = 64
 SIEVE_BYTES = 16
@@ -55,7 +55,9 @@ SIEVE_BYTES = 16
 MIN_EQUAL = 0.58
 """Share of equal bits from which an entry passes the sieve: .9997 of the matches do, and 6.8% of the rest."""
 
-_MOST_DIFFERING = int(8 * SIEVE_BYTES * (1 - MIN_EQUAL))
+MOST_DIFFERING = int(8 * SIEVE_BYTES * (1 - MIN_EQUAL))
+"""Bits of the sieve in which an entry may differ from a page."""
+
 _FIRST_ROWS = 128
 
 
@@ -187,7 +189,7 @@ class CellIndex:
             unpacked_keys(keys, self._levels),
             self._slots,
             _sieve(sieve),
-            _MOST_DIFFERING,
+            MOST_DIFFERING,
             self._cells,
             self._rows,
             self._counters,

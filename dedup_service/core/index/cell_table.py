@@ -130,7 +130,7 @@ def drop_if_bare(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None
         scanned = scanned + 1 if scanned + 1 < count else 0
         if cells[scanned, WORD] == 0:
             break
-        part = np.int64((cells[scanned, WORD] >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1))
+        part = int((cells[scanned, WORD] >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1))
         if steps(home(cells[scanned, KEY], part, count), scanned, count) >= steps(hole, scanned, count):
             for column in range(3):
                 cells[hole, column] = cells[scanned, column]
@@ -262,7 +262,7 @@ def remove_entry(
             drop_if_bare(at, cells, counters)
         taken += count
     if row >= 0:
-        free_row(row, rows, counters)
+        free_row(int(row), rows, counters)
     return True
 
 
@@ -378,8 +378,8 @@ def larger_cells(cells: Cells) -> Cells:
     for place in range(len(cells)):
         word = cells[place, WORD]
         if word != 0:
-            part = np.int64((word >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1))
-            slot = np.int64((word >> np.uint32(_SLOT_BITS)) & slots_mask)
+            part = int((word >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1))
+            slot = int((word >> np.uint32(_SLOT_BITS)) & slots_mask)
             at = find(cells[place, KEY], part, slot, larger)
             for column in range(3):
                 larger[at, column] = cells[place, column]
