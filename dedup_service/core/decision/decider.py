@@ -207,8 +207,7 @@ class Decider:
         """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        kept = Evidence(self._table[match.sequence].evidence)
-        copy = copy_of(match.sequence, kept, prepared.page.canonical_url, Evidence(prepared.evidence))
+        copy = copy_of(self._table[match.sequence], prepared)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:

@@ -161,7 +161,7 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-_GUARD_STATE_VERSION = 1
+_GUARD_STATE_VERSION = 2
 
 
 class _VersionedGuardState(msgspec.Struct):
