@@ -101,7 +101,9 @@ class IndexEvent:
     @property
     def size_bytes(self) -> int:
         """Memory reserved for all indexes."""
-        return sum(channel.bytes for channel in self.channels.values()) + (0 if self.cells is None else self.cells.bytes)
+        return sum(channel.bytes for channel in self.channels.values()) + (
+            0 if self.cells is None else self.cells.bytes
+        )
 
 
 @dataclass(frozen=True, slots=True)

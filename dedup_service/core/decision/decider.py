@@ -23,8 +23,8 @@ from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of, title_hash
-from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
+from dedup_service.core.decision.host_text import HostText, title_hash
 from dedup_service.core.decision.matching import Containment, Match, Matcher, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -263,8 +263,7 @@ class Decider:
         """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        kept = Evidence(self._table[match.sequence].evidence)
-        copy = copy_of(match.sequence, kept, prepared.page.canonical_url, Evidence(prepared.evidence))
+        copy = copy_of(self._table[match.sequence], prepared)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -324,9 +323,8 @@ class Decider:
         evidence = Evidence(prepared.evidence)
         sentences = evidence.sentence_values
         if len(sentences):
-            terms = evidence.terms
             host = host_hash(prepared.page.canonical_url)
-            self.host_text.follow(host, title_hash(terms) if terms else None, sentences)
+            self.host_text.follow(host, title_hash(evidence.terms), sentences)
 
     def _common(self, host: int, evidence: Evidence, entry: Entry) -> npt.NDArray[np.uint32]:
         """Return the sentences of a page or of an entry that are the own text of either host, ascending."""

@@ -117,9 +117,7 @@ def score_of(distance: Distance) -> float | None:
 def _same_text(entry: Entry, prepared: PreparedPage) -> bool:
     if entry.text_hash is not None and entry.text_hash == prepared.text_hash:
         return True
-    return (
-        entry.body_hash is not None and entry.body_hash == prepared.body_hash and body_decides(prepared.evidence)
-    )
+    return entry.body_hash is not None and entry.body_hash == prepared.body_hash and body_decides(prepared.evidence)
 
 
 def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:

@@ -32,11 +32,9 @@ from dedup_service.core.index.cell_table import (
     ENTRIES,
     FIRST_CELLS,
     FREE_ROW,
-    MAX_PATH,
     MAX_PROBE,
     OVERFLOWED,
     PROBED,
-    ROWS_USED,
     Rows,
     insert_entry,
     larger_cells,
@@ -140,7 +138,10 @@ class CellIndex:
 
     def remove(self, sequence: int, ordinal: int, path: bytes) -> None:
         """Remove an entry by its path; StateError if the index does not have it so."""
-        levels, keys = np.frombuffer(path[:PARTS], np.uint8).copy(), np.frombuffer(path[PARTS:], "<u4").astype(np.uint32)
+        levels, keys = (
+            np.frombuffer(path[:PARTS], np.uint8).copy(),
+            np.frombuffer(path[PARTS:], "<u4").astype(np.uint32),
+        )
         slot = ordinal % self._slots
         if not remove_entry(sequence, slot, levels, keys, self._cells, self._rows, self._counters):
             raise StateError(f"entry {sequence} is not in the cells of its path; the index and its entries differ")
@@ -157,7 +158,11 @@ class CellIndex:
         sequences, ordinals: int64[n]. sieves: uint64[n, 2]. paths: all paths, end to end.
         """
         packed = np.frombuffer(paths, np.uint8)
-        levels, keys, starts = np.empty((len(sequences), PARTS), np.uint8), bytearray(), np.empty(len(sequences), np.int64)
+        levels, keys, starts = (
+            np.empty((len(sequences), PARTS), np.uint8),
+            bytearray(),
+            np.empty(len(sequences), np.int64),
+        )
         at = 0
         for number in range(len(sequences)):
             levels[number] = packed[at : at + PARTS]

@@ -158,9 +158,7 @@ def take_back(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
 
 
 @kernel_inline
-def new_row(
-    sequence: int, sieve: npt.NDArray[np.uint64], rows: Rows, counters: npt.NDArray[np.int64]
-) -> int:
+def new_row(sequence: int, sieve: npt.NDArray[np.uint64], rows: Rows, counters: npt.NDArray[np.int64]) -> int:
     """Return a row for an entry; the caller ensures that there is one. sieve: uint64[2]."""
     sequences, sieves = rows
     row = counters[FREE_ROW]

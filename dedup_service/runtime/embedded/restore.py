@@ -148,9 +148,7 @@ def _replay(log: JournalReader, sequence: int, decider: Decider) -> None:
     guards, guarded_since = decider.rule.guards, log.guarded_since()
     for record in log.records_after(sequence):
         if record.prepared is not None:
-            decider.replay(
-                record.sequence, record.prepared, kept=record.kept, removes=record.removes, copy=record.copy
-            )
+            decider.replay(record.sequence, record.prepared, kept=record.kept, removes=record.removes, copy=record.copy)
         elif record.removes is not None:
             decider.drop(record.removes)
         elif record.sequence == guarded_since:

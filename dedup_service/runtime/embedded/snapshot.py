@@ -200,7 +200,9 @@ def decode_state(value: bytes) -> DeciderState:
     try:
         fields = _decoder.decode(value)
         if fields.version != _STATE_VERSION:
-            raise UnreadableSnapshotError(f"its state has version {fields.version}, this twinsieve reads {_STATE_VERSION}")
+            raise UnreadableSnapshotError(
+                f"its state has version {fields.version}, this twinsieve reads {_STATE_VERSION}"
+            )
         removed = EntryRows(np.frombuffer(fields.removed, ROW), fields.removed_evidence).entries()
         pairs = zip(fields.removed_at, removed, strict=True)
         return DeciderState(
