@@ -21,7 +21,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.guard_tracker import GuardTracker, copy_of
-from dedup_service.core.decision.matching import Containment, Match, Matcher, score_of
+from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
@@ -237,23 +237,23 @@ class Decider:
         distance = self._table[visit].distance_to(prepared.fingerprint)
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
-    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | Containment | None:
+    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | NearMiss | None:
         """Return the match with the highest score, the earliest if several have it.
 
-        Without a match: the containment with the highest estimate, or None.
+        Without a match: the near miss with the highest rank, or None.
         """
         best: Match | None = None
-        containment: Containment | None = None
+        near_miss: NearMiss | None = None
         evidence = Evidence(prepared.evidence)
         for candidate in self._candidates.find(sequence, prepared):
             entry = self._table[candidate]
             found = self._matcher.compare(entry, prepared, evidence)
-            if isinstance(found, Containment):
-                if containment is None or found.containment > containment.containment:
-                    containment = found
+            if isinstance(found, NearMiss):
+                if near_miss is None or found.rank > near_miss.rank:
+                    near_miss = found
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
-        return best or containment
+        return best or near_miss
 
     def _verdict(
         self,
