@@ -25,7 +25,7 @@ from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
 from dedup_service.core.decision.host_text import HostText, title_hash
-from dedup_service.core.decision.matching import Containment, Match, Matcher, score_of
+from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
@@ -292,13 +292,13 @@ class Decider:
         distance = self._table[visit].distance_to(prepared.fingerprint)
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
-    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | Containment | None:
+    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | NearMiss | None:
         """Return the match with the highest score, the earliest if several have it.
 
-        Without a match: the containment with the highest estimate, or None.
+        Without a match: the near miss with the highest rank, or None.
         """
         best: Match | None = None
-        containment: Containment | None = None
+        near_miss: NearMiss | None = None
         evidence = Evidence(prepared.evidence)
         host = host_hash(prepared.page.canonical_url)
         for candidate in self._candidates.find(sequence, prepared):
@@ -306,12 +306,12 @@ class Decider:
             if entry is None:  # removed lately
                 continue
             found = self._matcher.compare(entry, prepared, evidence, self._common(host, evidence, entry))
-            if isinstance(found, Containment):
-                if containment is None or found.containment > containment.containment:
-                    containment = found
+            if isinstance(found, NearMiss):
+                if near_miss is None or found.rank > near_miss.rank:
+                    near_miss = found
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
-        return best or containment
+        return best or near_miss
 
     def _begin(self) -> None:
         """Count the next page; what the page `window` places before it did reaches the cells."""

@@ -136,6 +136,8 @@ class MatchRowLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     sentences: float | None = None
     numbers: float | None = None
     missing_numbers: float | None = None
+    swapped_numbers: float | None = None
+    figures: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None

@@ -117,6 +117,8 @@ class _MatchRowFields(msgspec.Struct, kw_only=True, rename={"min_letters": "leas
     sentences: float | None = None
     numbers: float | None = None
     missing_numbers: float | None = None
+    swapped_numbers: float | None = None
+    figures: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None
