@@ -22,8 +22,9 @@ from dedup_service.core.features.words import Feature, WordCounter, WordTable
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.space import Space
 from dedup_service.core.splitmix import GAMMA, mix64
+from dedup_service.core.text.exact_form import body_hash, exact_form, text_hash
 from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import body_hash, fold, letters, without_headline
+from dedup_service.core.text.normalise import fold_exactly, letters, without_headline
 from dedup_service.core.text.repost_markers import without_repost_marks
 from dedup_service.core.text.segmentation import Segmenter
 
@@ -31,6 +32,9 @@ __all__ = ["Feature", "Fingerprinter"]
 
 _BETWEEN = "\0"
 """A line between title and body that folding leaves alone."""
+
+_Texts = tuple[str, str]
+"""Title and body."""
 
 
 class Fingerprinter:
@@ -47,14 +51,16 @@ class Fingerprinter:
         self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
-        """Return `page` with fingerprints, body hash and evidence, and why it cannot be judged if so."""
-        title, folded = _folded(page)
+        """Return `page` with fingerprints, hashes of its text and evidence, and why it cannot be judged if so."""
+        (title, folded), exact = _folded_exactly(page)
+        exact_title, exact_body = map(exact_form, exact)
         body_letters = letters(folded)
         ngrams = distinct_ngrams(body_letters, self.space.shingle)
         return PreparedPage(
             page=page,
             fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(ngrams)),
-            body_hash=body_hash(folded),
+            body_hash=body_hash(exact_body),
+            text_hash=text_hash(exact_title, exact_body),
             evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
             reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
             text_hash=body_hash(f"{title}\0{folded}") if folded.strip() else None,
@@ -74,7 +80,7 @@ class Fingerprinter:
         return self.space.scheme.features(page.text, lambda: self._table(page), limit)
 
     def _table(self, page: Page) -> WordTable:
-        return self._counter.table(*_folded(page), page.lang)
+        return self._counter.table(*_folded_exactly(page)[0], page.lang)
 
     def _words(self, page: Page, title: str, folded: str) -> int | None:
         return self.space.scheme.fingerprint(
@@ -101,15 +107,23 @@ class Fingerprinter:
         return None
 
 
-def _folded(page: Page) -> tuple[str, str]:
-    """Return the folded title, and the folded body without headline and repost markers.
+def _folded_exactly(page: Page) -> tuple[_Texts, _Texts]:
+    """Return title and body folded, and both folded without loss; the body without headline and repost markers.
 
     Both are folded in one call, since each call has a fixed cost.
     """
     if _BETWEEN in page.title or _BETWEEN in page.text:
-        title, body = fold(page.title), fold(page.text)
-    else:
-        title, _, body = (
-            part.strip("\n") for part in fold(f"{page.title}\n{_BETWEEN}\n{page.text}").partition(_BETWEEN)
-        )
+        (title, exact_title), (body, exact_body) = fold_exactly(page.title), fold_exactly(page.text)
+        return _bare(title, body), _bare(exact_title, exact_body)
+    folded, exact = map(_parted, fold_exactly(f"{page.title}\n{_BETWEEN}\n{page.text}"))
+    texts = _bare(*folded)
+    return texts, texts if exact == folded else _bare(*exact)
+
+
+def _parted(folded: str) -> _Texts:
+    title, _, body = folded.partition(_BETWEEN)
+    return title.strip("\n"), body.strip("\n")
+
+
+def _bare(title: str, body: str) -> _Texts:
     return title, without_repost_marks(without_headline(body, title))
