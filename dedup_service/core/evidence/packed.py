@@ -238,11 +238,6 @@ class Evidence:
         return np.frombuffer(self.packed, np.dtype("<u4"), self._header[_SENTENCES], _REST_AT if self.packed else 0)
 
     @property
-    def sentence_values(self) -> npt.NDArray[np.uint32]:
-        """Stopgap."""
-        return np.array(self.sentences, np.uint32)
-
-    @property
     def terms(self) -> tuple[int, ...]:
         """The terms of the title, as hashes, ascending."""
         count = self._header[_TERMS]
