@@ -2,42 +2,38 @@
 
 Goal: all visits of a page have the same `canonical_url`, and two pages never do. When in doubt, there are
 two pages.
-How: w3lib normalises case, IDNA, percent-encoding, dot segments and the order of the query. Default ports,
-fragments, session ids, and parameters that name a campaign rather than a page are removed.
+How: w3lib normalises case, percent-encoding, dot segments and the order of the query. Default ports are
+removed, and so are parameters that cannot name a page (`core.url_parameters`). Hosts become ASCII without
+the transitional mappings of UTS 46, as in browsers: `faß.de` and `fass.de` are two hosts. A fragment is a
+place in a page and is removed, unless it begins with `#!` or `#/`: then it names a page of a single-page
+application. It is not normalised further, as only the application knows what it means.
 courlan is not used: its list also removes `cid`, `uid`, `source` and `keyword`, which name pages on many
-sites. A bare `from`, `ref` or `source` therefore stays.
+sites.
 Invariant: `canonicalise` is idempotent.
-Source: RFC 3986, section 6; RFC 6596 (rel=canonical).
+Source: RFC 3986, section 6; RFC 6596 (rel=canonical); UTS 46, section 4 (hosts).
 """
 
 import re
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
+import idna
 import xxhash
-from w3lib.url import canonicalize_url, url_query_cleaner
+from w3lib.url import canonicalize_url
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
+from dedup_service.core.url_parameters import without_tracking
 
 __all__ = ["accepted_canonical_url", "canonicalise", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-TRACKING_PARAMETERS = (
-    # campaigns: Google, Matomo, HubSpot, Adobe, Mailchimp, Marketo, Vero, Olytics
-    r"(?:utm|mtm|pk|hsa|itm|oly|vero)_\w+|_hs(?:enc|mi)|s_cid|mc_[ce]id|mkt_tok",
-    # clicks: Google, Microsoft, Meta, Twitter, TikTok, Yandex
-    r"gclid|gclsrc|dclid|gbraid|wbraid|msclkid|fbclid|igshid|igsh|twclid|ttclid|yclid|_ga|_gl",
-    # China: Alibaba, Bilibili, Baidu statistics, WeChat
-    r"spm|scm|spm_id_from|vd_source|share_source|share_medium|hmsr|hmpl|hmcu|hmkw|hmci|wechat_redirect|nsukey",
-    # sessions
-    r"jsessionid|phpsessid|aspsessionid\w*|sessionid|cfid|cftoken",
-)
 # URLs that normalisation would not change, such as those of most articles, recognised in a tenth of the
 # time.
 _LABEL = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
 _CANONICAL = re.compile(rf"https?://{_LABEL}(?:\.{_LABEL})+(?:/[a-zA-Z0-9_-]+)+(?:\.[a-z]+)?")
-_TRACKING = re.compile("|".join(TRACKING_PARAMETERS), re.IGNORECASE)
 _PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid)=[^/;?]*", re.IGNORECASE)
+_ROUTE = re.compile(r"(?:!|/)(?!/?$).*", re.DOTALL)
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _HOME_PATH = re.compile(r"/(?:(?:index|default|home|main)\.\w{2,5})?", re.IGNORECASE)
 _VARIANT_HOST = re.compile(r"(?:www|m|wap|mobile)\.(?=[^.]+\.)")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*|[0-9a-f.]*:[0-9a-f:.]*", re.ASCII)
@@ -55,8 +51,11 @@ def canonicalise(url: str) -> str:
         return url
     try:
         parts = _split(url)
-        cleaned = _PATH_SESSION.sub("", urlunsplit(parts._replace(netloc=_netloc(parts), fragment="")))
-        return canonicalize_url(_without_tracking(canonicalize_url(cleaned)))
+        parts = parts._replace(netloc=_netloc(parts), fragment=_route(parts.fragment))
+        parts = parts._replace(path=_PATH_SESSION.sub("", parts.path))
+        parts = urlsplit(canonicalize_url(urlunsplit(parts), keep_fragments=True))
+        parts = parts._replace(query=without_tracking(parts.query))
+        return canonicalize_url(urlunsplit(parts), keep_fragments=True)
     except (ValueError, UnicodeError) as error:
         raise RecordError(f"invalid URL {_shown(url)}: {error}; give an absolute http or https URL") from error
 
@@ -101,7 +100,7 @@ def _netloc(parts: SplitResult) -> str:
     """Return the host in lower case, and the port if it is not the default."""
     host = (parts.hostname or "").removesuffix(".")
     if not host.isascii():
-        host = host.encode("idna").decode("ascii").lower().removesuffix(".")
+        host = _ascii_host(host)
     if not _HOST.fullmatch(host):
         raise ValueError(f"the host is {parts.hostname!r}")
     host = f"[{host}]" if ":" in host else host
@@ -109,11 +108,24 @@ def _netloc(parts: SplitResult) -> str:
     return host if port is None or port == DEFAULT_PORTS[parts.scheme] else f"{host}:{port}"
 
 
-def _without_tracking(url: str) -> str:
-    """Return the URL without the query parameters that name a campaign, a click or a session."""
-    query = urlsplit(url).query
-    names = [name for pair in query.split("&") if _TRACKING.fullmatch(name := pair.partition("=")[0])]
-    return url_query_cleaner(url, names, remove=True, unique=False) if names else url
+def _ascii_host(host: str) -> str:
+    """Return the ASCII form of a host: mapped by UTS 46 without transitional mappings, then Punycode by label.
+
+    Labels that IDNA 2008 refuses and browsers accept, such as symbols, are encoded all the same. Raises
+    ValueError for characters that no host may contain.
+    """
+    mapped = idna.uts46_remap(host, std3_rules=False, transitional=False).removesuffix(".")
+    return ".".join(
+        label if label.isascii() else f"xn--{label.encode('punycode').decode('ascii')}" for label in mapped.split(".")
+    )
+
+
+def _route(fragment: str) -> str:
+    """Return the fragment if it names a page of a single-page application, "" otherwise.
+
+    `#!`, `#/` and `#!/` name its first page, which is the address without them.
+    """
+    return _ESCAPE.sub(lambda escape: escape[0].upper(), fragment) if _ROUTE.fullmatch(fragment) else ""
 
 
 def _bare_host(parts: SplitResult) -> str:
@@ -121,7 +133,7 @@ def _bare_host(parts: SplitResult) -> str:
 
 
 def _is_home(parts: SplitResult) -> bool:
-    return _HOME_PATH.fullmatch(parts.path or "/") is not None and not parts.query
+    return _HOME_PATH.fullmatch(parts.path or "/") is not None and not parts.query and not parts.fragment
 
 
 def _shown(url: str) -> str:
