@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 _COLUMNS = (
-    "sequence, record, id, url, canonical_url, title, verdict, repeats, "
-    "distance_words, distance_body, score, reason, words, body, body_hash, url_hash, entry, evidence, removes, detail"
+    "sequence, record, id, url, canonical_url, claimed_url, title, verdict, repeats, distance_words, distance_body, "
+    "score, reason, words, body, body_hash, text_hash, entry, evidence, keys, removes, detail"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
@@ -69,6 +69,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         None if page.id == url else _stored(page.id),
         _stored(url),
         None if page.canonical_url == url else _stored(page.canonical_url),
+        _stored(page.claimed_url),
         _stored(page.title),
         verdict.kind.value,
         decided.decision.original,
@@ -79,9 +80,10 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(fingerprint.words),
         signed(fingerprint.body),
         signed(decided.prepared.body_hash),
-        None if entry is None else signed(entry.url_hash),
+        signed(decided.prepared.text_hash),
         None if entry is None else flags_of(entry),
         decided.prepared.evidence or None,
+        None if entry is None else entry.keys or None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
     )

@@ -70,8 +70,8 @@ class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_fie
 class PageLine(LogLine, frozen=True, tag="page"):
     """A page.
 
-    words, body, body_hash: 16 hexadecimal digits. evidence: base64. id, canonical_url: null if equal to
-    `url`.
+    words, body, body_hash, text_hash: 16 hexadecimal digits. evidence, keys: base64. id, canonical_url: null if
+    equal to `url`. claimed_url: null if the page names no other address.
     """
 
     topic: str
@@ -87,6 +87,9 @@ class PageLine(LogLine, frozen=True, tag="page"):
     body_hash: str | None = None
     evidence: bytes = b""
     reason: str | None = None
+    text_hash: str | None = None
+    keys: bytes = b""
+    claimed_url: str | None = None
 
 
 class RejectedLine(LogLine, frozen=True, tag="rejected"):
@@ -249,6 +252,9 @@ def _page_line(record: PageRecord) -> PageLine:
         _digits(prepared.body_hash),
         prepared.evidence,
         prepared.reason,
+        _digits(prepared.text_hash),
+        prepared.keys,
+        page.claimed_url,
     )
 
 
@@ -274,9 +280,18 @@ def _page_record(line: PageLine) -> PageRecord:
         canonical_url=url if line.canonical_url is None else line.canonical_url,
         id=url if line.id is None else line.id,
         title=line.title,
+        claimed_url=line.claimed_url,
     )
     fingerprint = Fingerprint(_value(line.words), _value(line.body))
-    prepared = PreparedPage(page, fingerprint, _value(line.body_hash), line.evidence, line.reason)
+    prepared = PreparedPage(
+        page,
+        fingerprint,
+        _value(line.body_hash),
+        line.evidence,
+        line.reason,
+        _value(line.text_hash),
+        line.keys,
+    )
     return PageRecord(Source(line.topic, line.partition, line.offset), prepared, line.space)
 
 
