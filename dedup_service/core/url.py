@@ -1,4 +1,4 @@
-"""Canonical URLs: one address for one page, and when to accept the one that a page states.
+"""Canonical URLs: one address for one page, and which other address a page may claim.
 
 Goal: all visits of a page have the same `canonical_url`, and two pages never do. When in doubt, there are
 two pages.
@@ -7,6 +7,8 @@ removed, and so are parameters that cannot name a page (`core.url_parameters`). 
 the transitional mappings of UTS 46, as in browsers: `faß.de` and `fass.de` are two hosts. A fragment is a
 place in a page and is removed, unless it begins with `#!` or `#/`: then it names a page of a single-page
 application. It is not normalised further, as only the application knows what it means.
+rel=canonical is a hint, not an identity: it is kept beside the page's own address, and a decision accepts it
+only if the texts agree (`core.decision.decider`).
 courlan is not used: its list also removes `cid`, `uid`, `source` and `keyword`, which name pages on many
 sites.
 Invariant: `canonicalise` is idempotent.
@@ -14,6 +16,7 @@ Source: RFC 3986, section 6; RFC 6596 (rel=canonical); UTS 46, section 4 (hosts)
 """
 
 import re
+from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
 import idna
@@ -24,7 +27,7 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
 from dedup_service.core.url_parameters import without_tracking
 
-__all__ = ["accepted_canonical_url", "canonicalise", "host_hash", "url_hash"]
+__all__ = ["PageAddresses", "canonicalise", "host_hash", "page_addresses", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 # URLs that normalisation would not change, such as those of most articles, recognised in a tenth of the
@@ -71,25 +74,34 @@ def host_hash(canonical_url: str) -> int:
     return xxhash.xxh3_64_intdigest(host.encode("utf-8", "surrogatepass")) >> 32
 
 
-def accepted_canonical_url(url: str, link: str | None) -> str:
-    """Return the canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
+class PageAddresses(NamedTuple):
+    """The addresses of a page. claimed_url: see `page_addresses`; None if the page claims no other address."""
 
-    The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart
-    from a leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every
-    page there.
+    canonical_url: str
+    claimed_url: str | None = None
+
+
+def page_addresses(url: str, link: str | None = None) -> PageAddresses:
+    """Return the addresses of a page that was fetched from `url` and names `link` as rel=canonical.
+
+    The link is resolved against `url`. It is no claim if it is invalid, if it names another host (apart from a
+    leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every page there.
     Raises RecordError if `url` itself is invalid.
+
+    >>> page_addresses("https://a.test/1/print#top", "/1?utm_source=x")
+    PageAddresses(canonical_url='https://a.test/1/print', claimed_url='https://a.test/1')
     """
-    fetched = canonicalise(url)
+    own = canonicalise(url)
     if not link or not link.strip():
-        return fetched
+        return PageAddresses(own)
     try:
-        stated = canonicalise(urljoin(fetched, link.strip()))
+        named = canonicalise(urljoin(own, link.strip()))
     except (RecordError, ValueError):
-        return fetched
-    here, there = urlsplit(fetched), urlsplit(stated)
-    if _bare_host(here) != _bare_host(there) or (_is_home(there) and not _is_home(here)):
-        return fetched
-    return stated
+        return PageAddresses(own)
+    here, there = urlsplit(own), urlsplit(named)
+    if _bare_host(here) != _bare_host(there) or (_is_home(there) and not _is_home(here)) or named == own:
+        return PageAddresses(own)
+    return PageAddresses(own, named)
 
 
 def _split(url: str) -> SplitResult:
