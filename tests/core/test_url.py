@@ -1,4 +1,4 @@
-"""Tests for canonical URLs, and for the rel=canonical links that are accepted."""
+"""Tests for canonical URLs, and for the addresses that pages may claim."""
 
 import string
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import RecordError
-from dedup_service.core.url import accepted_canonical_url, canonicalise
+from dedup_service.core.url import canonicalise, page_addresses
 
 PAGE = "https://www.example.com/news/42.html"
 
@@ -135,7 +135,7 @@ def test_invalid_addresses(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("link", "accepted"),
+    ("link", "claimed"),
     [
         ("https://www.example.com/news/42", "https://www.example.com/news/42"),
         ("/archive/42.html", "https://www.example.com/archive/42.html"),
@@ -144,31 +144,38 @@ def test_invalid_addresses(url: str) -> None:
         ("https://m.example.com/42", "https://m.example.com/42"),
     ],
 )
-def test_accepted_links(link: str, accepted: str) -> None:
-    """A link on the same host, apart from a leading www. or m., is the page's canonical URL."""
-    assert accepted_canonical_url(PAGE, link) == accepted
+def test_links_that_are_claims(link: str, claimed: str) -> None:
+    """A link on the same host, apart from a leading www. or m., is a claim; the page's own address stays."""
+    assert page_addresses(PAGE, link) == (PAGE, claimed)
 
 
 @pytest.mark.parametrize(
     "link",
     [None, "", "  ", "https://www.example.com/", "/", "/index.html", "https://example.com", "https://other.com/news/42.html",
-     "https://cdn.example.com/42", "https://www.example.com:8443/42", "mailto:a@example.com", "http://[broken"],
+     "https://cdn.example.com/42", "https://www.example.com:8443/42", "mailto:a@example.com", "http://[broken",
+     PAGE, "42.html?utm_source=x#top"],
 )  # fmt: skip
-def test_rejected_links(link: str | None) -> None:
-    """With another host, a home page or an invalid link, the page keeps the address of its fetch."""
-    assert accepted_canonical_url(PAGE, link) == PAGE
+def test_links_that_are_no_claims(link: str | None) -> None:
+    """With another host, a home page, an invalid link or its own address, a page claims nothing."""
+    assert page_addresses(PAGE, link) == (PAGE, None)
 
 
 def test_home_page_of_itself() -> None:
     """A home page may name a home page."""
-    assert (
-        accepted_canonical_url("http://example.com/index.html", "http://www.example.com/") == "http://www.example.com/"
-    )
+    home = "http://www.example.com/"
+    assert page_addresses("http://example.com/index.html", home).claimed_url == home
+
+
+def test_a_route_is_no_home_page() -> None:
+    """A page of an application on the home page may be claimed, and may not claim the home page."""
+    article, home = "http://example.com/#!/a/1", "http://example.com/"
+    assert page_addresses("http://example.com/a/1", article).claimed_url == article
+    assert page_addresses(article, home).claimed_url is None
 
 
 def test_host_of_two_labels_keeps_its_name() -> None:
     """m.com is a site, not the mobile form of com."""
-    assert accepted_canonical_url("http://m.com/a", "http://www.com/b") == "http://m.com/a"
+    assert page_addresses("http://m.com/a", "http://www.com/b").claimed_url is None
 
 
 HOSTS = st.text(alphabet=string.ascii_letters + string.digits + "-.:中éßẞ。☃[]@%", max_size=20)
@@ -212,5 +219,7 @@ def test_the_shortcut_for_plain_addresses_changes_nothing(address: str) -> None:
 
 @given(link=st.text(max_size=60) | PATHS)
 def test_no_link_raises(link: str) -> None:
-    """Whatever a page names as canonical, its canonical URL is on its host."""
-    assert accepted_canonical_url(PAGE, link).split("/")[2] in {"www.example.com", "example.com", "m.example.com"}
+    """Whatever a page names as canonical, its own address stays, and what it claims is on its host."""
+    own, claimed = page_addresses(PAGE, link)
+    assert own == PAGE
+    assert claimed is None or claimed.split("/")[2] in {"www.example.com", "example.com", "m.example.com"}
