@@ -9,7 +9,7 @@ fetched again is a `duplicate` again and is never passed on as `unchanged` (docs
 A page is identified by its own URL. If that is unknown, the page may be a visit of the known URL that it
 claims (rel=canonical): `unchanged` or `updated`, provided that the rule accepts the two texts. Otherwise the
 claim is refused, the reason says so, and the page is judged like any other. Either way the entry of the
-claimed URL stays: no page replaces another by naming it (docs/adr/0007).
+claimed URL stays: no page replaces another by naming it (docs/adr/0018).
 
 A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it
 never becomes an original, and the page that it matched continues to count such copies (docs/adr/0015).

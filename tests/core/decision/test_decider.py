@@ -200,9 +200,7 @@ def test_articles_that_name_their_section_all_stay(section_first: bool) -> None:
     log = Log()
     rng = random.Random(3)
     section = prepared("/section", rng.getrandbits(64), rng.getrandbits(64))
-    articles = [
-        claiming(prepared(f"/a/{n}", rng.getrandbits(64), rng.getrandbits(64)), "/section") for n in range(5)
-    ]
+    articles = [claiming(prepared(f"/a/{n}", rng.getrandbits(64), rng.getrandbits(64)), "/section") for n in range(5)]
     verdicts = [log.add(page) for page in ([section, *articles] if section_first else [*articles, section])]
     assert [verdict.kind for verdict in verdicts] == [VerdictKind.UNIQUE] * 6
     assert [log.decider.sequence_of(page.page.url) for page in [section, *articles]].count(None) == 0
