@@ -63,7 +63,6 @@ class Fingerprinter:
             text_hash=text_hash(exact_title, exact_body),
             evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
             reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
-            text_hash=body_hash(f"{title}\0{folded}") if folded.strip() else None,
             keys=packed_keys(min_hash_keys(body_letters, EVIDENCE_SHINGLE, LEVELS)),
         )
 

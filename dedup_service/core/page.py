@@ -16,8 +16,9 @@ class Page:
 
     Attributes:
         url: The address from which the page was fetched.
-        canonical_url: The address that identifies the page (see `core.url`), shared by all its visits.
-        claimed_url: The canonical URL that the page names as rel=canonical; None if it names none or its own.
+        canonical_url: The page's own address, which identifies it (see `core.url`), shared by all its visits.
+        claimed_url: The address that the page names as rel=canonical, if it may (see `core.url`); None if it names
+            none, or its own. A decision accepts it only if the texts agree.
         id: The caller's name for the page; the URL if the caller has none.
         title: Main title as extracted, not normalised; may be empty.
         text: Main text as extracted, not normalised; may be empty.

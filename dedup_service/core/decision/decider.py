@@ -6,6 +6,11 @@ A known URL is one with a kept visit: the same body again is `unchanged`; anothe
 entry replaces the earlier one. A URL whose visits were all duplicates stays unknown, so a copy that is
 fetched again is a `duplicate` again and is never passed on as `unchanged` (docs/adr/0007).
 
+A page is identified by its own URL. If that is unknown, the page may be a visit of the known URL that it
+claims (rel=canonical): `unchanged` or `updated`, provided that the rule accepts the two texts. Otherwise the
+claim is refused, the reason says so, and the page is judged like any other. Either way the entry of the
+claimed URL stays: no page replaces another by naming it (docs/adr/0018).
+
 A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it
 never becomes an original, and the page that it matched continues to count such copies (docs/adr/0015).
 Overrides take precedence over guards.
@@ -34,7 +39,7 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash, url_hash
-from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason, visit_by_claim_reason
 
 __all__ = ["Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
 
@@ -62,7 +67,7 @@ class Decision:
     passed_on: every verdict but `duplicate`, whatever the action.
     original: sequence of the kept page or earlier visit that the verdict names, or None.
     entry: the entry that was added, or None.
-    replaces: sequence of the entry that an update removed, or None.
+    replaces: sequence of the entry that an update removed, or None; an update by claim removes none.
     copy: what the guard tracker recorded of a matching page, accepted or not; None without guards.
     """
 
@@ -183,6 +188,18 @@ class Decider:
         override = self._override_match(prepared, url)
         if override is not None:
             return self._duplicate(sequence, prepared, override)
+        claimed = self._claimed_visit(prepared, url)
+        if claimed is None:
+            return self._judged(sequence, prepared, url)
+        match = self._matcher.compare(self._table[claimed], prepared, Evidence(prepared.evidence))
+        if isinstance(match, Match):
+            return self._visit_by_claim(sequence, prepared, match)
+        decision = self._judged(sequence, prepared, url)
+        verdict = replace(decision.verdict, reason=refused_claim_reason(decision.verdict.reason))
+        return replace(decision, verdict=verdict)
+
+    def _judged(self, sequence: int, prepared: PreparedPage, url: int) -> Decision:
+        """Return the decision on a page of an unknown URL, by comparison with kept pages."""
         best = self._best(sequence, prepared, url)
         if isinstance(best, Match):
             return self._guarded(sequence, prepared, best)
@@ -229,6 +246,14 @@ class Decider:
             )
         self._remove(entry)
 
+    def _claimed_visit(self, prepared: PreparedPage, url: int) -> int | None:
+        """Return the kept visit of the URL that a page claims; None without one, or if a person said otherwise."""
+        claimed = prepared.page.claimed_url
+        visit = None if claimed is None else self.sequence_of(claimed)
+        if visit is None or self._overrides.are_distinct(url, self._table[visit].url_hash):
+            return None
+        return visit
+
     def _revisited(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
         earlier = self._table[visit]
         distance = earlier.distance_to(prepared.fingerprint)
@@ -254,6 +279,23 @@ class Decider:
             reason="same URL, other body",
         )
         return Decision(verdict, passed_on=True, original=visit, entry=self._add(sequence, prepared), replaces=visit)
+
+    def _visit_by_claim(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
+        """Return the decision on a page that claims the URL of a kept page and matches it; no entry changes.
+
+        If the entry took this text, a site with two forms of each page would replace it at every visit of either.
+        """
+        same = self._table[match.sequence].body_hash == prepared.body_hash
+        verdict = self._verdict(
+            sequence,
+            prepared,
+            VerdictKind.UNCHANGED if same else VerdictKind.UPDATED,
+            original=match.sequence,
+            distance=match.distance,
+            score=1.0 if same else match.score,
+            reason=visit_by_claim_reason("same body" if same else "other body"),
+        )
+        return Decision(verdict, passed_on=True, original=match.sequence)
 
     def _undecided(self, sequence: int, prepared: PreparedPage, *, remember: bool) -> Decision:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")

@@ -32,7 +32,7 @@ from dedup_service.core.log_records import (
     RetractionRecord,
     Source,
 )
-from dedup_service.core.verdict import Action, Verdict, VerdictKind, guard_counter, with_present_names
+from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
 __all__ = ["Outcome", "Replica", "ReplicaState"]
 
@@ -66,8 +66,8 @@ class ReplicaState:
     """The state of a replica at `sequence`, without its entries and page names.
 
     log: identity of the log. seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64.
-    counts: pages by verdict and by guard, other records by kind. corrections: in force, oldest first.
-    decider: the state of the decider.
+    counts: pages by verdict, by guard and with a refused claim, other records by kind. corrections: in force,
+    oldest first. decider: the state of the decider.
     """
 
     sequence: int = -1
@@ -210,6 +210,8 @@ class Replica:
         self.counts[verdict.kind.value] += 1
         if verdict.guard is not None:
             self.counts[guard_counter(verdict.guard)] += 1
+        if verdict.claim_refused:
+            self.counts[CLAIM_REFUSED] += 1
         page = record.prepared.page
         return Outcome(
             record.source,
