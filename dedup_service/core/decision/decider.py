@@ -191,7 +191,7 @@ class Decider:
         claimed = self._claimed_visit(prepared, url)
         if claimed is None:
             return self._judged(sequence, prepared, url)
-        match = self._matcher.compare(self._table[claimed], prepared, Evidence(prepared.evidence))
+        match = self._compare(self._table[claimed], prepared, Evidence(prepared.evidence))
         if isinstance(match, Match):
             return self._visit_by_claim(sequence, prepared, match)
         decision = self._judged(sequence, prepared, url)
@@ -342,12 +342,11 @@ class Decider:
         best: Match | None = None
         near_miss: NearMiss | None = None
         evidence = Evidence(prepared.evidence)
-        host = host_hash(prepared.page.canonical_url)
         for candidate in self._candidates.find(sequence, prepared):
             entry = self._table.get(candidate)
             if entry is None:  # removed lately
                 continue
-            found = self._matcher.compare(entry, prepared, evidence, self._common(host, evidence, entry))
+            found = self._compare(entry, prepared, evidence)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:
                     near_miss = found
@@ -368,13 +367,14 @@ class Decider:
             host = host_hash(prepared.page.canonical_url)
             self.host_text.follow(host, title_hash(evidence.terms), sentences)
 
-    def _common(self, host: int, evidence: Evidence, entry: Entry) -> npt.NDArray[np.uint32]:
-        """Return the sentences of a page or of an entry that are the own text of either host, ascending."""
+    def _compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | NearMiss | None:
+        """Compare a page with an entry, without what is the own text of either host. evidence: of the page."""
+        host = host_hash(prepared.page.canonical_url)
         sentences = np.concatenate((evidence.sentence_values, Evidence(entry.evidence).sentence_values))
         mask = self.host_text.common(host, sentences)
         if entry.host != host:
             mask |= self.host_text.common(entry.host, sentences)
-        return np.unique(sentences[mask])
+        return self._matcher.compare(entry, prepared, evidence, np.unique(sentences[mask]))
 
     def _verdict(
         self,
