@@ -198,7 +198,7 @@ def one_by_one(clusters: list[list[PreparedPage]]) -> list[PreparedPage]:
         pytest.param(partial(facets, 15, 100), id="facets"),
         pytest.param(partial(facets, 15, 100, ""), id="facets without titles"),
         pytest.param(partial(facets, 2, 1000), id="a thousand addresses"),
-        pytest.param(partial(mirrors, 80, 20), id="mirrors"),
+        pytest.param(partial(mirrors, 150, 20), id="mirrors"),
         pytest.param(partial(mirrors, 20, 100), id="a hundred hosts"),
     ],
 )
