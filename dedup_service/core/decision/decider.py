@@ -328,11 +328,8 @@ class Decider:
 
     def _common(self, host: int, evidence: Evidence, entry: Entry) -> npt.NDArray[np.uint32]:
         """Return the sentences of a page or of an entry that are the own text of either host, ascending."""
-        sentences = np.concatenate((evidence.sentence_values, Evidence(entry.evidence).sentence_values))
-        mask = self.host_text.common(host, sentences)
-        if entry.host != host:
-            mask |= self.host_text.common(entry.host, sentences)
-        return np.unique(sentences[mask])
+        kept = Evidence(entry.evidence)
+        return self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
 
     def _verdict(
         self,
