@@ -9,7 +9,7 @@ converts records to bytes and back.
 from dataclasses import dataclass
 
 from dedup_service.core.page import PreparedPage
-from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 
@@ -44,7 +44,7 @@ class Policy:
     rule: MatchRule
     action: Action
     space_id: str
-    layout: IndexLayout = IndexLayout()
+    layout: IndexLayout = DEFAULT_LAYOUT
 
     def continues(self, earlier: "Policy") -> bool:
         """Whether this policy may follow an earlier one in a log: it has the same space and layout."""

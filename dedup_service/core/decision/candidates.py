@@ -131,7 +131,7 @@ class LocalCandidates:
         self._removed: deque[RemovedEntry] = deque()
         self._paths: dict[int, bytes] = {}
         self._batch: _BatchIndex | None = None
-        self.candidates = self.read = 0
+        self.last_candidates = self.last_read = 0
         self._restore(restored, removed)
 
     @contextmanager
@@ -182,7 +182,7 @@ class LocalCandidates:
     def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
         """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
 
-        Sets `candidates`, how many entries were looked at in tables, and `read`, how many are returned.
+        Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
         found = set(self._equal_texts(prepared))
         looked_at = len(found)
@@ -203,7 +203,7 @@ class LocalCandidates:
             passed, young = self._window.find(evidence.sketch, self._min_jaccard)
             found.update(young.tolist())
             looked_at += self._cells.probed + passed
-        self.candidates, self.read = looked_at, len(found)
+        self.last_candidates, self.last_read = looked_at, len(found)
         return sorted(found)
 
     def add(self, entry: Entry) -> None:

@@ -77,7 +77,7 @@ class ReplicaState:
     seen: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     corrections: tuple[CorrectionRecord, ...] = ()
-    decider: DeciderState = DeciderState()
+    decider: DeciderState = field(default_factory=DeciderState)
 
 
 class Replica:

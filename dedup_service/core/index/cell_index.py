@@ -32,7 +32,6 @@ from dedup_service.core.index.cell_table import (
     ENTRIES,
     FIRST_CELLS,
     FREE_ROW,
-    MAX_PROBE,
     OVERFLOWED,
     PROBED,
     Rows,
@@ -95,7 +94,7 @@ class CellIndex:
         self._rows: Rows = (np.empty(_FIRST_ROWS, np.int64), np.empty((_FIRST_ROWS, 2), np.uint64))
         self._counters = np.zeros(COUNTERS, np.int64)
         self._counters[FREE_ROW] = -1
-        self._found = np.empty(min(PARTS * levels * slots, MAX_PROBE), np.int64)
+        self._found = np.empty(PARTS * levels * slots, np.int64)
 
     def __len__(self) -> int:
         """Return the number of entries that are in at least one cell."""

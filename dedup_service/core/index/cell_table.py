@@ -24,7 +24,6 @@ __all__ = [
     "FIRST_CELLS",
     "FREE_ROW",
     "MAX_PATH",
-    "MAX_PROBE",
     "OVERFLOWED",
     "PROBED",
     "ROWS_USED",
@@ -57,9 +56,6 @@ that turned entries away, and the entries that the last probe found before the s
 
 EMPTY_PART = 128
 """Level of a part in which an entry is in no cell, plus the number of its keys there, all of which turned it away."""
-
-MAX_PROBE = PARTS * 32 * 64
-"""The most rows that a probe of 32 levels and 64 slots finds, with repetitions."""
 
 MAX_PATH = PARTS * 32
 """The most keys of a path."""
@@ -202,7 +198,6 @@ def insert_entry(
     row = new_row(sequence, sieve, rows, counters)
     taken = stored = 0
     for part in range(PARTS):
-        turned = 0
         levels[part] = EMPTY_PART
         for level in range(keys.shape[1]):
             key = keys[part, level]
@@ -219,8 +214,7 @@ def insert_entry(
                 stored += 1
                 break
             turn_away(at, cells, counters)
-            turned += 1
-            levels[part] = EMPTY_PART + turned
+            levels[part] = EMPTY_PART + level + 1
     if stored == 0:
         free_row(row, rows, counters)
     return taken
@@ -308,6 +302,36 @@ def restore_entries(
     return len(sequences)
 
 
+@kernel_inline
+def collect(
+    key: np.uint32,
+    part: int,
+    active: np.uint64,
+    cells: Cells,
+    found: npt.NDArray[np.int64],
+    count: int,
+) -> tuple[int, np.uint64]:
+    """Append the rows in the cells of a key at the active slots, one bit each, to `found`.
+
+    Returns the new count, and the slots whose cell turned entries away.
+    """
+    places = len(cells)
+    overflowed = np.uint64(0)
+    at = home(key, part, places)
+    while cells[at, WORD] != 0:
+        word = cells[at, WORD]
+        if cells[at, KEY] == key and (word >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1) == part:
+            bit = _ONE << np.uint64((word >> np.uint32(_SLOT_BITS)) & np.uint32(63))
+            if active & bit:
+                if cells[at, ROW] != NO_ROW:
+                    found[count] = cells[at, ROW]
+                    count += 1
+                if word & _TURNED:
+                    overflowed |= bit
+        at = at + 1 if at + 1 < places else 0
+    return count, overflowed
+
+
 @kernel
 def probe_cells(
     keys: npt.NDArray[np.uint32],
@@ -323,31 +347,15 @@ def probe_cells(
 
     In each part all slots are looked at for the first key, and for the next one those whose cell turned
     entries away. keys: uint32[PARTS, levels]. sieve: uint64[2]; an entry of which more than `most_differing`
-    of these bits differ is left out. found: int64[MAX_PROBE] receives the sequences.
+    of these bits differ is left out. found: int64[PARTS * levels * slots] receives the sequences.
     """
     count = 0
-    places = len(cells)
-    everywhere = ~np.uint64(0) >> np.uint64(64 - slots)
     for part in range(PARTS):
-        active = everywhere
+        active = ~np.uint64(0) >> np.uint64(64 - slots)
         for level in range(keys.shape[1]):
-            key = keys[part, level]
-            if key == 0 or active == 0:
+            if keys[part, level] == 0 or active == 0:
                 break
-            overflowed = np.uint64(0)
-            at = home(key, part, places)
-            while cells[at, WORD] != 0:
-                word = cells[at, WORD]
-                if cells[at, KEY] == key and (word >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1) == part:
-                    bit = _ONE << np.uint64((word >> np.uint32(_SLOT_BITS)) & np.uint32(63))
-                    if active & bit:
-                        if cells[at, ROW] != NO_ROW:
-                            found[count] = cells[at, ROW]
-                            count += 1
-                        if word & _TURNED:
-                            overflowed |= bit
-                at = at + 1 if at + 1 < places else 0
-            active = overflowed
+            count, active = collect(keys[part, level], part, active, cells, found, count)
     if count > 1:
         found[:count] = np.sort(found[:count])
     passed = different = 0

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from dedup_service.core.errors import ConfigurationError
 
-__all__ = ["IndexLayout"]
+__all__ = ["DEFAULT_LAYOUT", "IndexLayout"]
 
 _SLOTS = (1, 2, 4, 8, 16, 32, 64)
 
@@ -64,3 +64,7 @@ class IndexLayout:
             return cls(**values)
         except TypeError as error:
             raise ConfigurationError(f"an index layout has slots and window, got {dict(values)}") from error
+
+
+DEFAULT_LAYOUT = IndexLayout()
+"""The layout of a new log or state."""

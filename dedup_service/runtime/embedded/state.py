@@ -21,7 +21,7 @@ from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import PreparedPage
-from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
@@ -59,7 +59,7 @@ class StateSettings:
     snapshot_every: minimum records between snapshots. layout: of a new state; an existing one keeps its own.
     """
 
-    layout: IndexLayout = IndexLayout()
+    layout: IndexLayout = DEFAULT_LAYOUT
     shards: int = 1
     text_budget_bytes: int = TEXT_BUDGET_BYTES
     snapshot_every: int = SNAPSHOT_EVERY
