@@ -369,12 +369,9 @@ class Decider:
 
     def _compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | NearMiss | None:
         """Compare a page with an entry, without what is the own text of either host. evidence: of the page."""
-        host = host_hash(prepared.page.canonical_url)
-        sentences = np.concatenate((evidence.sentence_values, Evidence(entry.evidence).sentence_values))
-        mask = self.host_text.common(host, sentences)
-        if entry.host != host:
-            mask |= self.host_text.common(entry.host, sentences)
-        return self._matcher.compare(entry, prepared, evidence, np.unique(sentences[mask]))
+        host, kept = host_hash(prepared.page.canonical_url), Evidence(entry.evidence)
+        common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
+        return self._matcher.compare(entry, prepared, evidence, common)
 
     def _verdict(
         self,

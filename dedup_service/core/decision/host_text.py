@@ -23,6 +23,7 @@ Invariant: the state is a function of the calls of `follow` in their order, and 
 
 import struct
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -133,6 +134,29 @@ class HostText:
             Whether each sentence is common, bool[n].
         """
         return common_among(np.uint64(host), sentences, self._regions[host % REGIONS])
+
+    def common_to_pair(
+        self, one: int, ours: npt.NDArray[np.uint32], other: int, theirs: npt.NDArray[np.uint32]
+    ) -> npt.NDArray[np.uint32]:
+        """Return the sentences that do not count when two pages are compared: those that are text of either host.
+
+        Args:
+            one: Hash of a page's host.
+            ours: Its sentence values, uint32[n].
+            other: Hash of the other page's host.
+            theirs: Its sentence values, uint32[m].
+
+        Returns:
+            The common ones of both pages, ascending and distinct: uint32[k].
+        """
+        tables = self._regions[one % REGIONS], self._regions[other % REGIONS]
+        return common_of_both(np.uint64(one), ours, tables[0], np.uint64(other), theirs, tables[1])
+
+    def copy(self) -> Self:
+        """Return a copy that later pages do not change."""
+        copied = type(self)()
+        copied._regions, copied._held = [slots.copy() for slots in self._regions], [*self._held]  # noqa: SLF001
+        return copied
 
     def state(self) -> bytes:
         """Return the state as bytes, from which another `HostText` continues alike."""
@@ -263,6 +287,35 @@ def common_among(host: np.uint64, sentences: npt.NDArray[np.uint32], slots: Slot
         at = _slot_of(slots, first, keys[i])
         common[i] = at < first + WAYS and slots[at + WAYS] == _COMMON
     return common
+
+
+@kernel
+def common_of_both(
+    one: np.uint64,
+    ours: npt.NDArray[np.uint32],
+    our_slots: Slots,
+    other: np.uint64,
+    theirs: npt.NDArray[np.uint32],
+    their_slots: Slots,
+) -> npt.NDArray[np.uint32]:
+    """Return the sentences of two pages that are common on either host, ascending and distinct: uint32[k]."""
+    found = np.empty(len(ours) + len(theirs), np.uint32)
+    count = 0
+    for sentences in (ours, theirs):
+        common = common_among(one, sentences, our_slots)
+        if one != other:
+            common |= common_among(other, sentences, their_slots)
+        for i in range(len(sentences)):
+            if common[i]:
+                found[count] = sentences[i]
+                count += 1
+    ordered = np.sort(found[:count])
+    kept = 0
+    for i in range(count):
+        if i == 0 or ordered[i] != ordered[kept - 1]:
+            ordered[kept] = ordered[i]
+            kept += 1
+    return ordered[:kept]
 
 
 @kernel

@@ -20,6 +20,7 @@ from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidat
 from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
@@ -145,6 +146,10 @@ class Replica:
     def held(self) -> HeldEntries:
         """Return an immutable view of the live entries, within milliseconds for any number of them."""
         return HeldEntries() if self._decider is None else self._decider.held()
+
+    def host_text(self) -> HostText:
+        """Return a copy of what is known of the hosts' own text; some milliseconds at most."""
+        return HostText() if self._decider is None else self._decider.host_text.copy()
 
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None."""

@@ -192,6 +192,29 @@ def test_each_host_learns_its_own_text() -> None:
     assert host_text.common(OTHER, values(range(3))).tolist() == [False, True, True]
 
 
+@given(FOLLOWS, st.integers(0, 3).map(splitmix64), st.integers(0, 3).map(splitmix64))
+def test_what_does_not_count_between_two_pages(follows: list[Follow], one: int, other: int) -> None:
+    """A sentence of either page does not count if it is common on either page's host."""
+    host_text = HostText()
+    for host, title, numbers in follows:
+        host_text.follow(host, title, values(numbers))
+    ours, theirs = values(range(25)), values(range(15, 41))
+    every = np.union1d(ours, theirs)
+    expected = every[host_text.common(one, every) | host_text.common(other, every)]
+    assert np.array_equal(host_text.common_to_pair(one, ours, other, theirs), expected)
+
+
+def test_a_copy_is_not_changed_by_later_pages() -> None:
+    """It has what was known when it was made."""
+    host_text = learned(TITLES - 1)
+    copy = host_text.copy()
+    before = copy.state()
+    host_text.follow(HOST, splitmix64(99), values(range(3)))
+    assert before == copy.state() != host_text.state()
+    copy.follow(HOST, splitmix64(99), values(range(3)))
+    assert copy.state() == host_text.state()
+
+
 def test_the_length_of_a_sentence_does_not_count() -> None:
     """The lowest six bits of a value say how long the sentence is, not which it is."""
     host_text = learned(TITLES, frame=np.array([5 << 6 | 3], np.uint32))
