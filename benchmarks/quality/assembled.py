@@ -226,7 +226,7 @@ def _cut(library: Library, letters: float, host: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What a page shares with the page nearest to it: 5-gram Jaccard and pages looked at, of each sampled page."""
+    """Of each sampled page: 5-gram Jaccard with the nearest other page, and pages that share half a sentence."""
 
     nearest: npt.NDArray[np.float64]
     sharing: npt.NDArray[np.int64]
@@ -235,31 +235,30 @@ class Overlap:
 def chance_overlap(library: Library, size: int, sample: Sequence[int]) -> Overlap:
     """Return the exact similarity of sampled pages to the nearest of `size` different pages, without template.
 
-    Every page that shares half of a sentence with the sampled one is found through the permutations. The
-    twenty that share most are compared.
+    Every page that shares half of a sentence with the sampled one is found through the permutations, and compared.
     """
-    places: dict[int, list[tuple[int, int]]] = {}
+    used: dict[int, list[int]] = {}
     for number in sample:
-        for at in range(number * OWN, number * OWN + OWN):
-            for text in _texts_at(library.own, at):
-                places.setdefault(text, []).append((number, at))
-    shared: dict[int, dict[int, int]] = {number: {} for number in sample}
+        for place in range(number * OWN, number * OWN + OWN):
+            for text in _texts_at(library.own, place):
+                used.setdefault(text, []).append(number)
+    pairs: set[tuple[int, int]] = set()
     count = len(library.own.texts)
     for turn in range(-(-size * OWN // count)):
         for half in (0, 1):
             order = np.arange(count) if turn == 0 else library.own.order(2 * turn + half)
-            used = np.flatnonzero(np.isin(order, list(places)))
-            for at in used.tolist():
+            for at in np.flatnonzero(np.isin(order, list(used))).tolist():
                 page = (turn * count + at) // OWN
-                for number, _ in places[int(order[at])] if page < size else ():
-                    if page != number:
-                        shared[number][page] = shared[number].get(page, 0) + 1
-    nearest = []
-    for number in sample:
-        most = sorted(shared[number], key=lambda page: -shared[number][page])[:20]
-        mine = _grams(library, number)
-        nearest.append(max((_jaccard(mine, _grams(library, page)) for page in most), default=0.0))
-    return Overlap(np.array(nearest), np.array([len(pages) for pages in shared.values()], np.int64))
+                pairs.update((page, number) for number in used[int(order[at])] if page < size and page != number)
+    mine = {number: _grams(library, number) for number in sample}
+    nearest, sharing = dict.fromkeys(sample, 0.0), dict.fromkeys(sample, 0)
+    last, grams = -1, set[str]()
+    for page, number in sorted(pairs):  # in order, since the permutations of few turns are in memory at a time
+        if page != last:
+            last, grams = page, _grams(library, page)
+        nearest[number] = max(nearest[number], _jaccard(mine[number], grams))
+        sharing[number] += 1
+    return Overlap(np.array(list(nearest.values())), np.array(list(sharing.values()), np.int64))
 
 
 def _texts_at(supply: Supply, place: int) -> set[int]:

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +70,9 @@ COPIES = 100
 STREAM_SHARE = 0.3
 """The template share of the mixed crawl before the stream."""
 
+SAMPLE = 100
+"""Pages whose nearest page is looked for."""
+
 CHUNK, CACHED_CHUNKS = 1_000, 10
 Arrays = npt.NDArray[np.int64]
 
@@ -109,21 +112,19 @@ class Scale:
     overlap: dict[int, Overlap]
 
 
-class _Counted:
-    """Candidates that count what each page was compared with."""
+class _Counted(LocalCandidates):
+    """Candidates that count what the last page was compared with."""
 
-    def __init__(self, inner: LocalCandidates) -> None:
-        self._inner = inner
-        self.found, self.read = 0, 0
+    def __init__(self, rule: MatchRule) -> None:
+        super().__init__(rule, EntryRows.none())
+        self.work = (0, 0)
 
-    def find(self, *arguments: Any) -> list[int]:
-        found: list[int] = self._inner.find(*arguments)
-        self.found = getattr(self._inner, "last_candidates", len(found))
-        self.read = getattr(self._inner, "last_read", len(found))
+    def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
+        """Return the candidates of a page, and count them."""
+        found = super().find(sequence, prepared)
+        count = len(found)
+        self.work = (getattr(self, "last_candidates", count), getattr(self, "last_read", count))
         return found
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
 
 
 class _Names:
@@ -142,16 +143,16 @@ class Filter:
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
         self._names = _Names()
-        self._counted: Any = _Counted(LocalCandidates(rule, EntryRows.none()))
+        self._counted = _Counted(rule)
         self._decider = Decider(rule, space_id, self._names, candidates=self._counted)
         self.work: list[tuple[int, int]] = []
 
     def decide(self, prepared: PreparedPage) -> Verdict:
         """Return the verdict on the next page."""
         self._names.ids.append(prepared.page.id)
-        self._counted.found = self._counted.read = 0
+        self._counted.work = (0, 0)
         verdict = self._decider.decide(len(self._names.ids), prepared).verdict
-        self.work.append((self._counted.found, self._counted.read))
+        self.work.append(self._counted.work)
         return verdict
 
 
@@ -303,14 +304,15 @@ def compute(workspace: Workspace) -> Scale:
     """Return the figures of all shares and sizes up to 100,000 pages, with the default profile."""
     rows = measured(workspace, crawls_of(SIZES, SHARES), PROFILES[DEFAULT_PROFILE])
     library = stored_library(workspace)
-    return Scale(rows, {size: _overlap(library, size) for size in (*SIZES, MILLION)})
+    return Scale(rows, {size: _overlap(library, size, SAMPLE) for size in SIZES})
 
 
-def million(workspace: Workspace) -> list[ScaleRow]:
+def million(workspace: Workspace) -> Scale:
     """Return the figures of a million pages: one site at a template of .6, and many hosts, then the stream."""
     crawls = [(Crawl(0.6), MILLION), (Crawl(STREAM_SHARE, mixed=True), MILLION)]
-    return measured(workspace, crawls, PROFILES[DEFAULT_PROFILE])
+    rows = measured(workspace, crawls, PROFILES[DEFAULT_PROFILE])
+    return Scale(rows, {MILLION: _overlap(stored_library(workspace), MILLION, SAMPLE // 5)})
 
 
-def _overlap(library: Library, size: int) -> Overlap:
-    return chance_overlap(library, size, range(0, size, size // 200))
+def _overlap(library: Library, size: int, sampled: int) -> Overlap:
+    return chance_overlap(library, size, range(0, size, size // sampled))
