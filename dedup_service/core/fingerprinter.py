@@ -10,6 +10,8 @@ compared by distance.
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
+from dedup_service.core.evidence.packed import SHINGLE as EVIDENCE_SHINGLE
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import pack
 from dedup_service.core.features.hashing import word_hasher
@@ -55,6 +57,8 @@ class Fingerprinter:
             body_hash=body_hash(folded),
             evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
             reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
+            text_hash=body_hash(f"{title}\0{folded}") if folded.strip() else None,
+            keys=packed_keys(min_hash_keys(body_letters, EVIDENCE_SHINGLE, LEVELS)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:

@@ -17,6 +17,7 @@ class Page:
     Attributes:
         url: The address from which the page was fetched.
         canonical_url: The address that identifies the page (see `core.url`), shared by all its visits.
+        claimed_url: The canonical URL that the page names as rel=canonical; None if it names none or its own.
         id: The caller's name for the page; the URL if the caller has none.
         title: Main title as extracted, not normalised; may be empty.
         text: Main text as extracted, not normalised; may be empty.
@@ -46,6 +47,7 @@ class Page:
     site_name: str | None = None
     date: str | None = None
     problem: str | None = None
+    claimed_url: str | None = None
 
 
 CHANNELS = ("words", "body")
@@ -71,6 +73,8 @@ class PreparedPage:
         evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400 bytes; b"" if
             the page has neither text nor metadata.
         reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
+        text_hash: Unsigned 64-bit hash of title and body together; None without text.
+        keys: Min-hash keys of the shingles (`core.evidence.keys`): uint32[8, levels], little-endian; b"" without any.
     """
 
     page: Page
@@ -78,3 +82,5 @@ class PreparedPage:
     body_hash: int | None
     evidence: bytes = b""
     reason: str | None = None
+    text_hash: int | None = None
+    keys: bytes = b""

@@ -19,7 +19,7 @@ from w3lib.url import canonicalize_url, url_query_cleaner
 from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
 
-__all__ = ["accepted_canonical_url", "canonicalise", "url_hash"]
+__all__ = ["accepted_canonical_url", "canonicalise", "host_hash", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 TRACKING_PARAMETERS = (
@@ -64,6 +64,12 @@ def canonicalise(url: str) -> str:
 def url_hash(canonical_url: str) -> int:
     """Return the unsigned 64-bit key under which states and indexes store a canonical URL."""
     return xxhash.xxh3_64_intdigest(canonical_url.encode("utf-8", "surrogatepass"))
+
+
+def host_hash(canonical_url: str) -> int:
+    """Return the unsigned 32-bit key of the host, with its port, of a canonical URL."""
+    host = canonical_url.partition("://")[2].partition("/")[0]
+    return xxhash.xxh3_64_intdigest(host.encode("utf-8", "surrogatepass")) >> 32
 
 
 def accepted_canonical_url(url: str, link: str | None) -> str:

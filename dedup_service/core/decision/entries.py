@@ -9,6 +9,7 @@ from typing import Self
 
 from dedup_service.core.features.simhash import hamming
 from dedup_service.core.page import Fingerprint, PreparedPage
+from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Distance
 
 __all__ = ["Entry"]
@@ -19,8 +20,10 @@ class Entry:
     """One kept page.
 
     sequence: its place in the log. words, body: fingerprints, unsigned 64-bit, None if absent. body_hash,
-    url_hash: of the normalised body and of the canonical URL, unsigned 64-bit. indexed: whether the block
-    indexes have it.
+    text_hash, url_hash: of the exact form of the body, of title and body, and of the canonical URL, unsigned
+    64-bit. host: 32-bit hash of the URL's host. indexed: whether the block indexes have it. ordinal: number of
+    pages decided before it. keys: its keys, as the prepared page has them while the entry is in the window, and
+    then its path through the cells (`core.index.cells`); `settled` says which.
     """
 
     sequence: int
@@ -30,9 +33,14 @@ class Entry:
     url_hash: int
     indexed: bool = True
     evidence: bytes = b""
+    text_hash: int | None = None
+    host: int = 0
+    ordinal: int = 0
+    keys: bytes = b""
+    settled: bool = False
 
     @classmethod
-    def from_page(cls, sequence: int, prepared: PreparedPage, url_hash: int) -> Self:
+    def from_page(cls, sequence: int, prepared: PreparedPage, url_hash: int, ordinal: int = 0) -> Self:
         """Return the entry of the page kept at `sequence`."""
         return cls(
             sequence,
@@ -42,6 +50,10 @@ class Entry:
             url_hash,
             indexed=prepared.reason is None,
             evidence=prepared.evidence,
+            text_hash=prepared.text_hash,
+            host=host_hash(prepared.page.canonical_url),
+            ordinal=ordinal,
+            keys=prepared.keys,
         )
 
     def channel(self, name: str) -> int | None:

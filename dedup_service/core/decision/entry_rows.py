@@ -4,8 +4,9 @@ The entries are a fold of the log: each record may add one entry (its own) and m
 Folding the rest of a log over the entries at any sequence gives the entries at its end. A snapshot therefore
 makes a restore faster and never changes its result.
 
-Fields of ROW: sequence int64; words, body, body_hash, url_hash uint64 (0 if absent); evidence_bytes uint32;
-flags uint8. The evidence of all rows is one byte string, in the order of the rows.
+Fields of ROW: sequence int64; words, body, body_hash, text_hash, url_hash uint64 (0 if absent); host
+uint32; ordinal uint64; evidence_bytes uint32, of which keys_bytes uint16 are keys; flags uint8. The evidence
+of all rows, each followed by its keys, is one byte string, in the order of the rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,25 +18,34 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.evidence.packed import keys_of
 
-__all__ = ["ROW", "EntryRows", "entry_of", "flags_of", "signed"]
+__all__ = ["INDEXED", "ROW", "EntryRows", "entry_of", "flags_of", "signed", "unsigned"]
 
-_VALUES = ("words", "body", "body_hash", "url_hash")
-ROW = np.dtype([("sequence", "<i8"), *((name, "<u8") for name in _VALUES), ("evidence_bytes", "<u4"), ("flags", "u1")])
-_SIGNED_ROW = np.dtype(
-    [("sequence", "<i8"), *((name, "<i8") for name in _VALUES), ("evidence_bytes", "<u4"), ("flags", "u1")]
+_VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
+ROW = np.dtype(
+    [
+        ("sequence", "<i8"),
+        *((name, "<u8") for name in _VALUES),
+        ("host", "<u4"),
+        ("ordinal", "<u8"),
+        ("evidence_bytes", "<u4"),
+        ("keys_bytes", "<u2"),
+        ("flags", "u1"),
+    ]
 )
 
-Chunk = list[tuple[Any, ...]]
-"""Some rows of a query to the log."""
-
-_WORDS, _BODY, _BODY_HASH, _INDEXED = 1, 2, 4, 8
+_WORDS, _BODY, _BODY_HASH, INDEXED, _TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
+_WORD = (1 << 64) - 1
 
 
 def signed(value: int | None) -> int | None:
     """Return the signed 64-bit integer with the bits of the unsigned `value`, as SQLite stores it."""
     return value - (1 << 64) if value is not None and value >= 1 << 63 else value
+
+
+def unsigned(value: int | None) -> int | None:
+    """Return the unsigned 64-bit integer with the bits of the signed `value`, as SQLite returned it."""
+    return None if value is None else value & _WORD
 
 
 def flags_of(entry: Entry) -> int:
@@ -44,7 +54,9 @@ def flags_of(entry: Entry) -> int:
         (_WORDS if entry.words is not None else 0)
         | (_BODY if entry.body is not None else 0)
         | (_BODY_HASH if entry.body_hash is not None else 0)
-        | (_INDEXED if entry.indexed else 0)
+        | (INDEXED if entry.indexed else 0)
+        | (_TEXT_HASH if entry.text_hash is not None else 0)
+        | (_SETTLED if entry.settled else 0)
     )
 
 
@@ -64,17 +76,22 @@ class EntryRows:
     def from_entries(cls, entries: Sequence[Entry]) -> Self:
         """Return `entries` as rows; they are in order of sequence."""
         rows = [
-            (e.sequence, e.words or 0, e.body or 0, e.body_hash or 0, e.url_hash, len(e.evidence), flags_of(e))
+            (
+                e.sequence,
+                e.words or 0,
+                e.body or 0,
+                e.body_hash or 0,
+                e.text_hash or 0,
+                e.url_hash,
+                e.host,
+                e.ordinal,
+                len(e.evidence) + len(e.keys),
+                len(e.keys),
+                flags_of(e),
+            )
             for e in entries
         ]
-        return cls(np.array(rows, dtype=ROW), b"".join(entry.evidence for entry in entries))
-
-    @classmethod
-    def from_log(cls, entries: Iterable[Chunk], evidence: Iterable[Chunk]) -> Self:
-        """Return the entries in rows of the log. entries: columns of ROW, signed. evidence: (evidence,)."""
-        rows = [np.array(chunk, dtype=_SIGNED_ROW) for chunk in entries]
-        blob = b"".join(value for chunk in evidence for (value,) in chunk)
-        return cls(np.concatenate([np.empty(0, _SIGNED_ROW), *rows]).view(ROW), blob)
+        return cls(np.array(rows, dtype=ROW), b"".join(entry.evidence + entry.keys for entry in entries))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -106,15 +123,15 @@ class EntryRows:
 
     def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         """Return what the block index of `channel` has: sequences int64[m], fingerprints uint64[m]."""
-        required = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))
+        required = np.uint8(INDEXED | (_WORDS if channel == "words" else _BODY))
         rows = self.rows[(self.rows["flags"] & required) == required]
         return rows["sequence"].astype(np.int64), rows[channel].astype(np.uint64)
 
-    def keyed(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-        """Return what the key index has: sequences int64[m], keys uint32[m, KEYS], of rows with evidence."""
-        sizes = self.rows["evidence_bytes"].astype(np.int64)
-        with_keys, keys = keys_of(np.frombuffer(self.evidence, np.uint8), self.evidence_starts, sizes)
-        return self.rows["sequence"][with_keys].astype(np.int64), keys
+    @property
+    def settled(self) -> npt.NDArray[np.bool_]:
+        """Which entries have left the window: bool[n]."""
+        settled: npt.NDArray[np.bool_] = (self.rows["flags"] & np.uint8(_SETTLED)) != 0
+        return settled
 
     @cached_property
     def evidence_starts(self) -> npt.NDArray[np.int64]:
@@ -131,13 +148,20 @@ class EntryRows:
 
 def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int) -> Entry:
     """Return a row of ROW as a value; its evidence begins at `start` in evidence: uint8[n]."""
-    sequence, words, body, body_hash, url_hash, size, flags = row
+    sequence, words, body, body_hash, text_hash, url_hash, host, ordinal, size, keys_size, flags = row
+    blob = evidence[start : start + size].tobytes()
+    keys_start = size - keys_size
     return Entry(
         sequence,
         words if flags & _WORDS else None,
         body if flags & _BODY else None,
         body_hash if flags & _BODY_HASH else None,
         url_hash,
-        bool(flags & _INDEXED),
-        evidence[start : start + size].tobytes(),
+        bool(flags & INDEXED),
+        blob[:keys_start],
+        text_hash if flags & _TEXT_HASH else None,
+        host,
+        ordinal,
+        blob[keys_start:],
+        bool(flags & _SETTLED),
     )

@@ -6,6 +6,9 @@ An index has found the candidate. Here distances are computed, evidence is compa
 import math
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard
@@ -13,7 +16,13 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Containment", "Match", "Matcher", "min_rough_jaccard", "score_of"]
+__all__ = ["Containment", "Match", "Matcher", "body_decides", "min_rough_jaccard", "score_of"]
+
+LONG = 160
+"""Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet.
+
+Below, the title is part of the text: a stock phrase under another title is another page.
+"""
 
 CONTAINED = 0.9
 """Estimated share of the smaller page's shingles from which the other page contains it completely."""
@@ -63,11 +72,15 @@ class Matcher:
         self._rule = rule
         self._min_jaccard = min_rough_jaccard(rule)
 
-    def compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:
+    def compare(
+        self, entry: Entry, prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32] | None = None
+    ) -> Match | Containment | None:
         """Return the match of a page with the candidate `entry`, or None. evidence: that of `prepared`.
 
         With a rule table, returns a `Containment` if there is no match but one page contains the other.
         """
+        if _same_text(entry, prepared):
+            return Match(entry.sequence, entry.distance_to(prepared.fingerprint), 1.0, "same text")
         if self._rule.verified:
             if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
                 return None
@@ -78,6 +91,11 @@ class Matcher:
                 return Match(entry.sequence, distance, score_of(distance) or 0.0, str(condition))
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
+
+
+def body_decides(packed: bytes) -> bool:
+    """Whether a body with this evidence is long enough for an equal one to be a copy under any title."""
+    return Evidence(packed).size >= LONG
 
 
 def min_rough_jaccard(rule: MatchRule) -> float:
@@ -94,6 +112,12 @@ def score_of(distance: Distance) -> float | None:
     if not bits:
         return None
     return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
+
+
+def _same_text(entry: Entry, prepared: PreparedPage) -> bool:
+    if entry.text_hash is not None and entry.text_hash == prepared.text_hash:
+        return True
+    return entry.body_hash is not None and entry.body_hash == prepared.body_hash and body_decides(prepared.evidence)
 
 
 def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:

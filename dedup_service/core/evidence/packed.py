@@ -216,6 +216,11 @@ class Evidence:
         return self._values(self._header[5], 6)
 
     @property
+    def sentence_values(self) -> npt.NDArray[np.uint32]:
+        """Stopgap."""
+        return np.array(self.sentences, np.uint32)
+
+    @property
     def terms(self) -> tuple[int, ...]:
         """The terms of the title, as hashes, ascending."""
         return self._values(self._header[5] + self._header[6], 7)

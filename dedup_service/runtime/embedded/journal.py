@@ -7,8 +7,8 @@ because the fsync is the expensive part. `journal_reader` has the queries.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
-              replaced; `detail`: what a match added to the guard state (bytes, see
-              `core.decision.duplicate_clusters`), NULL for a page without a match.
+              replaced; `keys`: its keys, NULL if it added no entry; `detail`: what a match added to the guard
+              state (bytes, see `core.decision.duplicate_clusters`), NULL for a page without a match.
   retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
@@ -54,7 +54,7 @@ __all__ = [
     "require_header",
 ]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -62,10 +62,10 @@ CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROW
 CREATE TABLE text (sequence INTEGER PRIMARY KEY, frame BLOB NOT NULL);
 CREATE TABLE log (
     sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, record BLOB,
-    id TEXT, url TEXT, canonical_url TEXT, title TEXT,
+    id TEXT, url TEXT, canonical_url TEXT, claimed_url TEXT, title TEXT,
     verdict TEXT, repeats INTEGER,
     distance_words INTEGER, distance_body INTEGER, score REAL, reason TEXT,
-    words INTEGER, body INTEGER, body_hash INTEGER, url_hash INTEGER, entry INTEGER, evidence BLOB,
+    words INTEGER, body INTEGER, body_hash INTEGER, text_hash INTEGER, entry INTEGER, evidence BLOB, keys BLOB,
     removes INTEGER, detail TEXT
 );
 CREATE UNIQUE INDEX log_record ON log (record) WHERE record IS NOT NULL;
@@ -109,6 +109,11 @@ def read_header(connection: sqlite3.Connection, path: str) -> Header | None:
     meta = dict(connection.execute("SELECT name, value FROM meta"))
     try:
         version = int(meta["format_version"])
+        if version < FORMAT_VERSION:
+            raise ForeignStateError(
+                f"{path} has format version {version}, this twinsieve reads {FORMAT_VERSION}: start a new state folder "
+                "and filter the same input again"
+            )
         if version > FORMAT_VERSION:
             raise ForeignStateError(
                 f"{path} has format version {version}, this twinsieve reads up to {FORMAT_VERSION}: "
