@@ -30,7 +30,6 @@ from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import Workspace
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.evaluation.scoring import Evaluation, Share, score_stream
 from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Page, PreparedPage
@@ -112,21 +111,6 @@ class Scale:
     overlap: dict[int, Overlap]
 
 
-class _Counted(LocalCandidates):
-    """Candidates that count what the last page was compared with."""
-
-    def __init__(self, rule: MatchRule) -> None:
-        super().__init__(rule, EntryRows.none())
-        self.work = (0, 0)
-
-    def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
-        """Return the candidates of a page, and count them."""
-        found = super().find(sequence, prepared)
-        count = len(found)
-        self.work = (getattr(self, "last_candidates", count), getattr(self, "last_read", count))
-        return found
-
-
 class _Names:
     """Ids of the pages so far, which are their URLs."""
 
@@ -143,16 +127,16 @@ class Filter:
 
     def __init__(self, rule: MatchRule, space_id: str) -> None:
         self._names = _Names()
-        self._counted = _Counted(rule)
-        self._decider = Decider(rule, space_id, self._names, candidates=self._counted)
+        self._candidates = LocalCandidates(rule)
+        self._decider = Decider(rule, space_id, self._names, candidates=self._candidates)
         self.work: list[tuple[int, int]] = []
 
     def decide(self, prepared: PreparedPage) -> Verdict:
         """Return the verdict on the next page."""
         self._names.ids.append(prepared.page.id)
-        self._counted.work = (0, 0)
+        self._candidates.last_candidates = self._candidates.last_read = 0
         verdict = self._decider.decide(len(self._names.ids), prepared).verdict
-        self.work.append(self._counted.work)
+        self.work.append((self._candidates.last_candidates, self._candidates.last_read))
         return verdict
 
 
