@@ -175,7 +175,9 @@ def _is_written(
     if kind == _DASH or kind == _LONG_DASH:  # noqa: PLR1714
         if after_digit and _is_before_digit(codes, kinds, i):
             return True
-        return kind == _DASH and (_is_minus(codes, kinds, i, before, after) or _is_grade(codes, kinds, i, before, after))
+        return kind == _DASH and (
+            _is_minus(codes, kinds, i, before, after) or _is_grade(codes, kinds, i, before, after)
+        )
     if kind == _BETWEEN:
         next_kind = _kind_at(codes, kinds, i + 2) if after == _SPACE else after
         return (after_digit and next_kind == _DIGIT) or _is_of_unit(codes, kinds, i, before, after)
@@ -281,9 +283,7 @@ def _is_before_number(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8
 
 
 @kernel_inline
-def _is_minus(
-    codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, before: int, after: int
-) -> bool:
+def _is_minus(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, before: int, after: int) -> bool:
     """Whether the dash codes[i] is the sign of a number directly after it, not a hyphen."""
     if before in (_LETTER, _MARK, _DIGIT, _UNIT, _DASH, _LONG_DASH, _CLOSING):
         return False
@@ -294,9 +294,7 @@ def _is_minus(
 
 
 @kernel_inline
-def _is_grade(
-    codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, before: int, after: int
-) -> bool:
+def _is_grade(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, before: int, after: int) -> bool:
     """Whether the dash codes[i] follows a single Latin letter directly and ends its word, as in A-."""
     if before != _LETTER or not _is_latin(codes[i - 1]) or after in (_LETTER, _HAN, _MARK, _DIGIT, _DASH, _LONG_DASH):
         return False
@@ -304,9 +302,7 @@ def _is_grade(
 
 
 @kernel_inline
-def _is_of_unit(
-    codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, before: int, after: int
-) -> bool:
+def _is_of_unit(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, before: int, after: int) -> bool:
     """Whether codes[i] is the slash of a unit after a number: 5 m/s."""
     if codes[i] != np.uint32(_SLASH) or before not in (_LETTER, _HAN) or after not in (_LETTER, _HAN):
         return False

@@ -68,7 +68,9 @@ _WRITTEN_MARKS = (
 _EXPONENTS, _INDICES, _FRACTIONS = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ", "₀₁₂₃₄₅₆₇₈₉", "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉"
 _EXPONENT = re.compile(f"[⁺⁻]*[{_EXPONENTS}][⁺⁻{_EXPONENTS}]*")
 _MIXED_NUMBER = re.compile(rf"(?<=\d)(?=[{_INDICES}{_FRACTIONS}])|(?<=[{_INDICES}{_FRACTIONS}])(?=\d)")
-_LESS_WHEN_FOLDED = re.compile(f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{chr(_ARABIC_VOWELS[0])}-{chr(_ARABIC_VOWELS[-1])}]")
+_LESS_WHEN_FOLDED = re.compile(
+    f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{chr(_ARABIC_VOWELS[0])}-{chr(_ARABIC_VOWELS[-1])}]"
+)
 
 
 def fold(text: str) -> str:

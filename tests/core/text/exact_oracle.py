@@ -35,7 +35,9 @@ def is_written(left: str, character: str, right: str) -> bool:
     if unicodedata.category(character) in ("Mn", "Mc") and character not in IGNORED:
         return not blank(left or " ").endswith(" ") or character == "\u030a"
     if character in DASHES + LONG_DASHES:
-        between = after_number and re.match(rf"[ {re.escape(DASHES)}{LONG_DASHES}]{{0,5}}[0-9]", blank(right)) is not None
+        between = (
+            after_number and re.match(rf"[ {re.escape(DASHES)}{LONG_DASHES}]{{0,5}}[0-9]", blank(right)) is not None
+        )
         return between or (character in DASHES and (is_minus(left, right) or is_grade(left, right)))
     if character in ":∶/⁄∕*∗":
         return (after_number and bool(re.match(" ?[0-9]", blank(right)))) or is_of_unit(left, character, right)
@@ -44,15 +46,17 @@ def is_written(left: str, character: str, right: str) -> bool:
     if character in "<=>" or re.fullmatch(f"[{ARROWS}]", character):
         return compares(left, character, right)
     if character in "#♯":
-        return bool(re.match(" ?[0-9]", blank(right)) or re.search("[a-z0-9]\Z", left))
+        return bool(re.match(" ?[0-9]", blank(right)) or re.search(r"[a-z0-9]\Z", left))
     if character == "^":
         metre = left.endswith("m") and re.match("[23](?![0-9])", right)
-        exponent = is_letter(right[:1]) or ((right[:1] in tuple(DASHES) or is_sign(right[:1])) and re.match("[0-9]", right[1:]))
+        exponent = is_letter(right[:1]) or (
+            (right[:1] in tuple(DASHES) or is_sign(right[:1])) and re.match("[0-9]", right[1:])
+        )
         return bool(exponent and not metre)
     if character in "★☆⭐":
         return left[-1:] in set("★☆⭐") or right[:1] in set("★☆⭐")
     if character == "′":
-        return re.search("[0-9]′*\Z", left) is not None
+        return re.search(r"[0-9]′*\Z", left) is not None
     return unicodedata.category(character) in ("Sc", "Sm") and not CONTEXTUAL.match(character)
 
 
@@ -72,7 +76,7 @@ def with_boundaries(folded: str, written: list[tuple[int, str]]) -> str:
     for number, (place, character) in enumerate(written):
         before, last = written[number - 1] if number else (-1, "")
         if last.isdecimal() and before + 1 < place and (character.isdecimal() or character == "."):
-            run = re.search("[0-9]+\Z", folded[: before + 1])
+            run = re.search(r"[0-9]+\Z", folded[: before + 1])
             found = grouping(folded[before + 1 : place])
             three = re.match("[0-9]{3}(?![0-9])", folded[place:]) is not None
             fits = found == separator if separator else run is not None and len(run[0]) <= 3
@@ -116,7 +120,7 @@ def is_grade(left: str, right: str) -> bool:
     """Whether a dash ends a word of one Latin letter."""
     if right and (is_letter(right[0]) or is_mark(right[0]) or right[0] in DASHES + LONG_DASHES):
         return False
-    if not re.search("[a-z]\Z", left):
+    if not re.search(r"[a-z]\Z", left):
         return False
     before = left[-2:-1]
     return not (before and ((is_letter(before) and not is_han(before)) or is_mark(before) or before in APOSTROPHES))
@@ -129,7 +133,7 @@ def is_of_unit(left: str, character: str, right: str) -> bool:
     letters = 0
     while left and letters < 4 and is_letter(left[-1]) and left[-1] not in "0123456789":
         left, letters = left[:-1], letters + 1
-    return letters > 0 and re.search("[0-9] ?\Z", blank(left)) is not None
+    return letters > 0 and re.search(r"[0-9] ?\Z", blank(left)) is not None
 
 
 def leads_point(left: str) -> bool:
@@ -148,7 +152,9 @@ def compares(left: str, character: str, right: str) -> bool:
         if following in "0123456789":
             return True
         category = unicodedata.category(following)
-        skipped = re.fullmatch(rf"[\s{re.escape(DASHES)}.٫<=>{ARROWS}]", following) or is_sign(following) or category == "Sc"
+        skipped = (
+            re.fullmatch(rf"[\s{re.escape(DASHES)}.٫<=>{ARROWS}]", following) or is_sign(following) or category == "Sc"
+        )
         if not skipped:
             break
     bare = left[:-1] if left[-1:].isspace() else left
