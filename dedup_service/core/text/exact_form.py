@@ -234,7 +234,7 @@ def _plain(
     """Return what is written for codes[i]."""
     code = codes[i]
     if code >= np.uint32(PLANE):
-        return code
+        return np.uint32(code)
     if _is_merged(codes, i):
         return np.uint32(_AT_LEAST if code == np.uint32(_GREATER) else _AT_MOST)
     if code == np.uint32(_RING_ABOVE) and _kind_at(codes, kinds, i - 1) == _SPACE:
@@ -251,7 +251,7 @@ def _is_merged(codes: npt.NDArray[np.uint32], i: int) -> bool:
 
 @kernel_inline
 def _is_latin(code: np.uint32) -> bool:
-    return np.uint32(_A) <= code <= np.uint32(_Z)
+    return bool(np.uint32(_A) <= code <= np.uint32(_Z))
 
 
 @kernel_inline
@@ -331,7 +331,7 @@ def _is_power(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: in
     """Whether an exponent follows codes[i]; not that of a square or cubic metre, which is also written m2."""
     following = _kind_at(codes, kinds, i + 2)
     if after == _DIGIT and following != _DIGIT and i and codes[i - 1] == np.uint32(_M):
-        return codes[i + 1] != np.uint32(_TWO) and codes[i + 1] != np.uint32(_THREE)
+        return bool(codes[i + 1] != np.uint32(_TWO) and codes[i + 1] != np.uint32(_THREE))
     return after in (_LETTER, _HAN, _DIGIT) or (after in (_DASH, _SIGN) and following == _DIGIT)
 
 
