@@ -20,23 +20,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates
+from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.guard_tracker import GuardTracker, copy_of
-from dedup_service.core.decision.matching import Containment, Match, Matcher, score_of
+from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
+from dedup_service.core.decision.host_text import HostText, title_hash
+from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.url import url_hash
+from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason, visit_by_claim_reason
 
-__all__ = ["Decider", "Decision", "MutablePageNames", "PageNames"]
+__all__ = ["Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
 
 
 class PageNames(Protocol):
@@ -74,14 +76,28 @@ class Decision:
     copy: Copy | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeciderState:
+    """The state of a decider without its live entries.
+
+    ordinal: pages decided. removed: removed entries that the cells still need. host_text: packed, see
+    `HostText.state`. guards: the guard state; None if the rule has no guards.
+    """
+
+    ordinal: int = 0
+    removed: tuple[RemovedEntry, ...] = ()
+    host_text: bytes = b""
+    guards: GuardState | None = None
+
+
 class Decider:
     """Decides pages in the order of their sequence numbers, and keeps the entries of kept pages.
 
     rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
-    shards: parts of each block index. restored: entries from a journal or snapshot, not decided again.
+    layout: of the index, the same for a whole log. shards: parts of each block index. restored, state: the
+    live entries and the state at some place of the log, not decided again.
     overrides: corrections in force; the caller may add to them between two decisions.
     candidates: finds candidates, `restored` included; None makes indexes in this process.
-    guard_tracker: the guard state so far; used only if the rule has guards.
     """
 
     def __init__(
@@ -90,13 +106,14 @@ class Decider:
         space_id: str,
         names: PageNames,
         *,
+        layout: IndexLayout | None = None,
         shards: int = 1,
         restored: EntryRows | None = None,
+        state: DeciderState | None = None,
         overrides: Overrides | None = None,
         candidates: Candidates | None = None,
-        guard_tracker: GuardTracker | None = None,
     ) -> None:
-        restored = restored or EntryRows.none()
+        restored, state = restored or EntryRows.none(), state or DeciderState()
         self.rule = rule
         self._matcher = Matcher(rule)
         self.space_id = space_id
@@ -104,8 +121,12 @@ class Decider:
         self._table = EntryTable(restored)
         self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
         self._overrides = overrides or Overrides()
-        self._candidates = candidates or LocalCandidates(rule, restored, shards=shards)
-        self._guard_tracker = (guard_tracker or GuardTracker()) if rule.guards else None
+        self._candidates = candidates or LocalCandidates(
+            rule, restored, layout=layout, removed=state.removed, shards=shards
+        )
+        self._ordinal = state.ordinal
+        self.host_text = HostText(state.host_text)
+        self._guard_tracker = GuardTracker(state.guards) if rule.guards else None
 
     def __len__(self) -> int:
         return len(self._table)
@@ -130,10 +151,29 @@ class Decider:
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Decide a page and apply the decision; `sequence` is larger than any before."""
+        self._begin()
         decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
             self._guard_tracker.follow(None)
+        self._follow(prepared)
         return decision
+
+    def replay(
+        self, sequence: int, prepared: PreparedPage, *, kept: bool, removes: int | None, copy: Copy | None
+    ) -> None:
+        """Apply a decision that was made before: the same state follows as from `decide`.
+
+        kept: whether the page has an entry. removes: sequence of the entry that it replaced. copy: as in the
+        `Decision`.
+        """
+        self._begin()
+        if self._guard_tracker is not None:
+            self._guard_tracker.follow(copy)
+        if removes is not None:
+            self._remove(self._table[removes])
+        if kept:
+            self._add(sequence, prepared)
+        self._follow(prepared)
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
@@ -148,7 +188,7 @@ class Decider:
         claimed = self._claimed_visit(prepared, url)
         if claimed is None:
             return self._judged(sequence, prepared, url)
-        match = self._matcher.compare(self._table[claimed], prepared, Evidence(prepared.evidence))
+        match = self._compare(self._table[claimed], prepared, Evidence(prepared.evidence))
         if isinstance(match, Match):
             return self._visit_by_claim(sequence, prepared, match)
         decision = self._judged(sequence, prepared, url)
@@ -173,6 +213,15 @@ class Decider:
         """
         return self._candidates.batch(pages)
 
+    def state(self) -> DeciderState:
+        """Return the state without the live entries."""
+        return DeciderState(
+            ordinal=self._ordinal,
+            removed=tuple(self._candidates.removed()),
+            host_text=self.host_text.state(),
+            guards=None if self._guard_tracker is None else self._guard_tracker.state(),
+        )
+
     def held(self) -> HeldEntries:
         """Return an immutable view of the live entries, within milliseconds for any number of them."""
         return self._table.held()
@@ -180,6 +229,10 @@ class Decider:
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""
         return self._table.rows()
+
+    def drop(self, sequence: int) -> None:
+        """Remove the entry of the page at `sequence`; KeyError if it has none."""
+        self._remove(self._table[sequence])
 
     def retract(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; StateError if it has none (any more)."""
@@ -249,8 +302,7 @@ class Decider:
         """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        kept = Evidence(self._table[match.sequence].evidence)
-        copy = copy_of(match.sequence, kept, prepared.page.canonical_url, Evidence(prepared.evidence))
+        copy = copy_of(self._table[match.sequence], prepared)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -279,23 +331,44 @@ class Decider:
         distance = self._table[visit].distance_to(prepared.fingerprint)
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
-    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | Containment | None:
+    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | NearMiss | None:
         """Return the match with the highest score, the earliest if several have it.
 
-        Without a match: the containment with the highest estimate, or None.
+        Without a match: the near miss with the highest rank, or None.
         """
         best: Match | None = None
-        containment: Containment | None = None
+        near_miss: NearMiss | None = None
         evidence = Evidence(prepared.evidence)
         for candidate in self._candidates.find(sequence, prepared):
-            entry = self._table[candidate]
-            found = self._matcher.compare(entry, prepared, evidence)
-            if isinstance(found, Containment):
-                if containment is None or found.containment > containment.containment:
-                    containment = found
+            entry = self._table.get(candidate)
+            if entry is None:  # removed lately
+                continue
+            found = self._compare(entry, prepared, evidence)
+            if isinstance(found, NearMiss):
+                if near_miss is None or found.rank > near_miss.rank:
+                    near_miss = found
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
-        return best or containment
+        return best or near_miss
+
+    def _begin(self) -> None:
+        """Count the next page; what the page `window` places before it did reaches the cells."""
+        self._table.settle(self._candidates.begin(self._ordinal))
+        self._ordinal += 1
+
+    def _follow(self, prepared: PreparedPage) -> None:
+        """Let the host's own text be learned from a page, whatever its verdict."""
+        evidence = Evidence(prepared.evidence)
+        sentences = evidence.sentence_values
+        if len(sentences):
+            host = host_hash(prepared.page.canonical_url)
+            self.host_text.follow(host, title_hash(evidence.terms), sentences)
+
+    def _compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | NearMiss | None:
+        """Compare a page with an entry, without what is the own text of either host. evidence: of the page."""
+        host, kept = host_hash(prepared.page.canonical_url), Evidence(entry.evidence)
+        common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
+        return self._matcher.compare(entry, prepared, evidence, common)
 
     def _verdict(
         self,
@@ -323,14 +396,14 @@ class Decider:
         )
 
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
-        entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url))
+        entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url), self._ordinal - 1)
         self._table.add(entry)
         self._visits[entry.url_hash] = sequence
         self._candidates.add(entry)
         return entry
 
     def _remove(self, entry: Entry) -> None:
-        self._candidates.remove(entry)
+        self._candidates.remove(entry, self._ordinal - 1)
         self._table.remove(entry.sequence)
         self._visits.pop(entry.url_hash, None)
         if self._guard_tracker is not None:

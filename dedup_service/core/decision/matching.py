@@ -1,19 +1,37 @@
 """From a candidate to a match: applies the rule to a kept page and a new one.
 
-An index has found the candidate. Here distances are computed, evidence is compared, and the rule decides.
+An index has found the candidate. Pages with the same text match under every rule. Otherwise distances are
+computed, evidence is compared, and the rule decides.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.similarity import Combined, Similarity, jaccard
+from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, Similarity, jaccard
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["Containment", "Match", "Matcher", "min_rough_jaccard", "score_of"]
+__all__ = [
+    "SAME_TEXT",
+    "Containment",
+    "FigureChange",
+    "Match",
+    "Matcher",
+    "NearMiss",
+    "body_decides",
+    "min_rough_jaccard",
+    "score_of",
+]
+
+SAME_TEXT = "same text"
+"""The reason of a match of equal texts."""
 
 CONTAINED = 0.9
 """Estimated share of the smaller page's shingles from which the other page contains it completely."""
@@ -55,6 +73,36 @@ class Containment:
         """The beginning of a verdict's reason; the name of the kept page follows."""
         return "contains" if self.contains else "is contained in"
 
+    @property
+    def rank(self) -> float:
+        """The near miss with the highest rank gives the reason: 0 to 1."""
+        return self.containment
+
+
+@dataclass(frozen=True, slots=True)
+class FigureChange:
+    """A row would hold without its bound on figures: reported, but not a match.
+
+    sequence: of the kept page. jaccard: of the two, 0 to 1.
+    """
+
+    sequence: int
+    jaccard: float
+
+    @property
+    def reason(self) -> str:
+        """The beginning of a verdict's reason; the name of the kept page follows."""
+        return "differs in a figure from"
+
+    @property
+    def rank(self) -> float:
+        """Above that of any `Containment`: 1 to 2."""
+        return 1.0 + self.jaccard
+
+
+NearMiss = Containment | FigureChange
+"""A candidate that is no match, but that the verdict's reason names."""
+
 
 class Matcher:
     """Compares pages with candidates by `rule`."""
@@ -62,22 +110,48 @@ class Matcher:
     def __init__(self, rule: MatchRule) -> None:
         self._rule = rule
         self._min_jaccard = min_rough_jaccard(rule)
+        self._but_for_figures = tuple(replace(row, figures=None) for row in rule.verified if row.figures)
 
-    def compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:
-        """Return the match of a page with the candidate `entry`, or None. evidence: that of `prepared`.
+    def compare(
+        self,
+        entry: Entry,
+        prepared: PreparedPage,
+        evidence: Evidence,
+        common: npt.NDArray[np.uint32] = NONE_COMMON,
+    ) -> Match | NearMiss | None:
+        """Return the match of a page with a candidate, or None.
 
-        With a rule table, returns a `Containment` if there is no match but one page contains the other.
+        entry: the candidate. evidence: that of `prepared`. common: values of sentences that the host of either
+        page repeats, ascending: uint32[n]. With a rule table, returns a `NearMiss` if there is no match but the
+        verdict should name the candidate.
         """
-        if self._rule.verified:
-            if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
-                return None
-            return _verified(self._rule, entry, prepared, evidence)
         distance = entry.distance_to(prepared.fingerprint)
+        if _is_same_text(entry, prepared, evidence):
+            return Match(entry.sequence, distance, 1.0, SAME_TEXT)
+        if self._rule.verified:
+            if not len(common) and evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
+                return None
+            return self._verified(entry.sequence, Similarity(Evidence(entry.evidence), evidence, distance, common))
         for condition in self._rule.conditions:
             if _within(distance.words, condition.words) and _within(distance.body, condition.body):
                 return Match(entry.sequence, distance, score_of(distance) or 0.0, str(condition))
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
+
+    def _verified(self, sequence: int, similarity: Similarity) -> Match | NearMiss | None:
+        for row in self._rule.verified:
+            if row.holds(similarity):
+                return Match(sequence, similarity.distance, round(similarity.jaccard, 4), row.name)
+        if any(row.holds(similarity) for row in self._but_for_figures):
+            return FigureChange(sequence, similarity.jaccard)
+        if similarity.length_ratio <= MIN_LENGTH_RATIO or similarity.containment < CONTAINED:
+            return None
+        return Containment(sequence, similarity.containment, similarity.other.letters > similarity.one.letters)
+
+
+def body_decides(packed: bytes) -> bool:
+    """Whether a body with this evidence is long enough for an equal one to be a copy under any title."""
+    return Evidence(packed).size >= LONG
 
 
 def min_rough_jaccard(rule: MatchRule) -> float:
@@ -96,16 +170,11 @@ def score_of(distance: Distance) -> float | None:
     return round(sum(max(0.0, math.cos(math.pi * bit / 64)) for bit in bits) / len(bits), 4)
 
 
-def _verified(rule: MatchRule, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | Containment | None:
-    kept = Evidence(entry.evidence)
-    distance = entry.distance_to(prepared.fingerprint)
-    similarity = Similarity(kept, evidence, distance)
-    for row in rule.verified:
-        if row.holds(similarity):
-            return Match(entry.sequence, distance, round(similarity.jaccard, 4), row.name)
-    if similarity.length_ratio <= MIN_LENGTH_RATIO or similarity.containment < CONTAINED:
-        return None
-    return Containment(entry.sequence, similarity.containment, evidence.letters > kept.letters)
+def _is_same_text(entry: Entry, prepared: PreparedPage, evidence: Evidence) -> bool:
+    """Whether title and body are the same, or the body alone if it is long enough to say so."""
+    if prepared.text_hash is not None and prepared.text_hash == entry.text_hash:
+        return True
+    return prepared.body_hash is not None and prepared.body_hash == entry.body_hash and evidence.size >= LONG
 
 
 def _combined(rule: Combined, entry: Entry, evidence: Evidence, distance: Distance) -> Match | None:

@@ -1,9 +1,10 @@
 """The evidence of a page as bytes, some 400 a page, to verify candidates with.
 
-Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each), then how
-many numbers, sentences and title terms follow (uint8 each), and how many bytes of metadata (uint16). After
-it the eight keys (uint32 each), the sketch (256 bytes), numbers, sentences and title terms (uint16 each,
-ascending), and the metadata.
+Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
+digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how
+many bytes of metadata (uint16). After it the eight keys (uint32 each), the sketch (256 bytes), sentences
+(uint32 each), title terms (uint16 each), values of numbers (uint16 each), their units (uint8 each), and the
+metadata. Sentences, terms, and numbers by value and unit are ascending and distinct.
 
 Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part
 of what they have in common.
@@ -17,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
-from dedup_service.core.evidence.numbers_sentences import KINDS, numbers_and_sentences, sampled
+from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
+from dedup_service.core.evidence.sentences import ENDS, sentence_values
 from dedup_service.core.evidence.sketch import BINS, KEYS, SKETCH_BYTES, sketch
 from dedup_service.core.kernels import kernel, long_kernel
 from dedup_service.core.text.ngrams import distinct_ngrams
@@ -36,9 +38,9 @@ __all__ = [
 SHINGLE = 5
 """Letters of a shingle. Measured: docs/quality.md."""
 
-MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 48, 48, 32
+MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 48, 32
 
-_HEADER = struct.Struct("<IIIIIBBBH")
+_HEADER = struct.Struct("<IIIIIQBBBH")
 _KEYS_AT = _HEADER.size
 _SKETCH_AT = _KEYS_AT + 4 * KEYS
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
@@ -47,7 +49,9 @@ _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
 _UNSPACED_FROM = 0x0E00
 _UNSPACED = chr(_UNSPACED_FROM)
-_NOTHING = (0,) * 9
+_NOTHING = (0,) * 10
+_NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
+_BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
 _NO_KEYS = np.zeros(KEYS, np.uint32)
 _TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # below _UNSPACED_FROM, and from it on
 
@@ -61,36 +65,44 @@ def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], meta
     if not len(letters) and not metadata:
         return b""
     code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    counts, keys, bits, numbers, sentences = _of_body(letters, code_points, KINDS)
+    counts, figures, keys, bits, values, units, sentences = _of_body(letters, code_points, CHARACTERS, ENDS)
     terms = title_terms(title)
-    header = _HEADER.pack(len(letters), *counts, len(numbers), len(sentences), len(terms), len(metadata))
-    parts = (header, *(part.tobytes() for part in (keys, bits, numbers, sentences, terms)), metadata)
+    header = _HEADER.pack(len(letters), *counts, figures, len(values), len(sentences), len(terms), len(metadata))
+    parts = (header, *(part.tobytes() for part in (keys, bits, sentences, terms, values, units)), metadata)
     return b"".join(parts)
 
 
 @kernel
 def _of_body(
-    letters: npt.NDArray[np.uint32], code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
+    letters: npt.NDArray[np.uint32],
+    code_points: npt.NDArray[np.uint32],
+    characters: npt.NDArray[np.uint8],
+    ends: npt.NDArray[np.uint8],
 ) -> tuple[
     tuple[int, int, int, int],
+    int,
     npt.NDArray[np.uint32],
     npt.NDArray[np.uint8],
     npt.NDArray[np.uint16],
-    npt.NDArray[np.uint16],
+    npt.NDArray[np.uint8],
+    npt.NDArray[np.uint32],
 ]:
     """Return the size and the counts of shingles, numbers and sentences of a body, then what is kept.
 
-    Kept are keys uint32[KEYS], the bits of the sketch, and samples of numbers and of sentences.
+    Kept are the digest of the figures, keys uint32[KEYS], the bits of the sketch, and samples of numbers
+    (values and units) and of sentences.
     """
     shingles = distinct_ngrams(letters, SHINGLE)
     bits, keys = sketch(shingles)
-    numbers, sentences = numbers_and_sentences(code_points, kinds)
+    values, units = numbers_of(code_points, characters)
+    kept_values, kept_units = sampled_numbers(values, units, MAX_NUMBERS)
+    sentences = sentence_values(code_points, ends)
     alphabetic = 0
     for letter in letters:
         alphabetic += letter < np.uint32(_UNSPACED_FROM)
     size = len(letters) - alphabetic + alphabetic * 8 // 15
-    counts = (size, len(shingles), len(numbers), len(sentences))
-    return counts, keys, bits, sampled(numbers, MAX_NUMBERS), sampled(sentences, MAX_SENTENCES)
+    counts = (size, len(shingles), len(values), len(sentences))
+    return counts, figures_digest(values, units), keys, bits, kept_values, kept_units, sentences[:MAX_SENTENCES]
 
 
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
@@ -102,7 +114,7 @@ def title_terms(title: str) -> npt.NDArray[np.uint16]:
     for run in _TERM.findall(title):
         terms.update([run] if run[0] < _UNSPACED or len(run) == 1 else [a + b for a, b in pairwise(run)])
     hashes = np.fromiter((xxhash.xxh3_64_intdigest(term.encode()) for term in terms), dtype=np.uint64, count=len(terms))
-    return sampled(hashes, MAX_TERMS)
+    return np.unique((hashes >> np.uint64(48)).astype(np.uint16))[:MAX_TERMS]
 
 
 def keys_of(
@@ -114,10 +126,10 @@ def keys_of(
     """
     valid = np.flatnonzero(sizes >= _REST_AT)
     header = packed[starts[valid, None] + np.arange(_HEADER.size)]
-    values = header[:, 20:23].sum(axis=1, dtype=np.int64)
-    metadata = header[:, 23] + (header[:, 24].astype(np.int64) << 8)
+    values = header[:, 28:31] @ np.array([_BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM])
+    metadata = header[:, 31] + (header[:, 32].astype(np.int64) << 8)
     shingles = header[:, 8:12].any(axis=1)
-    valid = valid[shingles & (sizes[valid] == _REST_AT + 2 * values + metadata)]
+    valid = valid[shingles & (sizes[valid] == _REST_AT + values + metadata)]
     keys = packed[starts[valid, None] + _KEYS_AT + np.arange(4 * KEYS)]
     return valid, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
 
@@ -155,7 +167,9 @@ class Evidence:
         self._header: tuple[int, ...] = _NOTHING
         if len(packed) >= _REST_AT:
             header = _HEADER.unpack_from(packed)
-            if len(packed) == _REST_AT + 2 * (header[5] + header[6] + header[7]) + header[8]:
+            numbers, sentences, terms, metadata = header[_NUMBERS:]
+            values = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * sentences + _BYTES_A_TERM * terms
+            if len(packed) == _REST_AT + values + metadata:
                 self._header = header
 
     @property
@@ -184,6 +198,11 @@ class Evidence:
         return self._header[4]
 
     @property
+    def figures(self) -> int:
+        """Digest of all figures, unsigned 64-bit; equal if and only if the pages have the same ones."""
+        return self._header[5]
+
+    @property
     def keys(self) -> npt.NDArray[np.uint32]:
         """The keys, of which a candidate shares at least one: uint32[KEYS], 0 for a missing key."""
         if not self.shingles:
@@ -206,26 +225,27 @@ class Evidence:
         return 1.0 - 2.0 * differing / BINS
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """The sample of the numbers, as hashes, ascending."""
-        return self._values(0, 5)
+    def numbers(self) -> tuple[tuple[int, int], ...]:
+        """The sample of the numbers, as hashes of value (16 bits) and unit (8 bits), ascending."""
+        count = self._header[_NUMBERS]
+        start = len(self.packed) - self._header[_METADATA] - _BYTES_A_NUMBER * count
+        values = struct.unpack_from(f"<{count}H", self.packed, start) if count else ()
+        return tuple(zip(values, self.packed[start + 2 * count :], strict=False))
 
     @property
-    def sentences(self) -> tuple[int, ...]:
-        """The sample of the sentences, as hashes, ascending."""
-        return self._values(self._header[5], 6)
+    def sentence_values(self) -> npt.NDArray[np.uint32]:
+        """The sample of the sentences, as values (`core.evidence.sentences`), ascending: uint32[n]."""
+        return np.frombuffer(self.packed, np.dtype("<u4"), self._header[_SENTENCES], _REST_AT if self.packed else 0)
 
     @property
     def terms(self) -> tuple[int, ...]:
         """The terms of the title, as hashes, ascending."""
-        return self._values(self._header[5] + self._header[6], 7)
+        count = self._header[_TERMS]
+        start = _REST_AT + _BYTES_A_SENTENCE * self._header[_SENTENCES]
+        return struct.unpack_from(f"<{count}H", self.packed, start) if count else ()
 
     @property
     def metadata(self) -> bytes:
         """The packed metadata."""
-        size = self._header[8]
+        size = self._header[_METADATA]
         return self.packed[len(self.packed) - size :] if size else b""
-
-    def _values(self, before: int, field: int) -> tuple[int, ...]:
-        count = self._header[field]
-        return struct.unpack_from(f"<{count}H", self.packed, _REST_AT + 2 * before) if count else ()

@@ -17,8 +17,9 @@ Source: Wang & Wang 2019 (metadata as one set, MinHash, combined similarity); Br
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 
@@ -28,12 +29,23 @@ import xxhash
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
+from dedup_service.core.evidence.sentences import letters_of
 from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.splitmix import GAMMA, mix64
 from dedup_service.core.text.normalise import fold
 from dedup_service.core.verdict import Distance
 
-__all__ = ["EXACT_LIMIT", "MAX_RADIUS", "PERMUTATIONS", "Combined", "Similarity", "jaccard", "minhash", "pack"]
+__all__ = [
+    "EXACT_LIMIT",
+    "MAX_RADIUS",
+    "NONE_COMMON",
+    "PERMUTATIONS",
+    "Combined",
+    "Similarity",
+    "jaccard",
+    "minhash",
+    "pack",
+]
 
 EXACT_LIMIT = 64
 """Members of a metadata set up to which it is compared exactly."""
@@ -111,50 +123,74 @@ class Combined:
 
 
 _UNKNOWN = Distance()
+NONE_COMMON = np.empty(0, np.uint32)
+"""No common sentences: uint32[0]."""
 
 
 @dataclass(frozen=True)
 class Similarity:
     """The similarity of two pages; each quantity is computed when it is needed.
 
-    one, other: their evidence. distance: of their fingerprints.
+    one, other: their evidence. distance: of their fingerprints. common: values of sentences that a host of the
+    two repeats, ascending and distinct: uint32[n]. Jaccard similarity, containment, sentences and lengths are
+    then those of the pages without these sentences; numbers, titles and distances are not changed.
     """
 
     one: Evidence
     other: Evidence
     distance: Distance = _UNKNOWN
+    common: npt.NDArray[np.uint32] = field(default_factory=lambda: NONE_COMMON)
 
     @cached_property
     def jaccard(self) -> float:
         """Estimated Jaccard similarity of the shingles, 0 to 1; 0 if a page has none."""
-        if not (self.one.shingles and self.other.shingles):
-            return 0.0
-        return estimated_jaccard(self.one.sketch, self.other.sketch)
+        common, union = self._overlap
+        return min(1.0, common / union) if union > 0 else 0.0
 
     @cached_property
     def containment(self) -> float:
         """Estimated share of the smaller page's shingles that the larger one has, 0 to 1."""
-        fewer = min(self.one.shingles, self.other.shingles)
-        if not fewer:
-            return 0.0
-        common = self.jaccard * (self.one.shingles + self.other.shingles) / (1.0 + self.jaccard)
-        return min(1.0, common / fewer)
+        one, other = self._common_letters
+        fewer = min(self.one.shingles - one, self.other.shingles - other)
+        return min(1.0, self._overlap[0] / fewer) if fewer > 0 else 0.0
 
-    @property
-    def min_letters(self) -> int:
+    @cached_property
+    def min_letters(self) -> float:
         """Letters of the page with fewer, where 15 of an alphabet count as 8."""
-        return min(self.one.size, self.other.size)
+        sizes = (
+            page.size * (1.0 - common / page.letters) if common else page.size
+            for page, common in zip((self.one, self.other), self._common_letters, strict=True)
+        )
+        return max(0, min(sizes))
 
     @cached_property
     def length_ratio(self) -> float:
         """Letters of the longer page for each letter of the shorter, 1 or more; infinite if one has none."""
-        shorter, longer = sorted((self.one.letters, self.other.letters))
-        return longer / shorter if shorter else math.inf
+        one, other = self._common_letters
+        shorter, longer = sorted((self.one.letters - one, self.other.letters - other))
+        return longer / shorter if shorter > 0 else math.inf
+
+    @cached_property
+    def figures(self) -> float:
+        """1 if both pages have the same figures; .5 if one has those of the other and more; else 0.
+
+        A figure is a value with its sign and unit. Figures are compared as often as they occur and without their
+        order, by a digest of all of them. Only pages of up to MAX_NUMBERS numbers can have .5: of more, the
+        evidence does not say which were added, so any difference counts as a changed figure.
+        """
+        if self.one.figures == self.other.figures:
+            return 1.0
+        if max(self.one.number_count, self.other.number_count) > MAX_NUMBERS:
+            return 0.0
+        one, other = set(self.one.numbers), set(self.other.numbers)
+        return 0.5 if one < other or other < one else 0.0
 
     @cached_property
     def numbers(self) -> float:
-        """Share of the numbers of the page with fewer that the other page has, 0 to 1; 1 if it has none."""
-        return _share(self.one.numbers, self.other.numbers, MAX_NUMBERS)
+        """Share of the values of the page with fewer that the other page has, 0 to 1; 1 if it has none."""
+        one, other = ({value for value, _ in numbers} for numbers in self._numbers)
+        fewer = min(len(one), len(other))
+        return len(one & other) / fewer if fewer else 1.0
 
     @cached_property
     def missing_numbers(self) -> float:
@@ -162,11 +198,25 @@ class Similarity:
         return (1.0 - self.numbers) * min(self.one.number_count, self.other.number_count)
 
     @cached_property
+    def swapped_numbers(self) -> float:
+        """Share of numbers that stand under the same unit as another value in the other page, 0 to 1.
+
+        A yearly event changes its numbers and keeps their units; a repost drops some and changes none. Under
+        each unit, conflicts are the numbers of the page with fewer that the other page lacks there:
+        swapped = conflicts / (conflicts + numbers in common), and 0 without a conflict.
+        """
+        one, other = self._numbers
+        common = one & other
+        ours, theirs = (Counter(unit for _, unit in numbers - common) for numbers in (one, other))
+        conflicts = (ours & theirs).total()
+        return conflicts / (conflicts + len(common)) if conflicts else 0.0
+
+    @cached_property
     def sentences(self) -> float:
         """Share of the sentences of the page with fewer that the other page has too; 0 if it has none."""
-        if not (self.one.sentences and self.other.sentences):
-            return 0.0
-        return _share(self.one.sentences, self.other.sentences, MAX_SENTENCES)
+        one, other = self._sentences
+        fewer = min(len(one), len(other))
+        return len(np.intersect1d(one, other, assume_unique=True)) / fewer if fewer else 0.0
 
     @cached_property
     def title(self) -> float:
@@ -198,16 +248,80 @@ class Similarity:
             return Fraction(0)
         return Combined().similarity(self.distance.words, jaccard(self.one.metadata, self.other.metadata))
 
+    @cached_property
+    def _overlap(self) -> tuple[float, float]:
+        """Estimated sizes of intersection and union of the shingles, without common sentences.
 
-def _share(one: tuple[int, ...], other: tuple[int, ...], limit: int) -> float:
-    """Return the share of the smaller of two ascending samples that the larger one has.
+        A sentence brings about as many shingles as it has letters.
+        """
+        one, other = self.one.shingles, self.other.shingles
+        if not (one and other):
+            return 0.0, one + other
+        similarity = estimated_jaccard(self.one.sketch, self.other.sketch)
+        union = (one + other) / (1.0 + similarity)
+        if not any(self._common_letters):
+            return similarity * union, union
+        both = self._letters_common_to_both
+        either = sum(self._common_letters) - both
+        intersection = max(0.0, similarity * union - both)
+        return intersection, max(intersection, union - either)
+
+    @cached_property
+    def _common_letters(self) -> tuple[float, float]:
+        """Letters of the common sentences in each page, at most all; estimated if its sentences were sampled."""
+        if not len(self.common):
+            return 0.0, 0.0
+        return _letters_among(self.one, self.common), _letters_among(self.other, self.common)
+
+    @cached_property
+    def _letters_common_to_both(self) -> float:
+        """Letters of the common sentences that both pages have, at most those of either."""
+        samples = _sampled_alike(self.one.sentence_values, self.other.sentence_values, MAX_SENTENCES)
+        sampled = sum(len(sample) for sample in samples)
+        if not sampled:
+            return 0.0
+        shared = np.intersect1d(np.intersect1d(*samples, assume_unique=True), self.common, assume_unique=True)
+        scale = (self.one.sentence_count + self.other.sentence_count) / sampled
+        return min(letters_of(shared) * scale, *self._common_letters)
+
+    @cached_property
+    def _sentences(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+        """The samples of sentences as far as both reach, without common ones."""
+        one, other = _sampled_alike(self.one.sentence_values, self.other.sentence_values, MAX_SENTENCES)
+        if not len(self.common):
+            return one, other
+        return np.setdiff1d(one, self.common, assume_unique=True), np.setdiff1d(other, self.common, assume_unique=True)
+
+    @cached_property
+    def _numbers(self) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
+        """The samples of numbers as far as both reach."""
+        one, other = self.one.numbers, self.other.numbers
+        ends = [numbers[-1] for numbers in (one, other) if len(numbers) == MAX_NUMBERS]
+        if not ends:
+            return set(one), set(other)
+        end = min(ends)
+        return {number for number in one if number <= end}, {number for number in other if number <= end}
+
+
+def _sampled_alike(
+    one: npt.NDArray[np.uint32], other: npt.NDArray[np.uint32], limit: int
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Return two ascending samples as far as both reach.
 
     A sample of `limit` values was cut off after its largest one. What follows is unknown, so it is not
     compared.
     """
-    bounds = [values[-1] for values in (one, other) if len(values) == limit]
-    if bounds:
-        bound = min(bounds)
-        one, other = (tuple(value for value in values if value <= bound) for values in (one, other))
-    fewer = min(len(one), len(other))
-    return len(set(one) & set(other)) / fewer if fewer else 1.0
+    ends = [int(values[-1]) for values in (one, other) if len(values) == limit]
+    if not ends:
+        return one, other
+    end = min(ends)
+    return one[: np.searchsorted(one, end, side="right")], other[: np.searchsorted(other, end, side="right")]
+
+
+def _letters_among(page: Evidence, common: npt.NDArray[np.uint32]) -> float:
+    """Return the letters that the common sentences have in a page, at most all its letters."""
+    values = page.sentence_values
+    if not len(values):
+        return 0.0
+    found = letters_of(np.intersect1d(values, common, assume_unique=True))
+    return min(float(page.letters), found * page.sentence_count / len(values))

@@ -5,11 +5,14 @@ The result is the matcher's own, computed again; channels, keys and rows explain
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.matching import Containment, Match, Matcher, min_rough_jaccard
+from dedup_service.core.decision.matching import SAME_TEXT, Match, Matcher, NearMiss, min_rough_jaccard
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.evidence.similarity import NONE_COMMON, Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
 from dedup_service.core.explain.rule_table import RowView, nearest_row, rows_of
 from dedup_service.core.page import CHANNELS, Fingerprint, Page, PreparedPage
@@ -39,18 +42,19 @@ class PairView:
     similarity: Similarity
     compared: bool
     rows: tuple[RowView, ...]
-    found: Match | Containment | None
+    found: Match | NearMiss | None
     override: bool | None = None
 
     @property
     def found_by(self) -> tuple[str, ...]:
-        """What finds the pair: tables and shared keys; empty if nothing does.
+        """What finds the pair: an equal text, tables and shared keys; empty if nothing does.
 
         Of a key that very many pages share, only the earliest are looked at, so keys alone may not suffice.
         """
+        text = [SAME_TEXT] if isinstance(self.found, Match) and self.found.reason == SAME_TEXT else []
         tables = [f"{view.channel} table {view.table}" for view in self.channels if view.table is not None]
         count = len(self.shared_keys) if self.keys_used else 0
-        return (*tables, *([f"{count} key{'s' * (count > 1)}"] if count else []))
+        return (*text, *tables, *([f"{count} key{'s' * (count > 1)}"] if count else []))
 
     @property
     def matches(self) -> bool:
@@ -104,11 +108,15 @@ def explain_pair(
     other: Entry,
     *,
     overrides: Overrides | None = None,
+    common: npt.NDArray[np.uint32] = NONE_COMMON,
 ) -> PairView:
-    """Return the comparison of the page `one`, as if it arrived now, with the kept page `other`."""
+    """Return the comparison of the page `one`, as if it arrived now, with the kept page `other`.
+
+    common: values of sentences that the host of either page repeats, ascending: uint32[n].
+    """
     evidence, kept = Evidence(one.evidence), Evidence(other.evidence)
     shared = sorted(_keys(evidence) & _keys(kept))
-    similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)))
+    similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)), common)
     return PairView(
         channels=tuple(
             compare_channel(
@@ -124,15 +132,18 @@ def explain_pair(
         shared_keys=tuple(shared),
         keys=(len(_keys(evidence)), len(_keys(kept))),
         similarity=similarity,
-        compared=not rule.verified or evidence.rough_jaccard(other.evidence) >= min_rough_jaccard(rule),
+        compared=not rule.verified
+        or len(common) > 0
+        or evidence.rough_jaccard(other.evidence) >= min_rough_jaccard(rule),
         rows=rows_of(rule, similarity),
-        found=Matcher(rule).compare(other, _prepared(one), evidence),
+        found=Matcher(rule).compare(other, _prepared(one), evidence, common),
         override=None if overrides is None else _override(overrides, one.url_hash, other.url_hash),
     )
 
 
 def _prepared(entry: Entry) -> PreparedPage:
-    return PreparedPage(_NO_PAGE, Fingerprint(entry.words, entry.body), entry.body_hash, evidence=entry.evidence)
+    fingerprint = Fingerprint(entry.words, entry.body)
+    return PreparedPage(_NO_PAGE, fingerprint, entry.body_hash, entry.evidence, text_hash=entry.text_hash)
 
 
 def _keys(evidence: Evidence) -> set[int]:

@@ -11,10 +11,16 @@ from typing import Any, Self
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.similarity import Similarity
 
-__all__ = ["UPPER_BOUNDS", "MatchRow"]
+__all__ = ["LONG", "UPPER_BOUNDS", "MatchRow"]
 
-_SHARES = ("jaccard", "containment", "title", "sentences", "numbers", "metadata", "combined")
-UPPER_BOUNDS = ("missing_numbers", "length_ratio", "words_distance", "body_distance")
+LONG = 160
+"""Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet.
+
+Shorter texts must be the same.
+"""
+
+_SHARES = ("jaccard", "containment", "title", "sentences", "numbers", "figures", "metadata", "combined")
+UPPER_BOUNDS = ("missing_numbers", "swapped_numbers", "length_ratio", "words_distance", "body_distance")
 """Bounds that hold if the quantity is at most the bound; all others hold if it is at least the bound."""
 
 
@@ -33,6 +39,9 @@ class MatchRow:
         sentences: Share of sentences that occur word for word in the other page, at least; 0 to 1.
         numbers: Share of numbers that the other page has, at least; 0 to 1.
         missing_numbers: Numbers that the other page lacks, at most.
+        swapped_numbers: Share of numbers that stand under the same unit as another value in the other page, at
+            most; 0 to 1.
+        figures: 1 if every figure must be equal, with sign and unit; 0.5 if one page may have further figures.
         length_ratio: Letters of the longer page for one of the shorter, at most.
         metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
         combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least.
@@ -55,6 +64,8 @@ class MatchRow:
     sentences: float | None = None
     numbers: float | None = None
     missing_numbers: float | None = None
+    swapped_numbers: float | None = None
+    figures: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None

@@ -27,24 +27,14 @@ from typing import Any
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.rules.guards import Guards
-from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.rules.match_row import LONG, MatchRow
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 
 __all__ = ["CHANNEL_RULES", "DEFAULT_PROFILE", "PROFILES", "parse_profile", "profile_text", "rule_for"]
 
 DEFAULT_PROFILE = "balanced"
 
-LONG = 160
-"""Letters from which shingles suffice: about fifty tokens, 300 letters of an alphabet.
-
-Shorter texts must be the same.
-"""
-
-SAME = MatchRow(name="same text", jaccard=0.999, length_ratio=1.05)
-"""Texts of any length that are the same after normalisation: their sketches are equal."""
-
 BALANCED = (
-    SAME,
     MatchRow(name="nearly equal", min_letters=LONG, jaccard=0.85, numbers=0.5, sentences=0.15),
     MatchRow(name="few letters changed", min_letters=LONG, jaccard=0.85, numbers=0.8),
     MatchRow(name="few sentences changed", min_letters=LONG, jaccard=0.7, sentences=0.6, missing_numbers=2),
@@ -89,7 +79,6 @@ BALANCED = (
 )
 
 PRECISE = (
-    SAME,
     MatchRow(name="nearly equal", min_letters=LONG, jaccard=0.9, numbers=0.9, missing_numbers=2, sentences=0.5),
     MatchRow(
         name="few sentences changed", min_letters=LONG, jaccard=0.75, numbers=0.9, missing_numbers=2, sentences=0.7
@@ -146,7 +135,7 @@ def rule_for(
         >>> str(rule_for("both", k=3).conditions[0])
         'body ≤ 3'
         >>> [row.name for row in rule_for(profile=PROFILES["precise"]).verified]
-        ['same text', 'nearly equal', 'few sentences changed']
+        ['nearly equal', 'few sentences changed']
     """
     if sum(named is not None for named in (channels, mu, profile)) > 1 or (mu is not None and k is not None):
         raise ConfigurationError("channels, μ and a profile are each a complete rule: name one; μ has no k")

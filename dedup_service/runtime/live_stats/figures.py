@@ -155,13 +155,13 @@ def _index(live_stats: LiveStats) -> dict[str, Any] | None:
             "split_buckets": channel.split_buckets,
             "bytes": channel.bytes,
         }
-    keys = None if sizes.keys is None else {"entries": sizes.keys[0], "bytes": sizes.keys[1]}
+    cells = None if sizes.cells is None else asdict(sizes.cells)
     removals = {**live_stats.removals, "updated": live_stats.updated}
     return {
         "entries": sizes.entries,
         "bytes": sizes.size_bytes,
         "channels": channels,
-        "keys": keys,
+        "cells": cells,
         "removals": removals,
     }
 

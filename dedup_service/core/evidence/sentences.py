@@ -1,0 +1,87 @@
+"""The sentences of a text, as values of 32 bits: 26 bits of a hash, and the length.
+
+A sentence is a run of letters and digits between two ends; everything else is left out. It ends at a line
+break, at the marks of its language, at a full stop before a space, and at a space after a Thai or Lao
+letter. Sentences of fewer than MIN_SENTENCE letters are ignored.
+
+A value is `hash << 6 | quarters`, where `quarters` is the number of letters divided by four and rounded, at
+most 63. Values are ordered by the hash, so the smallest values of a text are a sample that does not depend
+on the lengths.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.kernels import kernel
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
+from dedup_service.core.text.normalise import is_letter_above
+
+__all__ = ["ENDS", "LENGTH_BITS", "LETTERS_A_QUARTER", "MIN_SENTENCE", "letters_of", "sentence_values"]
+
+MIN_SENTENCE = 6
+"""Letters of a sentence; shorter ones are interjections and labels."""
+
+LENGTH_BITS, LETTERS_A_QUARTER = 6, 4
+
+_LETTER, _END, _STOP = 1, 2, 4
+_ENDS = "。！？!?；;…؟۔।\n"
+_PLANE = 0x10000
+_LONGEST = (1 << LENGTH_BITS) - 1
+_S38 = np.uint64(38)
+_S6 = np.uint64(LENGTH_BITS)
+
+
+def _kinds() -> npt.NDArray[np.uint8]:
+    """Return uint8[65536]: the kinds of each character of the first plane, as bits."""
+    kinds = np.fromiter((_LETTER * chr(code).isalnum() for code in range(_PLANE)), dtype=np.uint8, count=_PLANE)
+    for text, kind in ((_ENDS, _END), (".", _STOP)):
+        for character in text:
+            kinds[ord(character)] |= kind
+    return kinds
+
+
+ENDS = _kinds()
+"""What each character is to a sentence, for `sentence_values`."""
+
+
+@kernel
+def sentence_values(code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint32]:
+    """Return the values of the distinct sentences of a folded text, ascending: uint32[n].
+
+    code_points: uint32[k]. kinds: ENDS.
+    """
+    count = len(code_points)
+    values = np.empty(count // MIN_SENTENCE + 1, dtype=np.uint32)
+    found = letters = 0
+    sentence = np.uint64(0)
+    for i in range(count + 1):
+        code = code_points[i] if i < count else np.uint32(10)
+        kind = kinds[code] if code < np.uint32(_PLANE) else np.uint8(_LETTER * is_letter_above(code))
+        if kind & _LETTER:
+            letters += 1
+            sentence = mix64_in_kernel(sentence + GAMMA * np.uint64(code))
+        if (kind & _END) or _ends_here(code_points, i, kind):
+            if letters >= MIN_SENTENCE:
+                quarters = min((letters + LETTERS_A_QUARTER // 2) // LETTERS_A_QUARTER, _LONGEST)
+                values[found] = np.uint32((sentence >> _S38) << _S6 | np.uint64(quarters))
+                found += 1
+            letters, sentence = 0, np.uint64(0)
+    return np.unique(values[:found])
+
+
+@kernel
+def _ends_here(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> bool:
+    """Whether a sentence ends at `i`: a full stop before a space, or a space after a Thai or Lao letter."""
+    if kind & _STOP:
+        return i + 1 >= len(code_points) or code_points[i + 1] == np.uint32(32)
+    if i == 0 or i >= len(code_points):
+        return False
+    return code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00)
+
+
+def letters_of(values: npt.NDArray[np.uint32]) -> int:
+    """Return how many letters the sentences of these values have together, to two letters a sentence.
+
+    A sentence of more than 253 letters counts as 252.
+    """
+    return LETTERS_A_QUARTER * int((values & np.uint32(_LONGEST)).sum())
