@@ -21,7 +21,7 @@ DECIDED_BY = {
     "distance": "the Hamming distance",
     "person": "a person",
     "guard": "a guard, which did not accept the match",
-    "address": "an earlier visit of the URL",
+    "address": "an earlier visit of the URL, or of the one that it names as canonical",
     "nothing": "nothing: no row of the rule held for any page",
     "unjudged": "nothing: the page could not be judged",
     "unknown": "unknown: the log no longer has it",
