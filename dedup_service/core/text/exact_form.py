@@ -12,7 +12,7 @@ the kind says when the character is written:
 - before or after a number: < = > and arrows
 - a hyphen, minus or en dash directly before a number, if it joins no word or unit to it: -5, $-5, 气温-5, but
   covid-19, 5%-8%; and directly after a single letter that nothing follows: A-
-- a point inside a number and before one (1.5, .5); a comma that groups no thousands ends a number
+- a point inside a number, and before one unless it follows a letter, as a full stop does: 1.5, .5
 - #: beside a Latin letter or digit before it (C#), or before a number; ^ before an exponent, except in m^2,
   which is also written m2; ′ after a digit; stars from two on; a slash in a unit: 5 m/s
 
@@ -44,12 +44,14 @@ _REACH = 6
 _UNIT_LETTERS = 4
 """Letters of a unit before its slash: km/h, Mbit/s."""
 _DEGREE, _RING_ABOVE, _BLANK, _HYPHEN = 0xB0, 0x030A, 0x20, 0x2D
-_ZERO, _TWO, _THREE, _LESS, _EQUAL, _GREATER, _AT_MOST, _AT_LEAST = 0x30, 0x32, 0x33, 0x3C, 0x3D, 0x3E, 0x2264, 0x2265
+_ZERO, _TWO, _THREE, _LESS, _EQUAL, _GREATER = 0x30, 0x32, 0x33, 0x3C, 0x3D, 0x3E
+_AT_MOST, _AT_LEAST = 0x2264, 0x2265
 _A, _M, _Z, _SLASH = 0x61, 0x6D, 0x7A, 0x2F
 
 # Characters by kind that the general category does not tell, from the folded forms.
 _KINDS_OF = {
-    _NOTHING: "|∖∣⋅∙⋆⋮⋯⋰⋱⁒▷◁◸◹◺◻◼◽◾\u0332\u0333\u0335\u0336",  # bullets, ellipses; underlined, struck out
+    # Quotes, bullets, ellipses; lines under and through a text.
+    _NOTHING: "」』|∖∣⋅∙⋆⋮⋯⋰⋱⁒▷◁◸◹◺◻◼◽◾\u0332\u0333\u0335\u0336",
     _SIGN: "+✓✔☑✅✗✘✕✖☒❌❎☐♀♂♭♮",
     _UNIT: "%٪‰؉‱°",
     _DASH: "-‐‒–−",
@@ -95,7 +97,7 @@ def body_hash(body: npt.NDArray[np.uint32]) -> int | None:
 
 
 def text_hash(title: npt.NDArray[np.uint32], body: npt.NDArray[np.uint32]) -> int | None:
-    """Return the unsigned 64-bit hash (xxh3) of the exact forms of title and body together, uint32[m] and uint32[n].
+    """Return the unsigned 64-bit hash (xxh3) of the exact forms of a title, uint32[m], and a body, uint32[n].
 
     None if the body is empty. A code point 0, which no exact form has, separates them.
     """
@@ -106,17 +108,18 @@ def text_hash(title: npt.NDArray[np.uint32], body: npt.NDArray[np.uint32]) -> in
 def exact_form_of(
     codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], plain: npt.NDArray[np.uint16]
 ) -> npt.NDArray[np.uint32]:
-    """Return the exact form of the code points uint32[n]. kinds, plain: of each code point of the first plane."""
+    """Return the exact form of the code points uint32[n]: uint32[m]. kinds, plain: `_tables`."""
     written = np.empty(len(codes), dtype=np.uint32)
     count = 0
     last = _NOTHING  # the kind of the last character written, and what was left out since
     skipped = 0
-    digits, grouped, groups = 0, 0, False  # of the current number: digits of its last run, separator, may it group
+    # Of the current number: the digits of its last run, its separator of thousands, and whether it may have one.
+    digits, grouped, groups = 0, 0, False
     for i in range(len(codes)):
         code = codes[i]
         kind = int(kinds[code]) if code < np.uint32(PLANE) else _kind_at(codes, kinds, i)
         # No step is called for what nearly all of a text is: a call counts references to the arrays.
-        if kind == _LETTER or kind == _HAN:  # noqa: PLR1714
+        if kind in (_LETTER, _HAN):
             written[count] = plain[code] if code < np.uint32(PLANE) else code
             count += 1
             last, skipped = kind, 0
@@ -127,7 +130,7 @@ def exact_form_of(
         if kind != _DIGIT and not _is_written(codes, kinds, i, kind, last, skipped):
             skipped = _with(skipped, kind)
             continue
-        if last == _DIGIT and skipped and (kind == _DIGIT or kind == _POINT):  # noqa: PLR1714
+        if last == _DIGIT and skipped and kind in (_DIGIT, _POINT):
             if _continues(codes, kinds, i, skipped, digits, grouped, groups):
                 digits, grouped = 0, skipped & ~_SPACES if skipped != _SPACES else _SPACES
             else:
@@ -163,40 +166,29 @@ def _kind_at(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int
 def _is_written(
     codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, kind: int, last: int, skipped: int
 ) -> bool:
-    """Whether codes[i] is written, neither a letter nor a digit. last: the kind written before; skipped: since."""
-    if _SIGN <= kind <= _CURRENCY:
-        return True
-    if kind == _COMMA or kind == _APOSTROPHE:  # noqa: PLR1714
-        return False
+    """Whether codes[i], neither a letter nor a digit, is written.
+
+    last: the kind of the last character written. skipped: what was left out since.
+    """
     before, after = _kind_at(codes, kinds, i - 1), _kind_at(codes, kinds, i + 1)
-    if kind == _MARK:  # NFKC makes a space and a mark of ´ and the like; of ˚, which is typed for a degree
-        return before != _SPACE or codes[i] == np.uint32(_RING_ABOVE)
-    after_digit = last == _DIGIT and skipped | _SPACES == _SPACES
-    if kind == _DASH or kind == _LONG_DASH:  # noqa: PLR1714
-        if after_digit and _is_before_digit(codes, kinds, i):
-            return True
-        return kind == _DASH and (
-            _is_minus(codes, kinds, i, before, after) or _is_grade(codes, kinds, i, before, after)
-        )
-    if kind == _BETWEEN:
-        next_kind = _kind_at(codes, kinds, i + 2) if after == _SPACE else after
-        return (after_digit and next_kind == _DIGIT) or _is_of_unit(codes, kinds, i, before, after)
-    if kind == _POINT:
-        leads = before in (_SPACE, _CURRENCY, _DASH, _COMPARE, _SIGN)
-        return after == _DIGIT and (before == _DIGIT or leads)
-    if kind == _COMPARE or kind == _ARROW:  # noqa: PLR1714
-        if codes[i] == np.uint32(_EQUAL) and i and _is_merged(codes, i - 1):
-            return False
-        near = (last in (_DIGIT, _UNIT, kind)) and skipped | _SPACES == _SPACES
-        return near or _is_before_number(codes, kinds, i)
-    if kind == _NUMBER_SIGN:
-        next_kind = _kind_at(codes, kinds, i + 2) if after == _SPACE else after
-        return next_kind == _DIGIT or before == _DIGIT or (before == _LETTER and _is_latin(codes[i - 1]))
-    if kind == _POWER:
-        return _is_power(codes, kinds, i, after)
-    if kind == _STAR:
-        return before == _STAR or after == _STAR
-    return before == _DIGIT or (before == _PRIME and last == _PRIME and skipped == 0)
+    beyond = _kind_at(codes, kinds, i + 2) if after == _SPACE else after
+    near = skipped | _SPACES == _SPACES
+    return (
+        _SIGN <= kind <= _CURRENCY
+        # NFKC makes a space and a mark of ´ and the like; also of ˚, which is typed for a degree.
+        or (kind == _MARK and (before != _SPACE or codes[i] == np.uint32(_RING_ABOVE)))
+        or (kind in (_DASH, _LONG_DASH) and near and last == _DIGIT and _is_before_digit(codes, kinds, i))
+        or (kind == _DASH and _is_minus(codes, kinds, i, before, after))
+        or (kind == _DASH and _is_grade(codes, kinds, i, before, after))
+        or (kind == _BETWEEN and near and last == _DIGIT and beyond == _DIGIT)
+        or (kind == _BETWEEN and _is_of_unit(codes, kinds, i, before, after))
+        or (kind == _POINT and after == _DIGIT and _leads_point(before))
+        or (kind in (_COMPARE, _ARROW) and _compares(codes, kinds, i, near and last in (_DIGIT, _UNIT, kind)))
+        or (kind == _NUMBER_SIGN and (beyond == _DIGIT or _is_before_sharp(codes, i, before)))
+        or (kind == _POWER and _is_power(codes, kinds, i, after))
+        or (kind == _STAR and _STAR in (before, after))
+        or (kind == _PRIME and (before == _DIGIT or (before == _PRIME and last == _PRIME and skipped == 0)))
+    )
 
 
 @kernel_inline
@@ -221,7 +213,7 @@ def _continues(
     groups: bool,
 ) -> bool:
     """Whether exactly three digits at i continue a number over a separator of thousands."""
-    if skipped == _SPACES or skipped == _APOSTROPHES:  # noqa: PLR1714
+    if skipped in (_SPACES, _APOSTROPHES):
         separator = skipped
     elif skipped | _SPACES == _COMMAS | _SPACES:
         separator = _COMMAS
@@ -242,7 +234,7 @@ def _plain(
     """Return what is written for codes[i]."""
     code = codes[i]
     if code >= np.uint32(PLANE):
-        return code
+        return np.uint32(code)
     if _is_merged(codes, i):
         return np.uint32(_AT_LEAST if code == np.uint32(_GREATER) else _AT_MOST)
     if code == np.uint32(_RING_ABOVE) and _kind_at(codes, kinds, i - 1) == _SPACE:
@@ -259,7 +251,27 @@ def _is_merged(codes: npt.NDArray[np.uint32], i: int) -> bool:
 
 @kernel_inline
 def _is_latin(code: np.uint32) -> bool:
-    return np.uint32(_A) <= code <= np.uint32(_Z)
+    return bool(np.uint32(_A) <= code <= np.uint32(_Z))
+
+
+@kernel_inline
+def _is_before_sharp(codes: npt.NDArray[np.uint32], i: int, before: int) -> bool:
+    """Whether a digit or a Latin letter is directly before codes[i], as in C#."""
+    return before == _DIGIT or (before == _LETTER and _is_latin(codes[i - 1]))
+
+
+@kernel_inline
+def _leads_point(before: int) -> bool:
+    """Whether a point after a character of this kind can be that of a decimal fraction, not a full stop."""
+    return before not in (_LETTER, _HAN, _MARK, _UNIT, _POINT, _CLOSING)
+
+
+@kernel_inline
+def _compares(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, after_number: bool) -> bool:
+    """Whether the comparison or arrow codes[i] is beside a number, and not the end of at most or at least."""
+    if codes[i] == np.uint32(_EQUAL) and i and _is_merged(codes, i - 1):
+        return False
+    return after_number or _is_before_number(codes, kinds, i)
 
 
 @kernel_inline
@@ -290,7 +302,7 @@ def _is_minus(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: in
     following = _kind_at(codes, kinds, i + 2)
     if after == _CURRENCY and following == _SPACE:
         following = _kind_at(codes, kinds, i + 3)
-    return after == _DIGIT or ((after == _POINT or after == _CURRENCY) and following == _DIGIT)  # noqa: PLR1714
+    return after == _DIGIT or (after in (_POINT, _CURRENCY) and following == _DIGIT)
 
 
 @kernel_inline
@@ -316,16 +328,16 @@ def _is_of_unit(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: 
 
 @kernel_inline
 def _is_power(codes: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], i: int, after: int) -> bool:
-    """Whether an exponent follows codes[i]; not that of a square or cubic metre, which is written without, too."""
+    """Whether an exponent follows codes[i]; not that of a square or cubic metre, which is also written m2."""
     following = _kind_at(codes, kinds, i + 2)
     if after == _DIGIT and following != _DIGIT and i and codes[i - 1] == np.uint32(_M):
-        return codes[i + 1] != np.uint32(_TWO) and codes[i + 1] != np.uint32(_THREE)
+        return bool(codes[i + 1] != np.uint32(_TWO) and codes[i + 1] != np.uint32(_THREE))
     return after in (_LETTER, _HAN, _DIGIT) or (after in (_DASH, _SIGN) and following == _DIGIT)
 
 
 @cache
 def _tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint16]]:
-    """Return of each code point of the first plane its kind, uint8[65536], and what is written, uint16[65536]."""
+    """Return the kind of each code point of the first plane, and the one that is written: uint8, uint16[65536]."""
     kinds = np.fromiter((_kind(code) for code in range(PLANE)), dtype=np.uint8, count=PLANE)
     for kind, characters in _KINDS_OF.items():
         kinds[[ord(character) for character in characters]] = kind
@@ -339,16 +351,11 @@ def _kind(code: int) -> int:
     """Return the kind of a code point by its general category."""
     character = chr(code)
     if character.isalnum():
-        if character in "0123456789":
-            return _DIGIT
-        return _HAN if any(code in block for block in _HAN_AND_KANA) else _LETTER
+        han = any(code in block for block in _HAN_AND_KANA)
+        return _DIGIT if character in "0123456789" else _HAN if han else _LETTER
     if character.isspace():
         return _SPACE
     if any(code in block for block in _ARROWS):
         return _ARROW
-    if code in _BRAILLE:
-        return _SIGN
-    category = unicodedata.category(character)
-    if category == "Pe":
-        return _NOTHING if character in "」』" else _CLOSING
-    return {"Mn": _MARK, "Mc": _MARK, "Sc": _CURRENCY, "Sm": _SIGN}.get(category, _NOTHING)
+    by_category = {"Mn": _MARK, "Mc": _MARK, "Sc": _CURRENCY, "Sm": _SIGN, "Pe": _CLOSING}
+    return _SIGN if code in _BRAILLE else by_category.get(unicodedata.category(character), _NOTHING)

@@ -8,9 +8,9 @@ removes what Arabic typesetters and hurried writers vary: stretching, vowel mark
 teh marbuta.
 
 `letters` returns what the `body` channel sees of a folded text, as code points: its letters and digits, and
-the vowel signs and tones of scripts that always write them, such as Devanagari, Thai and Khmer. `fold_exactly`
-also returns what folding drops and equality needs (`core.text.exact_form`): exponents, mixed fractions and
-Arabic vowel marks.
+the vowel signs and tones of scripts that always write them, such as Devanagari, Thai and Khmer.
+`fold_exactly` also keeps what folding drops and equality needs (`core.text.exact_form`): exponents, the space
+in a mixed number, Arabic vowel marks.
 
 How: nearly every character of real text can be folded alone, by a table. A text with a character that may
 combine with its neighbour (marks, Hangul jamo), whose folded form is not one character, or which says less
@@ -68,9 +68,7 @@ _WRITTEN_MARKS = (
 _EXPONENTS, _INDICES, _FRACTIONS = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ", "₀₁₂₃₄₅₆₇₈₉", "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉"
 _EXPONENT = re.compile(f"[⁺⁻]*[{_EXPONENTS}][⁺⁻{_EXPONENTS}]*")
 _MIXED_NUMBER = re.compile(rf"(?<=\d)(?=[{_INDICES}{_FRACTIONS}])|(?<=[{_INDICES}{_FRACTIONS}])(?=\d)")
-_LESS_WHEN_FOLDED = re.compile(
-    f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{chr(_ARABIC_VOWELS[0])}-{chr(_ARABIC_VOWELS[-1])}]"
-)
+_LESS_WHEN_FOLDED = re.compile(f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{''.join(map(chr, _ARABIC_VOWELS))}]")
 
 
 def fold(text: str) -> str:

@@ -14,7 +14,11 @@ APOSTROPHES = "'’‘`ʹʺʻʼʽʾʿ"
 ARROWS = "\u2190-\u21ff\u27f0-\u27ff\u2900-\u297f▲△▴▵▼▽▾▿⬆⬇⬅➡"
 SIGNS = "+✓✔☑✅✗✘✕✖☒❌❎☐♀♂♭♮"
 UNITS = "%٪‰؉‱°"
-CONTEXTUAL = re.compile(f"[{DASHES}{LONG_DASHES}.٫,٬{APOSTROPHES}:∶/⁄∕*∗<=>{ARROWS}#♯^★☆⭐′{IGNORED}]")
+STARS = "★☆⭐"
+CONTEXTUAL = f"{DASHES}{LONG_DASHES}.٫,٬{APOSTROPHES}:∶/⁄∕*∗#♯^{STARS}′{IGNORED}"
+DASHES_AND_DIGIT = re.compile(f"[ {re.escape(DASHES)}{LONG_DASHES}]{{0,5}}[0-9]")
+SKIPPED = re.compile(f"[\\s{re.escape(DASHES)}.٫<=>{ARROWS}]")
+METRE = re.compile("[23](?![0-9])")
 HAN = re.compile("[\u2e80-\u2fff\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 
@@ -30,34 +34,31 @@ def exact_form_by_definition(folded: str) -> str:
 def is_written(left: str, character: str, right: str) -> bool:
     """Whether a character between two parts of a text is in its exact form."""
     after_number = re.search(r"[0-9] ?\Z", blank(left)) is not None
-    if character in SIGNS + UNITS or is_letter(character) or "\u2801" <= character <= "\u28ff":
-        return True
-    if unicodedata.category(character) in ("Mn", "Mc") and character not in IGNORED:
+    before_number = re.match(r" ?[0-9]", blank(right)) is not None
+    if is_mark(character):
         return not blank(left or " ").endswith(" ") or character == "\u030a"
     if character in DASHES + LONG_DASHES:
-        between = (
-            after_number and re.match(rf"[ {re.escape(DASHES)}{LONG_DASHES}]{{0,5}}[0-9]", blank(right)) is not None
-        )
-        return between or (character in DASHES and (is_minus(left, right) or is_grade(left, right)))
-    if character in ":∶/⁄∕*∗":
-        return (after_number and bool(re.match(" ?[0-9]", blank(right)))) or is_of_unit(left, character, right)
-    if character in ".٫":
-        return bool(re.match("[0-9]", right)) and leads_point(left)
-    if character in "<=>" or re.fullmatch(f"[{ARROWS}]", character):
+        range_ = after_number and DASHES_AND_DIGIT.match(blank(right)) is not None
+        return range_ or (character in DASHES and (is_minus(left, right) or is_grade(left, right)))
+    if re.fullmatch(f"[{ARROWS}<=>]", character):
         return compares(left, character, right)
-    if character in "#♯":
-        return bool(re.match(" ?[0-9]", blank(right)) or re.search(r"[a-z0-9]\Z", left))
-    if character == "^":
-        metre = left.endswith("m") and re.match("[23](?![0-9])", right)
-        exponent = is_letter(right[:1]) or (
-            (right[:1] in tuple(DASHES) or is_sign(right[:1])) and re.match("[0-9]", right[1:])
-        )
-        return bool(exponent and not metre)
-    if character in "★☆⭐":
-        return left[-1:] in set("★☆⭐") or right[:1] in set("★☆⭐")
-    if character == "′":
-        return re.search(r"[0-9]′*\Z", left) is not None
-    return unicodedata.category(character) in ("Sc", "Sm") and not CONTEXTUAL.match(character)
+    if character not in CONTEXTUAL:
+        everywhere = character in SIGNS + UNITS or unicodedata.category(character) in ("Sc", "Sm")
+        return everywhere or is_letter(character) or "\u2801" <= character <= "\u28ff"
+    return (
+        (character in ":∶/⁄∕*∗" and ((after_number and before_number) or is_of_unit(left, character, right)))
+        or (character in ".٫" and re.match("[0-9]", right) is not None and leads_point(left))
+        or (character in "#♯" and (before_number or re.search(r"[a-z0-9]\Z", left) is not None))
+        or (character == "^" and is_exponent(right) and not (left.endswith("m") and METRE.match(right)))
+        or (character in STARS and (left[-1:] in tuple(STARS) or right[:1] in tuple(STARS)))
+        or (character == "′" and re.search(r"[0-9]′*\Z", left) is not None)
+    )
+
+
+def is_exponent(right: str) -> bool:
+    """Whether a text begins with a letter, a digit or a signed number."""
+    signed = right[:1] in tuple(DASHES) or is_sign(right[:1])
+    return is_letter(right[:1]) or (signed and re.match("[0-9]", right[1:]) is not None)
 
 
 def as_written(left: str, character: str, right: str) -> str:
@@ -108,12 +109,7 @@ def is_minus(left: str, right: str) -> bool:
     joined = left[-1:]
     if joined == "" or HAN.match(joined) or "\U00020000" <= joined < "\U000e0000":
         return True
-    return not (
-        is_letter(joined)
-        or (unicodedata.category(joined) in ("Mn", "Mc") and joined not in IGNORED)
-        or joined in UNITS + DASHES + LONG_DASHES
-        or (unicodedata.category(joined) == "Pe" and joined not in "」』")
-    )
+    return not (is_letter(joined) or is_mark(joined) or joined in UNITS + DASHES + LONG_DASHES or is_closing(joined))
 
 
 def is_grade(left: str, right: str) -> bool:
@@ -139,9 +135,9 @@ def is_of_unit(left: str, character: str, right: str) -> bool:
 def leads_point(left: str) -> bool:
     """Whether a point after this text can be that of a decimal fraction."""
     last = left[-1:]
-    if last == "" or last.isspace() or last in "0123456789" + DASHES + "<=>":
+    if last == "" or last in "0123456789":
         return True
-    return is_sign(last) or unicodedata.category(last) == "Sc"
+    return not (is_letter(last) or is_mark(last) or last in UNITS + ".٫" or is_closing(last))
 
 
 def compares(left: str, character: str, right: str) -> bool:
@@ -152,9 +148,7 @@ def compares(left: str, character: str, right: str) -> bool:
         if following in "0123456789":
             return True
         category = unicodedata.category(following)
-        skipped = (
-            re.fullmatch(rf"[\s{re.escape(DASHES)}.٫<=>{ARROWS}]", following) or is_sign(following) or category == "Sc"
-        )
+        skipped = SKIPPED.match(following) or is_sign(following) or category == "Sc"
         if not skipped:
             break
     bare = left[:-1] if left[-1:].isspace() else left
@@ -189,9 +183,14 @@ def is_mark(character: str) -> bool:
     return unicodedata.category(character) in ("Mn", "Mc") and character not in IGNORED
 
 
+def is_closing(character: str) -> bool:
+    """Whether a character is a closing bracket, not a quotation mark."""
+    return unicodedata.category(character) == "Pe" and character not in "」』"
+
+
 def is_sign(character: str) -> bool:
     """Whether a character is a sign that is written everywhere, not of a unit or a currency."""
-    if len(character) != 1 or CONTEXTUAL.match(character):
+    if len(character) != 1 or re.match(f"[{re.escape(CONTEXTUAL)}{ARROWS}<=>]", character):
         return False
     return character in SIGNS or "\u2801" <= character <= "\u28ff" or unicodedata.category(character) == "Sm"
 
