@@ -80,7 +80,7 @@ def _of_body(
     ends: npt.NDArray[np.uint8],
 ) -> tuple[
     tuple[int, int, int, int],
-    int,
+    np.uint64,
     npt.NDArray[np.uint32],
     npt.NDArray[np.uint8],
     npt.NDArray[np.uint16],

@@ -76,7 +76,7 @@ def _ends_here(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> b
         return i + 1 >= len(code_points) or code_points[i + 1] == np.uint32(32)
     if i == 0 or i >= len(code_points):
         return False
-    return code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00)
+    return bool(code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00))
 
 
 def letters_of(values: npt.NDArray[np.uint32]) -> int:
