@@ -1,6 +1,6 @@
 """Claim: guards do not let a crawl be dropped that collapses into a few pages; other crawls are unchanged.
 
-    python -m benchmarks.collapse PAGES [--copies 50000]
+    python -m benchmarks.collapse PAGES [--copies 50000] [--only facets,mirrors]
 
 PAGES (JSON lines: url, title, text) is an ordinary crawl. Its verdicts with and without guards are compared:
 they should be the same. Then copies are added after its first half, two for each ordinary page:
@@ -9,8 +9,14 @@ they should be the same. Then copies are added after its first half, two for eac
     frame     one site's frame in place of its articles, each under an article's title
     error     one error page under one title, at different URLs of one host
     frames    the frames of a hundred sites in turn, each under an article's title
+    walls     a hundred sites in turn, each with its own wall under one title at different URLs
     wire      no fault: one story on 400 hosts, a sixth of them with a different headline
     mirror    no fault: the first half again, from another host
+    facets    no fault: 500 pages, each under its title at 100 addresses of one host
+    untitled  no fault: the same without titles
+    print     no fault: a print view of each of 2,000 articles, all under one title
+    mirrors   no fault: 500 pages on each of 20 hosts
+    cities    no fault: 500 pages on each of 100 hosts
 
 Shown for each: copies called `duplicate` (lost with the action `drop`), copies left `undecided`, by guard,
 and ordinary pages whose verdict differs from the run without copies. Nothing is random.
@@ -18,7 +24,7 @@ and ordinary pages whose verdict differs from the run without copies. Nothing is
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import chain, islice, zip_longest
@@ -31,14 +37,12 @@ from rich.table import Table
 
 from benchmarks.prepared_names import PreparedNames
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.page import Page, PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.text.normalise import fold, letters
 from dedup_service.core.url import canonicalise
-from dedup_service.core.verdict import Verdict
+from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.resources import build_fingerprinter
 
 BROKEN = (
@@ -52,7 +56,8 @@ def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", type=Path)
-    parser.add_argument("--copies", type=int, default=50_000)
+    parser.add_argument("--copies", type=int, default=50_000, help="of broken pages")
+    parser.add_argument("--only", type=lambda names: names.split(","), help="scenarios to run")
     arguments = parser.parse_args()
     ordinary = prepared_pages(arguments.pages)
     rule = rule_for()
@@ -61,19 +66,31 @@ def main() -> None:
     console = Console()
     console.print(f"{len(ordinary):,} ordinary pages: verdicts with and without guards are the same: {same}")
     table = Table("copies of", "copies", "duplicate", "undecided, by guard", "ordinary verdicts changed")
-    for scenario, copies in scenarios(ordinary, arguments.copies):
-        table.add_row(scenario, *row(rule, ordinary, copies, alone))
+    half = len(ordinary) // 2
+    unique = [page for page, verdict in zip(ordinary[:half], alone, strict=False) if verdict.kind is VerdictKind.UNIQUE]
+    made = {
+        **broken(unique, arguments.copies),
+        "wire": lambda: wire(unique),
+        "mirror": lambda: mirrored(ordinary[:half], 1),
+        "facets": lambda: facets(unique[:500], 100),
+        "untitled": lambda: facets([retitled(page, "") for page in unique[:500]], 100),
+        "print": lambda: print_views(unique[:2000]),
+        "mirrors": lambda: mirrored(unique[:500], 20),
+        "cities": lambda: mirrored(unique[:500], 100),
+    }
+    for scenario in arguments.only or made:
+        table.add_row(scenario, *row(rule, ordinary, made[scenario](), alone))
     console.print(table)
 
 
 def prepared_pages(path: Path) -> list[PreparedPage]:
-    """Return the pages of a file, prepared and without their texts."""
+    """Return the pages of a file, prepared."""
     prepare, pages = build_fingerprinter().prepare, []
     for line in track(path.read_bytes().splitlines(), path.name):
         values = msgspec.json.decode(line)
         url = values["url"]
         page = Page(url=url, canonical_url=canonicalise(url), id=url, title=values["title"] or "", text=values["text"])
-        pages.append(replace(prepare(page), page=replace(page, text="")))
+        pages.append(prepare(page))
     return pages
 
 
@@ -83,41 +100,76 @@ def verdicts(rule: MatchRule, pages: Sequence[PreparedPage]) -> list[Verdict]:
     return [decider.decide(at, page).verdict for at, page in enumerate(pages, start=1)]
 
 
-def scenarios(ordinary: Sequence[PreparedPage], number: int) -> Iterator[tuple[str, list[PreparedPage]]]:
-    """Yield each scenario and its copies."""
+def broken(ordinary: Sequence[PreparedPage], number: int) -> dict[str, Callable[[], list[PreparedPage]]]:
+    """Return what makes the copies of each fault, by its name."""
     titles = [page.page.title for page in ordinary if page.page.title]
-    one, sites = frame("site"), [frame(f"site {at}") for at in range(100)]
-    yield "wall", [placed(one, f"https://host{at}.example/a/{at}", "before you go on") for at in range(number)]
-    yield "frame", [placed(one, f"https://site.example/{at}", titles[at % len(titles)]) for at in range(number)]
-    yield "error", [placed(one, f"https://site.example/{at}", "an error") for at in range(number)]
-    turns = ((at, titles[at % len(titles)]) for at in range(number))
-    yield "frames", [placed(sites[at % 100], f"https://site{at % 100}.example/{at}", title) for at, title in turns]
+
+    def copies(sites: int, hosts: int, title: str | None) -> list[PreparedPage]:
+        return [
+            placed(
+                frame(f"site {at % sites}", title or titles[at % len(titles)]), f"https://host{at % hosts}.example/{at}"
+            )
+            for at in range(number)
+        ]
+
+    return {
+        "wall": lambda: copies(1, number, "before you go on"),
+        "frame": lambda: copies(1, 1, None),
+        "error": lambda: copies(1, 1, "an error"),
+        "frames": lambda: copies(100, 100, None),
+        "walls": lambda: copies(100, 100, "before you go on"),
+    }
+
+
+def wire(ordinary: Sequence[PreparedPage]) -> list[PreparedPage]:
+    """Return a story on 400 hosts, a sixth of them with the headline of an ordinary page."""
     story = "the harbour is to be closed in winter"
-    heads = (titles[at % len(titles)] if at % 6 == 5 else f"{story} paper {at}" for at in range(400))
-    yield "wire", [placed(one, f"https://paper{at}.example/wire", head) for at, head in enumerate(heads)]
-    half = ordinary[: len(ordinary) // 2]
-    yield "mirror", [moved(page, f"https://mirror.example/{at}") for at, page in enumerate(half)]
+    heads = (page.page.title if at % 6 == 5 else f"{story} paper {at}" for at, page in enumerate(ordinary[:400]))
+    return [placed(frame("site", head), f"https://paper{at}.example/wire") for at, head in enumerate(heads)]
 
 
-def frame(site: str) -> PreparedPage:
-    """Return the page that a site serves in place of every article."""
+def mirrored(pages: Sequence[PreparedPage], hosts: int) -> list[PreparedPage]:
+    """Return all pages on one more host, then on the next, under their titles."""
+    return [
+        placed(page, f"https://mirror{host}.example/{at}") for host in range(hosts) for at, page in enumerate(pages)
+    ]
+
+
+def facets(pages: Sequence[PreparedPage], addresses: int) -> list[PreparedPage]:
+    """Return each page at many addresses of one host."""
+    return [
+        placed(page, f"https://shop.example/{at}?sort={order}")
+        for at, page in enumerate(pages)
+        for order in range(addresses)
+    ]
+
+
+def print_views(pages: Sequence[PreparedPage]) -> list[PreparedPage]:
+    """Return a print view of each page, all under one title."""
+    return [placed(retitled(page, "print view"), f"https://site.example/print/{at}") for at, page in enumerate(pages)]
+
+
+def frame(site: str, title: str) -> PreparedPage:
+    """Return the page that a site serves in place of every article, under a title."""
     text = BROKEN.format(site=site) + "".join(f" {site} has {site} in part {at}." for at in range(12))
-    return build_fingerprinter().prepare(Page(url="", canonical_url="", id="", text=text))
+    return prepared(title, text)
 
 
-def placed(page: PreparedPage, url: str, title: str) -> PreparedPage:
-    """Return a page at another URL under a title."""
-    return replace(moved(page, url), evidence=evidence(page.page.text, title))
+def retitled(page: PreparedPage, title: str) -> PreparedPage:
+    """Return the same text under another title."""
+    return prepared(title, page.page.text)
 
 
 @cache
-def evidence(text: str, title: str) -> bytes:
-    """Return the evidence of a text under a title."""
-    folded = fold(text)
-    return pack_evidence(fold(title), folded, letters(folded), b"")
+def prepared(title: str, text: str) -> PreparedPage:
+    """Return the prepared page of a text under a title, without an address."""
+    return _fingerprinter().prepare(Page(url="", canonical_url="", id="", title=title, text=text))
 
 
-def moved(page: PreparedPage, url: str) -> PreparedPage:
+_fingerprinter = cache(build_fingerprinter)
+
+
+def placed(page: PreparedPage, url: str) -> PreparedPage:
     """Return a page at another URL."""
     return replace(page, page=replace(page.page, url=url, canonical_url=url, id=url))
 
@@ -127,9 +179,9 @@ def row(
 ) -> list[str]:
     """Return the figures of a crawl with copies in its second half."""
     half = len(ordinary) // 2
-    rest, broken = ordinary[half:], iter(copies)
-    turns = ((page, *islice(broken, 2)) for page in rest)
-    pages = [*ordinary[:half], *chain.from_iterable(turns), *broken]
+    rest, more = ordinary[half:], iter(copies)
+    turns = ((page, *islice(more, 2)) for page in rest)
+    pages = [*ordinary[:half], *chain.from_iterable(turns), *more]
     copy_ids = {id(page) for page in copies}
     decided = list(zip(pages, verdicts(rule, pages), strict=True))
     kinds = Counter(verdict.kind.value for page, verdict in decided if id(page) in copy_ids)

@@ -10,7 +10,10 @@ __all__ = ["JudgedItem", "PageItem", "PublishedItem"]
 
 @dataclass(slots=True, kw_only=True)
 class PageItem:
-    """A page with the fields that `twinsieve filter` reads."""
+    """A page with the fields that `twinsieve filter` reads.
+
+    canonical_url: the address that the page claims, its own if it claims none.
+    """
 
     id: str
     url: str
@@ -30,7 +33,7 @@ class PageItem:
         return cls(
             id=page.id,
             url=page.url,
-            canonical_url=page.canonical_url,
+            canonical_url=page.claimed_url or page.canonical_url,
             title=page.title,
             text=page.text,
             lang=page.lang,

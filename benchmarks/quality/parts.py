@@ -11,6 +11,8 @@ from benchmarks.quality import (
     factors,
     few_words,
     profiles,
+    scale,
+    short_copies,
     short_texts,
 )
 from benchmarks.quality.store import digest_of_code, digest_of_modules
@@ -27,12 +29,13 @@ class Part:
     """How to compute a part, and what it depends on.
 
     modules: of this package, besides COMMON. deciding: whether it depends on the modules of the core that
-    decide.
+    decide. on_request: whether it takes so long that it runs only when it is named.
     """
 
     compute: Callable[[Workspace], object]
     modules: tuple[str, ...]
     deciding: bool = True
+    on_request: bool = False
 
 
 PARTS: Mapping[str, Part] = {
@@ -44,6 +47,9 @@ PARTS: Mapping[str, Part] = {
     "factors": Part(factors.compute, ("factors", "baselines"), deciding=False),
     "few-words": Part(few_words.compute, ("few_words",), deciding=False),
     "alternatives": Part(alternatives.compute, ("alternatives",)),
+    "scale": Part(scale.compute, ("scale", "assembled")),
+    "short-copies": Part(short_copies.compute, ("short_copies", "scale", "assembled")),
+    "million": Part(scale.million, ("scale", "assembled"), on_request=True),
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.quality.channels import ChannelFigures
 from benchmarks.quality.estimator import LENGTHS, Estimates
 from benchmarks.quality.few_words import SIZES, FewWords
+from benchmarks.quality.scale import AGES, Scale, ScaleRow
 from benchmarks.quality.systems import TaskScore
 
 mpl.use("Agg")
@@ -205,6 +206,39 @@ def _channels(results: Results) -> Figure:
     return figure
 
 
+def _scale(results: Results) -> Figure:
+    """Draw copies found, different pages merged and evidence read by pages kept, a line for each template share."""
+    parts: list[Scale] = [results[name] for name in ("scale", "million") if name in results]
+    rows = [row for part in parts for row in part.rows]
+    figure, panels = plt.subplots(2, 3, figsize=(9.6, 5.4), layout="constrained", sharex=True)
+    for axes, mixed in zip(panels, (False, True), strict=True):
+        shares = sorted({row.crawl.share for row in rows})
+        for share, colour in zip(shares, ("#2980b9", "#27ae60", "#d68910", OURS), strict=True):
+            mine = sorted(
+                (row for row in rows if row.crawl.mixed == mixed and row.crawl.share == share), key=lambda row: row.size
+            )
+            sizes = [row.size for row in mine]
+            for panel, values in zip(axes, zip(*map(_panels, mine), strict=True), strict=True):
+                panel.plot(sizes, values, marker="o", color=colour, label=f"template {share:g}")
+        for panel in axes:
+            panel.set(xscale="log")
+        axes[0].set(ylim=(0, 102), ylabel=f"{'many hosts' if mixed else 'one site'}: copies found, %")
+        axes[1].set_yscale("symlog", linthresh=0.1)
+        axes[1].set(ylim=(0, 100), ylabel="different pages merged, %")
+        axes[2].set_yscale("symlog", linthresh=1)
+        axes[2].set(ylim=(0, None), ylabel="evidence read a page, mean")
+    for panel in panels[1]:
+        panel.set_xlabel("pages before")
+    panels[0][0].legend(frameon=False, fontsize=7.5, loc="lower left")
+    return figure
+
+
+def _panels(row: ScaleRow) -> tuple[float, float, float]:
+    """Return the copies found on the same host, the least of the three ages, pages merged, and evidence read."""
+    found = min(row.found[age, "same host"].value for age in AGES)
+    return 100 * found, 100 * row.merged.value, float(row.work.read.mean())
+
+
 def _best(rows: Sequence[TaskScore], name: str) -> TaskScore:
     return next(row for row in rows if (row.system, row.task) == (name, "stream") and row.best)
 
@@ -217,4 +251,5 @@ PICTURES = {
     "estimator": Picture(("estimator",), _estimator),
     "few-words": Picture(("few-words",), _few_words),
     "channels": Picture(("channels",), _channels),
+    "scale": Picture(("scale",), _scale),
 }

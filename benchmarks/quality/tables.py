@@ -3,8 +3,9 @@
 All figures are of half 1 unless the table says otherwise.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,8 @@ from benchmarks.quality.estimator import LENGTHS, Estimates
 from benchmarks.quality.few_words import FewWords
 from benchmarks.quality.numbers import counted, figure, fraction, shares_of, table, with_intervals
 from benchmarks.quality.profiles import Profiles
+from benchmarks.quality.scale import Scale, ScaleRow
+from benchmarks.quality.scale_tables import copies_table, overlap_table, short_copies_table, stream_table, work_table
 from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.systems import TaskScore
 
@@ -301,6 +304,11 @@ def _alternatives(results: Results) -> str:
     return table(["design", "entries", "µs a probe", "bytes an entry", "found"], rows)
 
 
+def _scale(part: str, make: Callable[[Iterable[ScaleRow]], str], results: Results) -> str:
+    found: Scale = results[part]
+    return make(found.rows)
+
+
 def _ours(results: Results, name: str, task: str) -> TaskScore:
     rows: list[TaskScore] = results["profiles"].rows
     return next(row for row in rows if (row.system, row.task) == (name, task))
@@ -338,4 +346,12 @@ TABLES = {
     "metadata": Table(("baselines",), _metadata),
     "few-words": Table(("few-words",), _few_words),
     "alternatives": Table(("alternatives",), _alternatives),
+    **{
+        f"{part}{name}": Table((part,), partial(_scale, part, make))
+        for part in ("scale", "million")
+        for name, make in (("", copies_table), ("-work", work_table), ("-stream", stream_table))
+    },
+    "scale-overlap": Table(("scale",), lambda results: overlap_table(results["scale"].overlap)),
+    "million-overlap": Table(("million",), lambda results: overlap_table(results["million"].overlap)),
+    "short-copies": Table(("short-copies",), lambda results: short_copies_table(results["short-copies"])),
 }

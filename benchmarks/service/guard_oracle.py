@@ -7,6 +7,7 @@ of clusters when there are more than 131,072 of them; no test has that many.
 
 import math
 from collections import defaultdict
+from dataclasses import dataclass
 from fractions import Fraction
 
 import xxhash
@@ -21,13 +22,23 @@ __all__ = ["GuardOracle", "estimated_distinct"]
 WINDOW, THOUSANDS = 1000, 20
 
 
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A page that matched a kept page. title, body_hash: None if they are those of the kept page."""
+
+    url: str
+    host: str
+    title: tuple[int, ...] | None
+    body_hash: int | None
+
+
 class GuardOracle:
     """All decisions since the policy has guards."""
 
     def __init__(self) -> None:
         self._marks: list[bool] = []
         self._thousands: list[int] = []
-        self._copies: defaultdict[int, list[tuple[str, str, tuple[int, ...] | None]]] = defaultdict(list)
+        self._copies: defaultdict[int, list[_Copy]] = defaultdict(list)
 
     def unmatched(self) -> None:
         """Record a page that matched nothing."""
@@ -40,14 +51,17 @@ class GuardOracle:
     def match(self, kept: KeptPage, prepared: PreparedPage, guards: Guards) -> str | None:
         """Record a page that matched `kept`; return why the match is not accepted, or None."""
         url, title = prepared.page.canonical_url, Evidence(prepared.evidence).terms
-        retitled = not _alike(set(Evidence(kept.prepared.evidence).terms), set(title))
+        retitled = bool(title) and not _alike(set(Evidence(kept.prepared.evidence).terms), set(title))
         host = url.split("://", 1)[1].split("/", 1)[0] if "://" in url else ""
+        rewritten = prepared.body_hash != kept.prepared.body_hash
         copies = self._copies[kept.sequence]
-        copies.append((url, host, title if retitled else None))
-        pages = estimated_distinct({one.encode() for one, _, _ in copies})
-        hosts = estimated_distinct({one.encode() for _, one, _ in copies})
-        titles = estimated_distinct({_bytes(one) for _, _, one in copies if one is not None})
-        suspicious = retitled or pages > 16
+        copies.append(_Copy(url, host, title if retitled else None, prepared.body_hash if rewritten else None))
+        pages = estimated_distinct({_digest(copy.url.encode()) for copy in copies})
+        hosts = estimated_distinct({_digest(copy.host.encode()) for copy in copies})
+        titles = estimated_distinct({_digest(_bytes(copy.title)) for copy in copies if copy.title is not None})
+        texts = estimated_distinct({copy.body_hash for copy in copies if copy.body_hash is not None})
+        another_title, another_text = retitled and titles > 1, rewritten and texts > 16 and pages > 16
+        suspicious = another_title or another_text or hosts > 125 or pages > 1250
         self._mark(suspicious)
         name = kept.prepared.page.id
         if 0 < guards.max_titles < titles:
@@ -78,11 +92,11 @@ class GuardOracle:
         return usual if learned else None
 
 
-def estimated_distinct(values: set[bytes]) -> int:
-    """Return HyperLogLog's estimate of the size of a set: 32 registers of at most 15."""
+def estimated_distinct(hashes: set[int]) -> int:
+    """Return HyperLogLog's estimate of the size of a set of 64-bit hashes: 32 registers of at most 15."""
     registers = [0] * 32
-    for value in values:
-        bits = f"{xxhash.xxh3_64_intdigest(value):064b}"
+    for value in hashes:
+        bits = f"{value:064b}"
         zeros = len(bits[:59]) - len(bits[:59].rstrip("0"))
         at = int(bits[59:], 2)
         registers[at] = max(registers[at], min(zeros + 1, 15))
@@ -96,6 +110,10 @@ def estimated_distinct(values: set[bytes]) -> int:
 def _alike(one: set[int], other: set[int]) -> bool:
     shorter = min(len(one), len(other))
     return shorter > 0 and len(one & other) / shorter >= 0.7 - 1e-9
+
+
+def _digest(value: bytes) -> int:
+    return xxhash.xxh3_64_intdigest(value)
 
 
 def _bytes(terms: tuple[int, ...]) -> bytes:

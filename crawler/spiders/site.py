@@ -82,8 +82,8 @@ class SiteSpider(SitemapSpider):
         if item is not None:
             yield item
         page = page or _whole_page(response, reading)
-        if page.canonical_url != canonicalise(response.url):
-            yield Request(page.canonical_url, callback=self.parse_page, cb_kwargs={"hops": hops})
+        if page.claimed_url is not None:
+            yield Request(page.claimed_url, callback=self.parse_page, cb_kwargs={"hops": hops})
         for number, link in enumerate(reading.links if follow else ()):
             if number % LINKS_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -107,12 +107,17 @@ class SiteSpider(SitemapSpider):
         return bool(settings.get("TWINSIEVE_KAFKA_BOOTSTRAP"))
 
     def _is_new(self, item: JudgedItem) -> bool:
-        """Whether this crawl has not yielded this page yet; a resumed job remembers that."""
+        """Whether this crawl has not yielded this page yet; a resumed job remembers that.
+
+        A visit under another address of the same page (a print view) is that page.
+        """
         yielded: set[str] = self._state.setdefault("given", set())
-        if item.verdict == "unchanged" and item.canonical_url in yielded:
+        earlier = item.duplicate_of_url if item.verdict in {"unchanged", "updated"} else None
+        names = {canonicalise(url) for url in (item.url, earlier) if url}
+        if item.verdict == "unchanged" and not names.isdisjoint(yielded):
             return False
         if item.verdict != "duplicate":
-            yielded.add(item.canonical_url)
+            yielded |= names
         return True
 
     @property

@@ -10,6 +10,8 @@ compared by distance.
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
+from dedup_service.core.evidence.packed import SHINGLE as EVIDENCE_SHINGLE
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import pack
 from dedup_service.core.features.hashing import word_hasher
@@ -20,8 +22,9 @@ from dedup_service.core.features.words import Feature, WordCounter, WordTable
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.space import Space
 from dedup_service.core.splitmix import GAMMA, mix64
+from dedup_service.core.text.exact_form import body_hash, exact_form, text_hash
 from dedup_service.core.text.ngrams import distinct_ngrams
-from dedup_service.core.text.normalise import body_hash, fold, letters, without_headline
+from dedup_service.core.text.normalise import fold_exactly, letters, without_headline
 from dedup_service.core.text.repost_markers import without_repost_marks
 from dedup_service.core.text.segmentation import Segmenter
 
@@ -29,6 +32,9 @@ __all__ = ["Feature", "Fingerprinter"]
 
 _BETWEEN = "\0"
 """A line between title and body that folding leaves alone."""
+
+_Texts = tuple[str, str]
+"""Title and body."""
 
 
 class Fingerprinter:
@@ -45,16 +51,19 @@ class Fingerprinter:
         self._counter = WordCounter(segmenter, lexicon, idf, space.scheme.needs, lambda word: hash_word(word, bits))
 
     def prepare(self, page: Page) -> PreparedPage:
-        """Return `page` with fingerprints, body hash and evidence, and why it cannot be judged if so."""
-        title, folded = _folded(page)
+        """Return `page` with fingerprints, hashes of its text and evidence, and why it cannot be judged if so."""
+        (title, folded), exact = _folded_exactly(page)
+        exact_title, exact_body = map(exact_form, exact)
         body_letters = letters(folded)
         ngrams = distinct_ngrams(body_letters, self.space.shingle)
         return PreparedPage(
             page=page,
             fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(ngrams)),
-            body_hash=body_hash(folded),
+            body_hash=body_hash(exact_body),
+            text_hash=text_hash(exact_title, exact_body),
             evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
             reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
+            keys=packed_keys(min_hash_keys(body_letters, EVIDENCE_SHINGLE, LEVELS)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:
@@ -70,7 +79,7 @@ class Fingerprinter:
         return self.space.scheme.features(page.text, lambda: self._table(page), limit)
 
     def _table(self, page: Page) -> WordTable:
-        return self._counter.table(*_folded(page), page.lang)
+        return self._counter.table(*_folded_exactly(page)[0], page.lang)
 
     def _words(self, page: Page, title: str, folded: str) -> int | None:
         return self.space.scheme.fingerprint(
@@ -97,15 +106,23 @@ class Fingerprinter:
         return None
 
 
-def _folded(page: Page) -> tuple[str, str]:
-    """Return the folded title, and the folded body without headline and repost markers.
+def _folded_exactly(page: Page) -> tuple[_Texts, _Texts]:
+    """Return title and body folded, and both folded without loss; the body without headline and repost markers.
 
     Both are folded in one call, since each call has a fixed cost.
     """
     if _BETWEEN in page.title or _BETWEEN in page.text:
-        title, body = fold(page.title), fold(page.text)
-    else:
-        title, _, body = (
-            part.strip("\n") for part in fold(f"{page.title}\n{_BETWEEN}\n{page.text}").partition(_BETWEEN)
-        )
+        (title, exact_title), (body, exact_body) = fold_exactly(page.title), fold_exactly(page.text)
+        return _bare(title, body), _bare(exact_title, exact_body)
+    folded, exact = map(_parted, fold_exactly(f"{page.title}\n{_BETWEEN}\n{page.text}"))
+    texts = _bare(*folded)
+    return texts, texts if exact == folded else _bare(*exact)
+
+
+def _parted(folded: str) -> _Texts:
+    title, _, body = folded.partition(_BETWEEN)
+    return title.strip("\n"), body.strip("\n")
+
+
+def _bare(title: str, body: str) -> _Texts:
     return title, without_repost_marks(without_headline(body, title))

@@ -9,6 +9,7 @@ converts records to bytes and back.
 from dataclasses import dataclass
 
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 
@@ -35,11 +36,19 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What decides besides the pages. space_id: of all fingerprints compared; a log never changes it."""
+    """What decides besides the pages.
+
+    space_id: of all fingerprints compared. layout: of the index. A log never changes these two.
+    """
 
     rule: MatchRule
     action: Action
     space_id: str
+    layout: IndexLayout = DEFAULT_LAYOUT
+
+    def continues(self, earlier: "Policy") -> bool:
+        """Whether this policy may follow an earlier one in a log: it has the same space and layout."""
+        return (self.space_id, self.layout) == (earlier.space_id, earlier.layout)
 
 
 @dataclass(frozen=True, slots=True)

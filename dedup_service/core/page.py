@@ -16,8 +16,9 @@ class Page:
 
     Attributes:
         url: The address from which the page was fetched.
-        canonical_url: The address that identifies the page (see `core.url`), shared by all its visits.
-        claimed_url: The canonical URL that the page names as rel=canonical; None if it names none or its own.
+        canonical_url: The page's own address, which identifies it (see `core.url`), shared by all its visits.
+        claimed_url: The address that the page names as rel=canonical, if it may (see `core.url`); None if it names
+            none, or its own. A decision accepts it only if the texts agree.
         id: The caller's name for the page; the URL if the caller has none.
         title: Main title as extracted, not normalised; may be empty.
         text: Main text as extracted, not normalised; may be empty.
@@ -69,11 +70,11 @@ class PreparedPage:
     Attributes:
         page: The page.
         fingerprint: The SimHash of each channel.
-        body_hash: Unsigned 64-bit hash of the normalised body, equal for equal bodies; None without text.
+        body_hash: Unsigned 64-bit hash of the exact form of the body (`core.text.exact_form`); None without text.
         evidence: Packed evidence with which candidates are verified (`core.evidence.packed`), some 400 bytes; b"" if
             the page has neither text nor metadata.
         reason: Why the page cannot be judged, which makes its verdict `undecided`; None if it can.
-        text_hash: Unsigned 64-bit hash of title and body together; None without text.
+        text_hash: Unsigned 64-bit hash of the exact forms of title and body together; None without text.
         keys: Min-hash keys of the shingles (`core.evidence.keys`): uint32[8, levels], little-endian; b"" without any.
     """
 

@@ -1,43 +1,42 @@
-"""Canonical URLs: one address for one page, and when to accept the one that a page states.
+"""Canonical URLs: one address for one page, and which other address a page may claim.
 
 Goal: all visits of a page have the same `canonical_url`, and two pages never do. When in doubt, there are
 two pages.
-How: w3lib normalises case, IDNA, percent-encoding, dot segments and the order of the query. Default ports,
-fragments, session ids, and parameters that name a campaign rather than a page are removed.
+How: w3lib normalises case, percent-encoding, dot segments and the order of the query. Default ports are
+removed, and so are parameters that cannot name a page (`core.url_parameters`). Hosts become ASCII without
+the transitional mappings of UTS 46, as in browsers: `faß.de` and `fass.de` are two hosts. A fragment is a
+place in a page and is removed, unless it begins with `#!` or `#/`: then it names a page of a single-page
+application. It is not normalised further, as only the application knows what it means.
+rel=canonical is a hint, not an identity: it is kept beside the page's own address, and a decision accepts it
+only if the texts agree (`core.decision.decider`).
 courlan is not used: its list also removes `cid`, `uid`, `source` and `keyword`, which name pages on many
-sites. A bare `from`, `ref` or `source` therefore stays.
+sites.
 Invariant: `canonicalise` is idempotent.
-Source: RFC 3986, section 6; RFC 6596 (rel=canonical).
+Source: RFC 3986, section 6; RFC 6596 (rel=canonical); UTS 46, section 4 (hosts).
 """
 
 import re
+from typing import NamedTuple
 from urllib.parse import SplitResult, urljoin, urlsplit, urlunsplit
 
+import idna
 import xxhash
-from w3lib.url import canonicalize_url, url_query_cleaner
+from w3lib.url import canonicalize_url
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.size_limits import MAX_URL_CHARS
+from dedup_service.core.url_parameters import without_tracking
 
-__all__ = ["accepted_canonical_url", "canonicalise", "host_hash", "url_hash"]
+__all__ = ["PageAddresses", "canonicalise", "host_hash", "page_addresses", "url_hash"]
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
-TRACKING_PARAMETERS = (
-    # campaigns: Google, Matomo, HubSpot, Adobe, Mailchimp, Marketo, Vero, Olytics
-    r"(?:utm|mtm|pk|hsa|itm|oly|vero)_\w+|_hs(?:enc|mi)|s_cid|mc_[ce]id|mkt_tok",
-    # clicks: Google, Microsoft, Meta, Twitter, TikTok, Yandex
-    r"gclid|gclsrc|dclid|gbraid|wbraid|msclkid|fbclid|igshid|igsh|twclid|ttclid|yclid|_ga|_gl",
-    # China: Alibaba, Bilibili, Baidu statistics, WeChat
-    r"spm|scm|spm_id_from|vd_source|share_source|share_medium|hmsr|hmpl|hmcu|hmkw|hmci|wechat_redirect|nsukey",
-    # sessions
-    r"jsessionid|phpsessid|aspsessionid\w*|sessionid|cfid|cftoken",
-)
 # URLs that normalisation would not change, such as those of most articles, recognised in a tenth of the
 # time.
 _LABEL = r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*"
 _CANONICAL = re.compile(rf"https?://{_LABEL}(?:\.{_LABEL})+(?:/[a-zA-Z0-9_-]+)+(?:\.[a-z]+)?")
-_TRACKING = re.compile("|".join(TRACKING_PARAMETERS), re.IGNORECASE)
 _PATH_SESSION = re.compile(r";(?:jsessionid|phpsessid)=[^/;?]*", re.IGNORECASE)
+_ROUTE = re.compile(r"(?:!|/)(?!/?$).*", re.DOTALL)
+_ESCAPE = re.compile(r"%[0-9a-fA-F]{2}")
 _HOME_PATH = re.compile(r"/(?:(?:index|default|home|main)\.\w{2,5})?", re.IGNORECASE)
 _VARIANT_HOST = re.compile(r"(?:www|m|wap|mobile)\.(?=[^.]+\.)")
 _HOST = re.compile(r"[\w-]+(?:\.[\w-]+)*|[0-9a-f.]*:[0-9a-f:.]*", re.ASCII)
@@ -55,8 +54,11 @@ def canonicalise(url: str) -> str:
         return url
     try:
         parts = _split(url)
-        cleaned = _PATH_SESSION.sub("", urlunsplit(parts._replace(netloc=_netloc(parts), fragment="")))
-        return canonicalize_url(_without_tracking(canonicalize_url(cleaned)))
+        parts = parts._replace(netloc=_netloc(parts), fragment=_route(parts.fragment))
+        parts = parts._replace(path=_PATH_SESSION.sub("", parts.path))
+        parts = urlsplit(canonicalize_url(urlunsplit(parts), keep_fragments=True))
+        parts = parts._replace(query=without_tracking(parts.query))
+        return canonicalize_url(urlunsplit(parts), keep_fragments=True)
     except (ValueError, UnicodeError) as error:
         raise RecordError(f"invalid URL {_shown(url)}: {error}; give an absolute http or https URL") from error
 
@@ -72,25 +74,34 @@ def host_hash(canonical_url: str) -> int:
     return xxhash.xxh3_64_intdigest(host.encode("utf-8", "surrogatepass")) >> 32
 
 
-def accepted_canonical_url(url: str, link: str | None) -> str:
-    """Return the canonical URL of a page that was fetched from `url` and names `link` as rel=canonical.
+class PageAddresses(NamedTuple):
+    """The addresses of a page. claimed_url: see `page_addresses`; None if the page claims no other address."""
 
-    The link is resolved against `url`. It is not accepted if it is invalid, if it names another host (apart
-    from a leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every
-    page there.
+    canonical_url: str
+    claimed_url: str | None = None
+
+
+def page_addresses(url: str, link: str | None = None) -> PageAddresses:
+    """Return the addresses of a page that was fetched from `url` and names `link` as rel=canonical.
+
+    The link is resolved against `url`. It is no claim if it is invalid, if it names another host (apart from a
+    leading `www.` or `m.`), or if it names a home page and `url` does not: many sites point every page there.
     Raises RecordError if `url` itself is invalid.
+
+    >>> page_addresses("https://a.test/1/print#top", "/1?utm_source=x")
+    PageAddresses(canonical_url='https://a.test/1/print', claimed_url='https://a.test/1')
     """
-    fetched = canonicalise(url)
+    own = canonicalise(url)
     if not link or not link.strip():
-        return fetched
+        return PageAddresses(own)
     try:
-        stated = canonicalise(urljoin(fetched, link.strip()))
+        named = canonicalise(urljoin(own, link.strip()))
     except (RecordError, ValueError):
-        return fetched
-    here, there = urlsplit(fetched), urlsplit(stated)
-    if _bare_host(here) != _bare_host(there) or (_is_home(there) and not _is_home(here)):
-        return fetched
-    return stated
+        return PageAddresses(own)
+    here, there = urlsplit(own), urlsplit(named)
+    if _bare_host(here) != _bare_host(there) or (_is_home(there) and not _is_home(here)) or named == own:
+        return PageAddresses(own)
+    return PageAddresses(own, named)
 
 
 def _split(url: str) -> SplitResult:
@@ -107,7 +118,7 @@ def _netloc(parts: SplitResult) -> str:
     """Return the host in lower case, and the port if it is not the default."""
     host = (parts.hostname or "").removesuffix(".")
     if not host.isascii():
-        host = host.encode("idna").decode("ascii").lower().removesuffix(".")
+        host = _ascii_host(host)
     if not _HOST.fullmatch(host):
         raise ValueError(f"the host is {parts.hostname!r}")
     host = f"[{host}]" if ":" in host else host
@@ -115,11 +126,24 @@ def _netloc(parts: SplitResult) -> str:
     return host if port is None or port == DEFAULT_PORTS[parts.scheme] else f"{host}:{port}"
 
 
-def _without_tracking(url: str) -> str:
-    """Return the URL without the query parameters that name a campaign, a click or a session."""
-    query = urlsplit(url).query
-    names = [name for pair in query.split("&") if _TRACKING.fullmatch(name := pair.partition("=")[0])]
-    return url_query_cleaner(url, names, remove=True, unique=False) if names else url
+def _ascii_host(host: str) -> str:
+    """Return the ASCII form of a host: mapped by UTS 46 without transitional mappings, then Punycode by label.
+
+    Labels that IDNA 2008 refuses and browsers accept, such as symbols, are encoded all the same. Raises
+    ValueError for characters that no host may contain.
+    """
+    mapped = idna.uts46_remap(host, std3_rules=False, transitional=False).removesuffix(".")
+    return ".".join(
+        label if label.isascii() else f"xn--{label.encode('punycode').decode('ascii')}" for label in mapped.split(".")
+    )
+
+
+def _route(fragment: str) -> str:
+    """Return the fragment if it names a page of a single-page application, "" otherwise.
+
+    `#!`, `#/` and `#!/` name its first page, which is the address without them.
+    """
+    return _ESCAPE.sub(lambda escape: escape[0].upper(), fragment) if _ROUTE.fullmatch(fragment) else ""
 
 
 def _bare_host(parts: SplitResult) -> str:
@@ -127,7 +151,7 @@ def _bare_host(parts: SplitResult) -> str:
 
 
 def _is_home(parts: SplitResult) -> bool:
-    return _HOME_PATH.fullmatch(parts.path or "/") is not None and not parts.query
+    return _HOME_PATH.fullmatch(parts.path or "/") is not None and not parts.query and not parts.fragment
 
 
 def _shown(url: str) -> str:

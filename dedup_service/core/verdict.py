@@ -8,18 +8,27 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 __all__ = [
+    "CLAIM_REFUSED",
     "Action",
     "Distance",
     "Guard",
     "Verdict",
     "VerdictKind",
+    "claim_refused_in",
     "guard_counter",
     "guard_in",
     "guard_reason",
+    "refused_claim_reason",
+    "visit_by_claim_reason",
     "with_present_names",
 ]
 
 _PREFIX = "guard "
+CLAIM_REFUSED = "claim_refused"
+"""The name under which pages are counted whose claim was refused."""
+
+_BY_CLAIM = "canonical link, "
+_REFUSED_CLAIM = "its canonical link names a page with another text"
 
 
 class Guard(StrEnum):
@@ -138,6 +147,16 @@ class Verdict:
         """The guard that did not accept a match, if that made the page undecided; else None."""
         return guard_in(self.reason) if self.kind is VerdictKind.UNDECIDED else None
 
+    @property
+    def by_claim(self) -> bool:
+        """Whether the page is a visit of the URL that it names as canonical, not of its own."""
+        return self.reason is not None and self.reason.startswith(_BY_CLAIM)
+
+    @property
+    def claim_refused(self) -> bool:
+        """Whether the page names a kept page of another text as canonical; it was judged without that."""
+        return claim_refused_in(self.reason)
+
 
 def guard_reason(guard: Guard, text: str) -> str:
     """Return the reason of a verdict that `guard` decided."""
@@ -153,6 +172,26 @@ def guard_in(reason: str | None) -> Guard | None:
     if reason is None or not reason.startswith(_PREFIX):
         return None
     return _BY_NAME.get(reason.removeprefix(_PREFIX).partition(":")[0])
+
+
+def visit_by_claim_reason(text: str) -> str:
+    """Return the reason of a verdict on a visit of the URL that the page claims."""
+    return f"{_BY_CLAIM}{text}"
+
+
+def refused_claim_reason(reason: str | None) -> str:
+    """Return the reason of a verdict on a page whose claim was refused. reason: without that, or None.
+
+    Example:
+        >>> claim_refused_in(refused_claim_reason("nearly equal"))
+        True
+    """
+    return _REFUSED_CLAIM if reason is None else f"{reason}; {_REFUSED_CLAIM}"
+
+
+def claim_refused_in(reason: str | None) -> bool:
+    """Whether the reason of a verdict says that the page's claim was refused."""
+    return reason is not None and reason.endswith(_REFUSED_CLAIM)
 
 
 def guard_counter(guard: Guard) -> str:

@@ -3,20 +3,25 @@
 How: sentences are aligned first, which keeps long texts cheap. Sentences that replace each other are then
 aligned by words, or by characters in scripts without spaces. Texts are folded for the alignment, so width,
 case and the script of Chinese do not count as differences, as in fingerprints. Equal passages are returned
-in full; the display may shorten them.
+in full; the display may shorten them. Pieces are cut where a host's own text begins or ends.
 Invariant: the pieces of a side, joined, are its text.
 """
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import regex
 from rapidfuzz.distance import Indel  # difflib is cubic in repeated sentences, and pages are untrusted
 
 from dedup_service.core.text.normalise import fold
 
-__all__ = ["Passage", "Piece", "passages", "unshared_numbers"]
+__all__ = ["Passage", "Piece", "Spans", "passages", "unshared_numbers"]
+
+Spans = Sequence[tuple[int, int]]
+"""Places (start, stop) of a text, ascending and disjoint."""
 
 MAX_UNITS = 4000
 """Most words of a run of sentences to align. Memory and time are quadratic: here 2 MB, some ms."""
@@ -33,10 +38,11 @@ _UNIT = regex.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of text. alike: the other side has the same text at this place."""
+    """A piece of text. alike: the other side has the same text at this place. host: it is a host's own text."""
 
     text: str
     alike: bool
+    host: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,19 @@ class Passage:
     alike: bool
 
 
-def passages(left: str, right: str) -> list[Passage]:
-    """Return the two texts as aligned passages, in their order."""
+def passages(left: str, right: str, host_spans: tuple[Spans, Spans] = ((), ())) -> list[Passage]:
+    """Return the two texts as aligned passages, in their order.
+
+    host_spans: where each text is a host's own: places (start, stop), ascending and disjoint.
+    """
+    found = _passages(left, right)
+    if not any(host_spans):
+        return found
+    lefts, rights = (_HostMarker(spans) for spans in host_spans)
+    return [Passage(lefts.marked(passage.left), rights.marked(passage.right), passage.alike) for passage in found]
+
+
+def _passages(left: str, right: str) -> list[Passage]:
     lefts, rights = sentences(left), sentences(right)
     result = []
     for tag, a, b, c, d in _aligned(lefts, rights):
@@ -59,6 +76,26 @@ def passages(left: str, right: str) -> list[Passage]:
         else:
             result.append(Passage(*_pieces(one, other), alike=False))
     return result
+
+
+class _HostMarker:
+    """Cuts the pieces of one text, in their order, where spans of host text begin and end."""
+
+    def __init__(self, spans: Spans) -> None:
+        self._edges = [edge for span in spans for edge in span]
+        self._at = 0
+
+    def marked(self, pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+        """Return the next pieces, cut and marked."""
+        return tuple(part for piece in pieces for part in self._parts(piece))
+
+    def _parts(self, piece: Piece) -> Iterator[Piece]:
+        start, stop = self._at, self._at + len(piece.text)
+        self._at = stop
+        first, last = bisect_right(self._edges, start), bisect_left(self._edges, stop)
+        for edge, (a, b) in enumerate(pairwise([start, *self._edges[first:last], stop]), first):
+            if a < b:
+                yield Piece(piece.text[a - start : b - start], piece.alike, host=edge % 2 == 1)
 
 
 def unshared_numbers(left: str, right: str) -> tuple[list[str], list[str]]:

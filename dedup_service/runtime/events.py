@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from dedup_service.core.index import IndexStatistics
+from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Verdict
 
 __all__ = [
@@ -91,17 +91,19 @@ class IndexEvent:
     Attributes:
         entries: Kept pages.
         channels: Statistics of the block index of each channel.
-        keys: Entries and bytes of the key index; None if the rule does not use it.
+        cells: Statistics of the cell index; None if they are unknown.
     """
 
     entries: int
     channels: Mapping[str, IndexStatistics] = field(default_factory=dict)
-    keys: tuple[int, int] | None = None
+    cells: CellStatistics | None = None
 
     @property
     def size_bytes(self) -> int:
         """Memory reserved for all indexes."""
-        return sum(channel.bytes for channel in self.channels.values()) + (self.keys or (0, 0))[1]
+        return sum(channel.bytes for channel in self.channels.values()) + (
+            0 if self.cells is None else self.cells.bytes
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,6 +125,35 @@ def test_oracle_and_replica_agree_on_surges(runs: list[tuple[int, bool]], percen
     assert answers(log) == replica_answers(log)
 
 
+def test_oracle_and_replica_agree_on_crowds() -> None:
+    """Another text, another host, another address of equal pages: the same copy is the first suspicious one."""
+    guards = Guards(max_pages=0, max_hosts=0, max_titles=0, surge_percent=1)
+    log: list[tuple[int, LogRecord]] = []
+
+    def add(host: str, body: int, body_hash: int) -> None:
+        url = f"https://{host}.example/{len(log)}"
+        evidence = pack_evidence("one title", "", letters(""), pack(("a",)))
+        fingerprint = Fingerprint(None, body * 0x9E3779B97F4A7C15 % 2**64)
+        page = PreparedPage(Page(url=url, canonical_url=url, id=url), fingerprint, body_hash, evidence)
+        log.append((len(log), PageRecord(Source("pages", 0, len(log)), page, SPACE)))
+
+    rule = MatchRule((DistanceBound(body=0),), guards=guards)
+    log.append((0, PolicyRecord(Policy(rule, Action.FLAG, SPACE), initial=True)))
+    for place in range(2000):
+        add("site", place, place)
+    for copy in range(60):
+        add("site", 1, 2000 + copy)
+    for copy in range(220):
+        add(f"host{copy}", 2, 2)
+    for _ in range(1700):
+        add("site", 3, 3)
+    found = replica_answers(log)
+    assert answers(log) == found
+    kinds = [found[Source("pages", 0, place)].verdict for place in range(2001, len(log))]
+    texts, hosts, addresses = kinds[:60], kinds[60:280], kinds[280:]
+    assert [10 < part.index("undecided") < len(part) for part in (texts, hosts, addresses)] == [True] * 3
+
+
 @given(st.lists(st.integers(0, 2**64 - 1)))
 def test_bit_counts_agree_with_python(values: list[int]) -> None:
     """Table look-ups give the number of set bits."""

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from dedup_service.core.features.simhash import hamming
 from dedup_service.core.page import Page, PreparedPage
-from dedup_service.core.text.normalise import body_hash, fold, without_headline
+from dedup_service.core.text.exact_form import body_hash, exact_form, text_hash
+from dedup_service.core.text.normalise import fold, fold_exactly, without_headline
 from dedup_service.runtime import resources
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 
@@ -49,15 +50,17 @@ def test_typography_and_script_do_not_move_a_fingerprint() -> None:
     assert prepare(page(traditional)).fingerprint.body == prepare(page(simplified)).fingerprint.body
 
 
-TEXTS = st.text(alphabet=st.sampled_from("ab \n\0漢é́ﬁ가Ⅷ\r、1"), max_size=30)
+TEXTS = st.text(alphabet=st.sampled_from("ab \n\0漢é́ﬁ가Ⅷ\r、1²½"), max_size=30)
 
 
 @given(title=TEXTS, text=TEXTS)
 def test_title_and_body_are_folded_apart(title: str, text: str) -> None:
     """The end of the title and the beginning of the body never affect each other."""
-    folded_title, folded = fold(title), fold(text)
+    folded_title, exact_title, exact = fold(title), fold_exactly(title)[1], fold_exactly(text)[1]
     prepared = prepare(page(text, title))
-    assert prepared.body_hash == body_hash(without_headline(folded, folded_title))
+    body = exact_form(without_headline(exact, exact_title))
+    assert prepared.body_hash == body_hash(body)
+    assert prepared.text_hash == text_hash(exact_form(exact_title), body)
     assert set(build_fingerprinter().words(page("", title))) == set(build_fingerprinter().words(page("", folded_title)))
 
 
@@ -66,6 +69,7 @@ def test_the_headline_moves_words_and_never_body() -> None:
     first, second = prepare(page()), prepare(page(title="车程缩短一半 居民期待已久"))
     assert first.fingerprint.body == second.fingerprint.body
     assert first.body_hash == second.body_hash
+    assert first.text_hash != second.text_hash
     assert first.fingerprint.words != second.fingerprint.words
 
 
@@ -88,7 +92,24 @@ def test_a_page_without_text_has_no_fingerprint_and_says_so() -> None:
     empty = prepare(page("  \n ", title=""))
     assert empty.fingerprint.words is None
     assert empty.fingerprint.body is None
-    assert (empty.body_hash, empty.reason) == (None, "no text")
+    assert (empty.body_hash, empty.text_hash, empty.reason) == (None, None, "no text")
+
+
+def test_repost_marks_are_not_part_of_the_same_text() -> None:
+    """Markers around a text with exponents and vowel marks leave the hashes alone, as around any text."""
+    for text in (BODY, "面积 10² 平方", "كَتَبَ الرسالة"):
+        plain, reposted = prepare(page(text)), prepare(page(f"转发微博：//@晨读笔记：{text}[赞] [doge]"))
+        assert (plain.body_hash, plain.text_hash) == (reposted.body_hash, reposted.text_hash)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("1.5%", "15%"), ("−12", "+12"), ("C++", "C#"), ("$500", "€500"), ("10²", "102"), ("كَتَبَ", "كُتِبَ")]
+)
+def test_pages_that_differ_in_a_sign_differ_in_both_hashes(one: str, other: str) -> None:
+    """A percentage, a sign, a currency or a vowel makes another text, however alike the shingles are."""
+    first, second = prepare(page(f"{BODY}共 {one}。")), prepare(page(f"{BODY}共 {other}。"))
+    assert first.body_hash != second.body_hash
+    assert first.text_hash != second.text_hash
 
 
 def test_the_extractions_problem_is_the_reason() -> None:

@@ -12,6 +12,7 @@ from crawler.items import JudgedItem, PageItem, PublishedItem
 from crawler.spiders.site import SiteSpider
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
+from dedup_service.core.url import page_addresses
 
 HOME = "https://example.org/"
 
@@ -20,11 +21,22 @@ def new_spider(**arguments: Any) -> SiteSpider:
     return SiteSpider(urls=HOME, **arguments)
 
 
-def page(url: str, body: str, verdict: str | None = "unique", canonical: str | None = None) -> HtmlResponse:
+def page(
+    url: str,
+    body: str,
+    verdict: str | None = "unique",
+    canonical: str | None = None,
+    *,
+    duplicate_of_url: str | None = None,
+) -> HtmlResponse:
     meta: dict[str, Any] = {}
     if verdict:
         meta["twinsieve"] = {"id": url, "url": url, "verdict": verdict, "sequence": 1}
-        meta["twinsieve_page"] = Page(id=url, url=url, canonical_url=canonical or url, title="t", text="the article")
+        meta["twinsieve"]["duplicate_of_url"] = duplicate_of_url
+        own, claimed = page_addresses(url, canonical)
+        meta["twinsieve_page"] = Page(
+            id=url, url=url, canonical_url=own, claimed_url=claimed, title="t", text="the article"
+        )
     return HtmlResponse(url, body=body.encode(), encoding="utf-8", request=Request(url, meta=meta))
 
 
@@ -75,9 +87,20 @@ def test_a_page_that_is_its_own_canonical_url_is_not_followed() -> None:
 def test_a_page_fetched_again_in_the_same_crawl_yields_no_second_item() -> None:
     """An unchanged page is yielded if only an earlier crawl has yielded it."""
     site = new_spider()
-    assert len(results(site, page(f"{HOME}full", "", "unchanged"))[0]) == 1
-    assert len(results(site, page(f"{HOME}m/full", "", "unchanged", canonical=f"{HOME}full"))[0]) == 0
-    assert len(results(site, page(f"{HOME}full", "", "updated"))[0]) == 1
+    full = f"{HOME}full"
+    assert len(results(site, page(full, "", "unchanged", duplicate_of_url=full))[0]) == 1
+    assert len(results(site, page(f"{HOME}m/full", "", "unchanged", full, duplicate_of_url=full))[0]) == 0
+    assert len(results(site, page(full, "", "updated", duplicate_of_url=full))[0]) == 1
+
+
+def test_a_page_visited_by_a_claim_first_yields_no_second_item() -> None:
+    """The mobile page of a page from an earlier crawl stands for it; a page of another text does not."""
+    site, full, mobile = new_spider(), f"{HOME}full", f"{HOME}m/full"
+    assert len(results(site, page(mobile, "", "unchanged", full, duplicate_of_url=full))[0]) == 1
+    assert len(results(site, page(full, "", "unchanged", duplicate_of_url=full))[0]) == 0
+    section = f"{HOME}section"
+    assert len(results(site, page(f"{HOME}news", "", "unique", canonical=section))[0]) == 1
+    assert len(results(site, page(section, "", "unchanged", duplicate_of_url=section))[0]) == 1
 
 
 def test_a_page_without_a_verdict_is_kept_with_all_its_text() -> None:

@@ -91,3 +91,20 @@ def test_sentences_too_long_to_align_are_marked_completely() -> None:
 def test_unshared_numbers_are_counted() -> None:
     """A number that is twice on one side and once on the other is listed once."""
     assert unshared_numbers("5 of 5, 1,200 and 7.5%", "5, 1,300 and 7.5%") == (["5", "1,200"], ["1,300"])
+
+
+@given(TEXT, TEXT, st.lists(st.integers(0, 60), unique=True), st.lists(st.integers(0, 60), unique=True))
+def test_host_text_is_marked_where_it_is(left: str, right: str, ours: list[int], theirs: list[int]) -> None:
+    """Every character of a span is in a marked piece, no other one is, and nothing else changes."""
+    spans = [list(zip(*[iter(sorted(edges))] * 2, strict=False)) for edges in (ours, theirs)]
+    found = passages(left, right, (spans[0], spans[1]))
+    plain = passages(left, right)
+    assert joined(found) == joined(plain)
+    assert [passage.alike for passage in found] == [passage.alike for passage in plain]
+    for side, places in (("left", spans[0]), ("right", spans[1])):
+        pieces = [piece for passage in found for piece in getattr(passage, side)]
+        before = [piece for passage in plain for piece in getattr(passage, side)]
+        assert [p.alike for p in pieces for _ in p.text] == [p.alike for p in before for _ in p.text]
+        expected = [any(start <= at < stop for start, stop in places) for at in range(sum(len(p.text) for p in pieces))]
+        assert [piece.host for piece in pieces for _ in piece.text] == expected
+        assert all(piece.text for piece in pieces)

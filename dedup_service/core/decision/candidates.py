@@ -1,17 +1,27 @@
 """Where the candidates of a page come from.
 
-A decider asks for the entries within the rule's radii, and for those that share a key, and reports which
-entries are added and removed. `LocalCandidates` answers from indexes in this process; another `Candidates`
-could ask shards elsewhere, and the decider would not change.
+A decider asks for the entries that may match a page, and reports which entries are added and removed.
+`LocalCandidates` answers from indexes in this process; another `Candidates` could ask shards elsewhere, and
+the decider would not change.
 
-Pages that are decided one after the other may be announced as a batch. Then one probe of many fingerprints
-and one comparison of all pairs in the batch replace a probe and an insertion for each page. The answers are
-the same.
+Four sources, each complete within its definition:
+
+- equal texts: every entry with the same text hash, or, of a text long enough to speak for itself, with the
+  same body hash (the earliest `_MAX_EQUAL` of them);
+- block indexes: every entry within the radius of a channel, if the rule has one;
+- cells (`core.index.cell_index`): entries that share min-hash keys, if the rule uses keys. Cells change
+  exactly `window` pages behind the log: a page is probed against the cells as they were after the outcome of
+  the page that many places before it;
+- the window (`core.decision.window`): the pages in between, compared one by one.
+
+The ordinal of a page is the number of pages decided before it; with it, every answer is a function of the
+log, not of how it was cut into batches or where it was continued.
 """
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -19,21 +29,35 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.matching import body_decides, min_rough_jaccard
+from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.index import BlockIndex, IndexStatistics, KeyIndex, pairs_within
+from dedup_service.core.index import BlockIndex, CellIndex, CellStatistics, IndexStatistics, SequenceMap, pairs_within
+from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.page import CHANNELS, PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates"]
+__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates", "RemovedEntry"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
 
-_MAX_BY_KEYS = 32
-"""Candidates by shared keys, at most: those with the most keys in common, the earliest of equals.
+_MAX_EQUAL = 64
+"""Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
 
-Near-duplicates share several keys. Pages with one sentence in common share one; there may be hundreds.
-"""
+_NO_SIEVE = bytes(SIEVE_BYTES)
+
+Settled = list[tuple[int, bytes]]
+"""Entries that have left the window, with their paths through the cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedEntry:
+    """An entry that was removed when `ordinal` was the latest page, and that the cells still need."""
+
+    ordinal: int
+    entry: Entry
 
 
 class Candidates(Protocol):
@@ -43,47 +67,72 @@ class Candidates(Protocol):
         """Announce a batch: inside, `find` is called for its pages in their order, and for no others."""
         ...
 
+    def begin(self, ordinal: int) -> Settled:
+        """Announce the page with this ordinal; return the entries that have left the window."""
+        ...
+
     def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
-        """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
+        """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
+
+        Entries that were removed lately may be among them.
+        """
         ...
 
     def add(self, entry: Entry) -> None:
         """Add `entry`: it is found from now on."""
         ...
 
-    def remove(self, entry: Entry) -> None:
-        """Remove `entry`: it is not found any more."""
+    def remove(self, entry: Entry, ordinal: int) -> None:
+        """Remove `entry`, as an effect of the page with this ordinal or of a record after it."""
+        ...
+
+    def removed(self) -> list[RemovedEntry]:
+        """Return the removed entries that the cells still need, in the order of their removal."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateSizes:
-    """Sizes of the indexes. channels: block index by channel. keys: entries and bytes of the key index."""
+    """Sizes of the indexes. channels: block index by channel. cells: of the cell index."""
 
     channels: dict[str, IndexStatistics]
-    keys: tuple[int, int] | None
+    cells: CellStatistics
 
 
 class LocalCandidates:
-    """Indexes in this process: a block index for each channel that `rule` probes, a key index for keys.
+    """Indexes in this process.
 
-    restored: entries to begin with. shards: parts of each block index. In a batch, too, keys are looked up
-    one page at a time: which pages of a crowded key are looked at depends on those removed in between.
+    rule: which sources are asked. The cells are kept up to date for any rule, so that a rule can change.
+    restored: live entries to begin with; those that are not settled are in the window. removed: entries that
+    the cells still need. shards: parts of each block index.
     """
 
-    def __init__(self, rule: MatchRule, restored: EntryRows, *, shards: int = 1) -> None:
+    def __init__(
+        self,
+        rule: MatchRule,
+        restored: EntryRows | None = None,
+        *,
+        layout: IndexLayout | None = None,
+        removed: Sequence[RemovedEntry] = (),
+        shards: int = 1,
+    ) -> None:
+        restored = restored or EntryRows.none()
+        self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
+        self._layout = layout or IndexLayout()
         self._indexes: dict[str, BlockIndex] = {}
         for channel in CHANNELS:
             radius = rule.radius(channel)
             if radius is not None:
                 self._indexes[channel] = BlockIndex(radius, shards=shards)
                 self._indexes[channel].insert_many(*restored.indexed(channel))
-        self._keys: KeyIndex | None = None
-        if rule.keys:
-            self._keys = KeyIndex(max_found=_MAX_BY_KEYS)
-            self._keys.insert_many(*restored.keyed())
+        self._texts, self._bodies = SequenceMap(), SequenceMap()
+        self._cells, self._window = CellIndex(slots=self._layout.slots), Window()
+        self._added: deque[Entry] = deque()
+        self._removed: deque[RemovedEntry] = deque()
+        self._paths: dict[int, bytes] = {}
         self._batch: _BatchIndex | None = None
-        self._keys_read: tuple[bytes, npt.NDArray[np.uint32]] = (b"", Evidence(b"").keys)
+        self.last_candidates = self.last_read = 0
+        self._restore(restored, removed)
 
     @contextmanager
     def batch(self, batch: Batch) -> Iterator[None]:
@@ -105,36 +154,82 @@ class LocalCandidates:
     def sizes(self) -> CandidateSizes:
         """Return the sizes of the indexes; takes about 1 ms."""
         channels = {channel: index.statistics() for channel, index in self._indexes.items()}
-        return CandidateSizes(channels, None if self._keys is None else (len(self._keys), self._keys.size_bytes))
+        return CandidateSizes(channels, self._cells.statistics())
+
+    def begin(self, ordinal: int) -> Settled:
+        """Announce the page with this ordinal; return the entries that have left the window."""
+        due = ordinal - self._layout.window
+        settled: Settled = []
+        while True:
+            adds = bool(self._added) and self._added[0].ordinal <= due
+            removes = bool(self._removed) and self._removed[0].ordinal <= due
+            # What one page did is applied in this order: its own entry, then the removals.
+            if adds and not (removes and self._removed[0].ordinal < self._added[0].ordinal):
+                entry = self._added.popleft()
+                path = self._cells.insert(entry.sequence, entry.ordinal, entry.keys, _sieve(entry.evidence))
+                settled.append((entry.sequence, path))
+                if entry.sequence in self._paths:
+                    self._paths[entry.sequence] = path
+            elif removes:
+                gone = self._removed.popleft().entry
+                path = self._paths.pop(gone.sequence, gone.keys)
+                self._cells.remove(gone.sequence, gone.ordinal, path)
+            else:
+                break
+        self._window.leave(due)
+        return settled
 
     def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
-        """Return the sequences of all entries that are candidates for the page at `sequence`, ascending."""
-        found: set[int] = set()
-        if self._keys is not None:
-            found.update(self._keys.probe(self._keys_of(prepared.evidence)).tolist())
+        """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
+
+        Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
+        """
+        found = set(self._equal_texts(prepared))
+        looked_at = len(found)
         if self._batch is not None:
-            found.update(self._batch.find(sequence))
+            near = self._batch.find(sequence)
+            looked_at += len(near)
+            found.update(near)
         elif prepared.reason is None:
             for channel, index in self._indexes.items():
                 value = getattr(prepared.fingerprint, channel)
                 if value is not None:
-                    found.update(index.probe(value).sequences.tolist())
+                    near = index.probe(value).sequences.tolist()
+                    looked_at += len(near)
+                    found.update(near)
+        if self._rule.keys and prepared.keys:
+            evidence = Evidence(prepared.evidence)
+            found.update(self._cells.probe(prepared.keys, evidence.sketch[:SIEVE_BYTES]).tolist())
+            passed, young = self._window.find(evidence.sketch, self._min_jaccard)
+            found.update(young.tolist())
+            looked_at += self._cells.probed + passed
+        self.last_candidates, self.last_read = looked_at, len(found)
         return sorted(found)
 
     def add(self, entry: Entry) -> None:
-        """Insert `entry` into the indexes; one that is not `indexed`, into the key index alone."""
-        if self._keys is not None:
-            self._keys.insert(entry.sequence, self._keys_of(entry.evidence))
+        """Add `entry`: it is found from now on. One that is not `indexed` is in no block index."""
+        self._added.append(entry)
+        self._window.add(entry)
+        if entry.text_hash is not None:
+            self._texts.add(entry.text_hash, entry.sequence)
+        if entry.body_hash is not None and body_decides(entry.evidence):
+            self._bodies.add(entry.body_hash, entry.sequence)
         if self._batch is not None and entry.indexed:
             self._batch.fresh[entry.sequence] = entry
             return
         for index, value in self._values(entry):
             index.insert(entry.sequence, value)
 
-    def remove(self, entry: Entry) -> None:
-        """Remove `entry` from the indexes."""
-        if self._keys is not None:
-            self._keys.remove(entry.sequence, self._keys_of(entry.evidence))
+    def remove(self, entry: Entry, ordinal: int) -> None:
+        """Remove `entry`; the cells lose it when the page with this ordinal leaves the window."""
+        self._removed.append(RemovedEntry(ordinal, entry))
+        if not entry.settled:
+            self._paths[entry.sequence] = b""
+        self._window.remove(entry.sequence)
+        if entry.text_hash is not None:
+            self._texts.remove(entry.text_hash, entry.sequence)
+        if entry.body_hash is not None and body_decides(entry.evidence):
+            self._bodies.remove(entry.body_hash, entry.sequence)
         if self._batch is not None:
             self._batch.removed.add(entry.sequence)
             if self._batch.fresh.pop(entry.sequence, None) is not None:
@@ -142,17 +237,67 @@ class LocalCandidates:
         for index, value in self._values(entry):
             index.remove(entry.sequence, value)
 
-    def _keys_of(self, evidence: bytes) -> npt.NDArray[np.uint32]:
-        """Return the keys in `evidence`; a page is looked up and then added, so the last keys are cached."""
-        if evidence is not self._keys_read[0]:
-            self._keys_read = (evidence, Evidence(evidence).keys)
-        return self._keys_read[1]
+    def removed(self) -> list[RemovedEntry]:
+        """Return the removed entries that the cells still need, in the order of their removal."""
+        return [
+            RemovedEntry(gone.ordinal, replace(gone.entry, keys=path, settled=True) if path else gone.entry)
+            for gone in self._removed
+            for path in (self._paths.get(gone.entry.sequence),)
+        ]
+
+    def _equal_texts(self, prepared: PreparedPage) -> list[int]:
+        found: list[int] = []
+        if prepared.text_hash is not None:
+            found += self._texts.some(prepared.text_hash, _MAX_EQUAL)
+        if prepared.body_hash is not None and body_decides(prepared.evidence):
+            found += self._bodies.some(prepared.body_hash, _MAX_EQUAL)
+        return found
 
     def _values(self, entry: Entry) -> list[tuple[BlockIndex, int]]:
         if not entry.indexed:
             return []
         values = ((index, entry.channel(channel)) for channel, index in self._indexes.items())
         return [(index, value) for index, value in values if value is not None]
+
+    def _restore(self, restored: EntryRows, removed: Sequence[RemovedEntry]) -> None:
+        """Fill texts, cells and window. removed: in the order of their removal."""
+        unsettled: list[Entry] = []
+        sequences, ordinals, sieves, paths = [], [], [], []
+
+        def place(entry: Entry) -> None:
+            if not entry.settled:
+                unsettled.append(entry)
+                return
+            sequences.append(entry.sequence)
+            ordinals.append(entry.ordinal)
+            sieves.append(_sieve(entry.evidence))
+            paths.append(entry.keys)
+
+        for entry in restored.entries():
+            place(entry)
+            if entry.text_hash is not None:
+                self._texts.add(entry.text_hash, entry.sequence)
+            if entry.body_hash is not None and body_decides(entry.evidence):
+                self._bodies.add(entry.body_hash, entry.sequence)
+        for gone in removed:
+            place(gone.entry)
+            self._removed.append(gone)
+            if not gone.entry.settled:
+                self._paths[gone.entry.sequence] = b""
+        self._cells.restore(
+            np.array(sequences, np.int64),
+            np.array(ordinals, np.int64),
+            np.frombuffer(b"".join(sieves), np.uint64).reshape(-1, SIEVE_BYTES // 8).copy(),
+            b"".join(paths),
+        )
+        for entry in sorted(unsettled, key=lambda entry: entry.ordinal):
+            self._added.append(entry)
+            if entry.sequence not in self._paths:
+                self._window.add(entry)
+
+
+def _sieve(evidence: bytes) -> bytes:
+    return Evidence(evidence).sketch[:SIEVE_BYTES] or _NO_SIEVE
 
 
 class _BatchIndex:

@@ -6,6 +6,11 @@ A known URL is one with a kept visit: the same body again is `unchanged`; anothe
 entry replaces the earlier one. A URL whose visits were all duplicates stays unknown, so a copy that is
 fetched again is a `duplicate` again and is never passed on as `unchanged` (docs/adr/0007).
 
+A page is identified by its own URL. If that is unknown, the page may be a visit of the known URL that it
+claims (rel=canonical): `unchanged` or `updated`, provided that the rule accepts the two texts. Otherwise the
+claim is refused, the reason says so, and the page is judged like any other. Either way the entry of the
+claimed URL stays: no page replaces another by naming it (docs/adr/0018).
+
 A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it
 never becomes an original, and the page that it matched continues to count such copies (docs/adr/0015).
 Overrides take precedence over guards.
@@ -15,23 +20,25 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates
+from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.guard_tracker import GuardTracker, copy_of
+from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
+from dedup_service.core.decision.host_text import HostText, title_hash
 from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.url import url_hash
-from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.core.url import host_hash, url_hash
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason, visit_by_claim_reason
 
-__all__ = ["Decider", "Decision", "MutablePageNames", "PageNames"]
+__all__ = ["Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
 
 
 class PageNames(Protocol):
@@ -57,7 +64,7 @@ class Decision:
     passed_on: every verdict but `duplicate`, whatever the action.
     original: sequence of the kept page or earlier visit that the verdict names, or None.
     entry: the entry that was added, or None.
-    replaces: sequence of the entry that an update removed, or None.
+    replaces: sequence of the entry that an update removed, or None; an update by claim removes none.
     copy: what the guard tracker recorded of a matching page, accepted or not; None without guards.
     """
 
@@ -69,14 +76,28 @@ class Decision:
     copy: Copy | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeciderState:
+    """The state of a decider without its live entries.
+
+    ordinal: pages decided. removed: removed entries that the cells still need. host_text: packed, see
+    `HostText.state`. guards: the guard state; None if the rule has no guards.
+    """
+
+    ordinal: int = 0
+    removed: tuple[RemovedEntry, ...] = ()
+    host_text: bytes = b""
+    guards: GuardState | None = None
+
+
 class Decider:
     """Decides pages in the order of their sequence numbers, and keeps the entries of kept pages.
 
     rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
-    shards: parts of each block index. restored: entries from a journal or snapshot, not decided again.
+    layout: of the index, the same for a whole log. shards: parts of each block index. restored, state: the
+    live entries and the state at some place of the log, not decided again.
     overrides: corrections in force; the caller may add to them between two decisions.
     candidates: finds candidates, `restored` included; None makes indexes in this process.
-    guard_tracker: the guard state so far; used only if the rule has guards.
     """
 
     def __init__(
@@ -85,13 +106,14 @@ class Decider:
         space_id: str,
         names: PageNames,
         *,
+        layout: IndexLayout | None = None,
         shards: int = 1,
         restored: EntryRows | None = None,
+        state: DeciderState | None = None,
         overrides: Overrides | None = None,
         candidates: Candidates | None = None,
-        guard_tracker: GuardTracker | None = None,
     ) -> None:
-        restored = restored or EntryRows.none()
+        restored, state = restored or EntryRows.none(), state or DeciderState()
         self.rule = rule
         self._matcher = Matcher(rule)
         self.space_id = space_id
@@ -99,8 +121,12 @@ class Decider:
         self._table = EntryTable(restored)
         self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
         self._overrides = overrides or Overrides()
-        self._candidates = candidates or LocalCandidates(rule, restored, shards=shards)
-        self._guard_tracker = (guard_tracker or GuardTracker()) if rule.guards else None
+        self._candidates = candidates or LocalCandidates(
+            rule, restored, layout=layout, removed=state.removed, shards=shards
+        )
+        self._ordinal = state.ordinal
+        self.host_text = HostText(state.host_text)
+        self._guard_tracker = GuardTracker(state.guards) if rule.guards else None
 
     def __len__(self) -> int:
         return len(self._table)
@@ -125,10 +151,29 @@ class Decider:
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Decide a page and apply the decision; `sequence` is larger than any before."""
+        self._begin()
         decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
             self._guard_tracker.follow(None)
+        self._follow(prepared)
         return decision
+
+    def replay(
+        self, sequence: int, prepared: PreparedPage, *, kept: bool, removes: int | None, copy: Copy | None
+    ) -> None:
+        """Apply a decision that was made before: the same state follows as from `decide`.
+
+        kept: whether the page has an entry. removes: sequence of the entry that it replaced. copy: as in the
+        `Decision`.
+        """
+        self._begin()
+        if self._guard_tracker is not None:
+            self._guard_tracker.follow(copy)
+        if removes is not None:
+            self._remove(self._table[removes])
+        if kept:
+            self._add(sequence, prepared)
+        self._follow(prepared)
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
@@ -140,6 +185,18 @@ class Decider:
         override = self._override_match(prepared, url)
         if override is not None:
             return self._duplicate(sequence, prepared, override)
+        claimed = self._claimed_visit(prepared, url)
+        if claimed is None:
+            return self._judged(sequence, prepared, url)
+        match = self._compare(self._table[claimed], prepared, Evidence(prepared.evidence))
+        if isinstance(match, Match):
+            return self._visit_by_claim(sequence, prepared, match)
+        decision = self._judged(sequence, prepared, url)
+        verdict = replace(decision.verdict, reason=refused_claim_reason(decision.verdict.reason))
+        return replace(decision, verdict=verdict)
+
+    def _judged(self, sequence: int, prepared: PreparedPage, url: int) -> Decision:
+        """Return the decision on a page of an unknown URL, by comparison with kept pages."""
         best = self._best(sequence, prepared, url)
         if isinstance(best, Match):
             return self._guarded(sequence, prepared, best)
@@ -156,6 +213,15 @@ class Decider:
         """
         return self._candidates.batch(pages)
 
+    def state(self) -> DeciderState:
+        """Return the state without the live entries."""
+        return DeciderState(
+            ordinal=self._ordinal,
+            removed=tuple(self._candidates.removed()),
+            host_text=self.host_text.state(),
+            guards=None if self._guard_tracker is None else self._guard_tracker.state(),
+        )
+
     def held(self) -> HeldEntries:
         """Return an immutable view of the live entries, within milliseconds for any number of them."""
         return self._table.held()
@@ -163,6 +229,10 @@ class Decider:
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""
         return self._table.rows()
+
+    def drop(self, sequence: int) -> None:
+        """Remove the entry of the page at `sequence`; KeyError if it has none."""
+        self._remove(self._table[sequence])
 
     def retract(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; StateError if it has none (any more)."""
@@ -172,6 +242,14 @@ class Decider:
                 f"page {sequence} has no entry to retract: it was not kept, or its entry was removed already"
             )
         self._remove(entry)
+
+    def _claimed_visit(self, prepared: PreparedPage, url: int) -> int | None:
+        """Return the kept visit of the URL that a page claims; None without one, or if a person said otherwise."""
+        claimed = prepared.page.claimed_url
+        visit = None if claimed is None else self.sequence_of(claimed)
+        if visit is None or self._overrides.are_distinct(url, self._table[visit].url_hash):
+            return None
+        return visit
 
     def _revisited(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
         earlier = self._table[visit]
@@ -199,6 +277,23 @@ class Decider:
         )
         return Decision(verdict, passed_on=True, original=visit, entry=self._add(sequence, prepared), replaces=visit)
 
+    def _visit_by_claim(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
+        """Return the decision on a page that claims the URL of a kept page and matches it; no entry changes.
+
+        If the entry took this text, a site with two forms of each page would replace it at every visit of either.
+        """
+        same = self._table[match.sequence].body_hash == prepared.body_hash
+        verdict = self._verdict(
+            sequence,
+            prepared,
+            VerdictKind.UNCHANGED if same else VerdictKind.UPDATED,
+            original=match.sequence,
+            distance=match.distance,
+            score=1.0 if same else match.score,
+            reason=visit_by_claim_reason("same body" if same else "other body"),
+        )
+        return Decision(verdict, passed_on=True, original=match.sequence)
+
     def _undecided(self, sequence: int, prepared: PreparedPage, *, remember: bool) -> Decision:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
         return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared) if remember else None)
@@ -207,8 +302,7 @@ class Decider:
         """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        kept = Evidence(self._table[match.sequence].evidence)
-        copy = copy_of(match.sequence, kept, prepared.page.canonical_url, Evidence(prepared.evidence))
+        copy = copy_of(self._table[match.sequence], prepared)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -246,14 +340,35 @@ class Decider:
         near_miss: NearMiss | None = None
         evidence = Evidence(prepared.evidence)
         for candidate in self._candidates.find(sequence, prepared):
-            entry = self._table[candidate]
-            found = self._matcher.compare(entry, prepared, evidence)
+            entry = self._table.get(candidate)
+            if entry is None:  # removed lately
+                continue
+            found = self._compare(entry, prepared, evidence)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:
                     near_miss = found
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
         return best or near_miss
+
+    def _begin(self) -> None:
+        """Count the next page; what the page `window` places before it did reaches the cells."""
+        self._table.settle(self._candidates.begin(self._ordinal))
+        self._ordinal += 1
+
+    def _follow(self, prepared: PreparedPage) -> None:
+        """Let the host's own text be learned from a page, whatever its verdict."""
+        evidence = Evidence(prepared.evidence)
+        sentences = evidence.sentence_values
+        if len(sentences):
+            host = host_hash(prepared.page.canonical_url)
+            self.host_text.follow(host, title_hash(evidence.terms), sentences)
+
+    def _compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | NearMiss | None:
+        """Compare a page with an entry, without what is the own text of either host. evidence: of the page."""
+        host, kept = host_hash(prepared.page.canonical_url), Evidence(entry.evidence)
+        common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
+        return self._matcher.compare(entry, prepared, evidence, common)
 
     def _verdict(
         self,
@@ -281,14 +396,14 @@ class Decider:
         )
 
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
-        entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url))
+        entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url), self._ordinal - 1)
         self._table.add(entry)
         self._visits[entry.url_hash] = sequence
         self._candidates.add(entry)
         return entry
 
     def _remove(self, entry: Entry) -> None:
-        self._candidates.remove(entry)
+        self._candidates.remove(entry, self._ordinal - 1)
         self._table.remove(entry.sequence)
         self._visits.pop(entry.url_hash, None)
         if self._guard_tracker is not None:

@@ -1,6 +1,6 @@
-"""Size of each cluster of duplicates: estimated pages, hosts and other titles of a kept page's copies.
+"""Size of each cluster of duplicates: estimated pages, hosts, other titles and texts of a kept page's copies.
 
-Each cluster takes 48 bytes (three sketches of `core.decision.hyperloglog`), about 155 with its place in the
+Each cluster takes 64 bytes (four sketches of `core.decision.hyperloglog`), about 170 with its place in the
 dictionary. Their number is bounded: beyond the bound the quarter that grew least recently is forgotten at
 once. A cluster that collapses grows all the time and is never among them.
 Invariant: the same copies give the same clusters, from the beginning or from the bytes of `pack` in between.
@@ -12,47 +12,49 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from dedup_service.core.decision.hyperloglog import EMPTY, SKETCH_BYTES, estimate, with_value
+from dedup_service.core.decision.hyperloglog import EMPTY, estimate, with_value
 
 __all__ = ["ClusterSizes", "Copy", "DuplicateClusters"]
 
 MAX_CLUSTERS = 1 << 17
-"""20 MB of memory. A cluster is forgotten once 100,000 others have grown: after a million pages or so."""
+"""22 MB of memory. A cluster is forgotten once 100,000 others have grown: after a million pages or so."""
 
-_NEW = (EMPTY, EMPTY, EMPTY)
-_ROW = np.dtype([("original", "<i8"), ("sketches", f"V{3 * SKETCH_BYTES}")])
+_SKETCHES = 4
+_NEW = EMPTY * _SKETCHES
+_ROW = np.dtype([("original", "<i8"), ("sketches", f"V{len(_NEW)}")])
+_COPY = struct.Struct("<q4I")
 
 
 class Copy(NamedTuple):
     """A page that matched the kept page at sequence `original`.
 
-    url, host: hashes, unsigned 64-bit. title: the hash of its title; None if that is about the kept page's.
+    The rest are the low 32 bits of hashes, which is more than a sketch uses. title, text: 0 if they are the
+    kept page's.
     """
 
     original: int
     url: int
     host: int
-    title: int | None
+    title: int
+    text: int
 
     def pack(self) -> bytes:
-        """Return the copy as 24 or 32 bytes, as the journal stores it."""
-        return struct.pack(
-            f"<q{len(self) - 1 - (self.title is None)}Q", *(value for value in self if value is not None)
-        )
+        """Return the copy as 24 bytes, as the journal stores it."""
+        return _COPY.pack(*self)
 
     @classmethod
     def unpack(cls, packed: bytes) -> Self:
         """Return the copy that `pack` wrote."""
-        original, url, host, *title = struct.unpack(f"<q{len(packed) // 8 - 1}Q", packed)
-        return cls(original, url, host, title[0] if title else None)
+        return cls(*_COPY.unpack(packed))
 
 
 class ClusterSizes(NamedTuple):
-    """Estimated numbers of different pages, hosts and other titles among the copies of a kept page."""
+    """Estimated numbers of different pages, hosts, other titles and other texts among a kept page's copies."""
 
-    pages: int
-    hosts: int
-    titles: int
+    pages: int = 0
+    hosts: int = 0
+    titles: int = 0
+    texts: int = 0
 
 
 class DuplicateClusters:
@@ -68,24 +70,24 @@ class DuplicateClusters:
 
     def add(self, copy: Copy) -> ClusterSizes:
         """Add a copy to its cluster and return the new sizes."""
-        old = self._clusters.pop(
-            copy.original, None
-        )  # re-inserted at the end: the dictionary is ordered by the last growth
-        pages, hosts, titles = _NEW if old is None else (old[:16], old[16:32], old[32:])
+        # re-inserted at the end: the dictionary is ordered by the last growth
+        old = self._clusters.pop(copy.original, _NEW)
+        pages, hosts, titles, texts = old[:16], old[16:32], old[32:48], old[48:]
         pages, hosts = with_value(pages, copy.url), with_value(hosts, copy.host)
-        titles = titles if copy.title is None else with_value(titles, copy.title)
-        self._clusters[copy.original] = pages + hosts + titles
+        titles = with_value(titles, copy.title) if copy.title else titles
+        texts = with_value(texts, copy.text) if copy.text else texts
+        self._clusters[copy.original] = pages + hosts + titles + texts
         if len(self._clusters) > self._max_clusters:
             for stale in list(islice(self._clusters, self._max_clusters // 4 or 1)):
                 del self._clusters[stale]
-        return ClusterSizes(estimate(pages), estimate(hosts), estimate(titles))
+        return ClusterSizes(estimate(pages), estimate(hosts), estimate(titles), estimate(texts))
 
     def drop(self, original: int) -> None:
         """Forget the cluster of a kept page, if it has one."""
         self._clusters.pop(original, None)
 
     def pack(self) -> bytes:
-        """Return all clusters as bytes, 56 each."""
+        """Return all clusters as bytes, 72 each."""
         rows = np.empty(len(self._clusters), _ROW)
         rows["original"] = np.fromiter(self._clusters, np.int64, len(self._clusters))
         rows["sketches"] = np.frombuffer(b"".join(self._clusters.values()), _ROW["sketches"])

@@ -1,7 +1,8 @@
 """The live entries in arrays: no object for each page, look-up in O(log n), and no long pause.
 
-How: `EntryTable` is what a decider uses. The latest entries are values in a dictionary; 4,096 at a time are
-appended to `EntryArrays`, which holds all others in chunks of up to 65,536 rows (`EntryChunk`). Only an
+How: `EntryTable` is what a decider uses. Entries in the window are values in a dictionary. When they leave
+it, their keys are replaced by their paths through the cells, and a thousand at a time are appended to
+`EntryArrays`, which holds all others in chunks of up to 65,536 rows (`EntryChunk`). Only an
 entry that is asked for becomes an `Entry` again. Growth copies one chunk at most; a removed row is marked,
 and a chunk is compacted when more than half of its rows are marked. `held` exports ten million entries as a
 list of views; `HeldEntries.rows` joins them, which takes a second and can be done in another thread.
@@ -11,8 +12,8 @@ never written again, so another thread may read what `held` returned.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,8 @@ CHUNK_ROWS = 1 << 16
 _MIN_ROWS = 4096
 """Rows that an array has after its first growth, at least."""
 
-_MAX_LATEST = 4096
-"""Entries that are appended at once: about 1 µs each, so 5 ms."""
+_MAX_SETTLED = 1024
+"""Entries that are appended at once: about 1 µs each, so 1 ms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,21 +200,21 @@ class EntryArrays:
 
 
 class EntryTable:
-    """Entries that can be looked up, added and removed. restored: the first entries."""
+    """Entries that can be looked up, added and removed. restored: the first entries, settled ones first."""
 
     def __init__(self, restored: EntryRows) -> None:
-        self._arrays = EntryArrays(restored)
-        self._latest: dict[int, Entry] = {}
+        settled = restored.settled
+        self._arrays = EntryArrays(restored.where(settled) if not settled.all() else restored)
+        self._latest = {entry.sequence: entry for entry in restored.where(~settled).entries()}
+        self._settled: dict[int, Entry] = {}
 
     def __len__(self) -> int:
-        return len(self._arrays) + len(self._latest)
+        return len(self._arrays) + len(self._latest) + len(self._settled)
 
     def get(self, sequence: int) -> Entry | None:
         """Return the entry at `sequence`, or None."""
-        entry = self._latest.get(sequence)
-        if entry is not None:
-            return entry
-        return self._arrays.get(sequence)
+        entry = self._latest.get(sequence) or self._settled.get(sequence)
+        return self._arrays.get(sequence) if entry is None else entry
 
     def __getitem__(self, sequence: int) -> Entry:
         entry = self.get(sequence)
@@ -222,15 +223,26 @@ class EntryTable:
         return entry
 
     def add(self, entry: Entry) -> None:
-        """Add an entry whose sequence is larger than any before."""
+        """Add an entry whose sequence is larger than any before; it is not settled."""
         self._latest[entry.sequence] = entry
-        if len(self._latest) >= _MAX_LATEST:
-            self._append_latest()
+
+    def settle(self, settled: Iterable[tuple[int, bytes]]) -> None:
+        """Replace the keys of entries by their paths, in order of sequence; those removed are passed over."""
+        for sequence, path in settled:
+            entry = self._latest.pop(sequence, None)
+            if entry is not None:
+                self._settled[sequence] = replace(entry, keys=path, settled=True)
+        if len(self._settled) >= _MAX_SETTLED:
+            self._append_settled()
 
     def held(self) -> HeldEntries:
         """Return an immutable view of all entries, within milliseconds."""
-        self._append_latest()
-        return self._arrays.held()
+        self._append_settled()
+        held = self._arrays.held()
+        if not self._latest:
+            return held
+        latest = EntryRows.from_entries(list(self._latest.values()))
+        return HeldEntries((*held.chunks, HeldChunk(latest.rows, np.frombuffer(latest.evidence, np.uint8), None)))
 
     def rows(self) -> EntryRows:
         """Return all entries in one piece, in order of sequence."""
@@ -238,12 +250,12 @@ class EntryTable:
 
     def remove(self, sequence: int) -> None:
         """Remove the entry at `sequence`; KeyError if there is none."""
-        if self._latest.pop(sequence, None) is not None:
+        if self._latest.pop(sequence, None) is not None or self._settled.pop(sequence, None) is not None:
             return
         if not self._arrays.remove(sequence):
             raise KeyError(sequence)
 
-    def _append_latest(self) -> None:
-        if self._latest:
-            self._arrays.append(EntryRows.from_entries(list(self._latest.values())))
-            self._latest.clear()
+    def _append_settled(self) -> None:
+        if self._settled:
+            self._arrays.append(EntryRows.from_entries(list(self._settled.values())))
+            self._settled.clear()

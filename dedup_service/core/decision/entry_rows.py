@@ -4,9 +4,9 @@ The entries are a fold of the log: each record may add one entry (its own) and m
 Folding the rest of a log over the entries at any sequence gives the entries at its end. A snapshot therefore
 makes a restore faster and never changes its result.
 
-Fields of ROW: sequence int64; words, body, body_hash, text_hash, url_hash uint64 (0 if absent); host, ordinal
-uint32 (the ordinal modulo 2**32); evidence_bytes uint32, of which keys_bytes uint16 are keys; flags uint8. The
-evidence of all rows, each followed by its keys, is one byte string, in the order of the rows.
+Fields of ROW: sequence int64; words, body, body_hash, text_hash, url_hash uint64 (0 if absent); host
+uint32; ordinal uint64; evidence_bytes uint32, of which keys_bytes uint16 are keys; flags uint8. The evidence
+of all rows, each followed by its keys, is one byte string, in the order of the rows.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 
-__all__ = ["ROW", "EntryRows", "entry_of", "flags_of", "signed"]
+__all__ = ["INDEXED", "ROW", "EntryRows", "entry_of", "flags_of", "signed", "unsigned"]
 
 _VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
 ROW = np.dtype(
@@ -27,20 +27,25 @@ ROW = np.dtype(
         ("sequence", "<i8"),
         *((name, "<u8") for name in _VALUES),
         ("host", "<u4"),
-        ("ordinal", "<u4"),
+        ("ordinal", "<u8"),
         ("evidence_bytes", "<u4"),
         ("keys_bytes", "<u2"),
         ("flags", "u1"),
     ]
 )
 
-_WORDS, _BODY, _BODY_HASH, _INDEXED, _TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
-_ORDINALS = 1 << 32
+_WORDS, _BODY, _BODY_HASH, INDEXED, _TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
+_WORD = (1 << 64) - 1
 
 
 def signed(value: int | None) -> int | None:
     """Return the signed 64-bit integer with the bits of the unsigned `value`, as SQLite stores it."""
     return value - (1 << 64) if value is not None and value >= 1 << 63 else value
+
+
+def unsigned(value: int | None) -> int | None:
+    """Return the unsigned 64-bit integer with the bits of the signed `value`, as SQLite returned it."""
+    return None if value is None else value & _WORD
 
 
 def flags_of(entry: Entry) -> int:
@@ -49,7 +54,7 @@ def flags_of(entry: Entry) -> int:
         (_WORDS if entry.words is not None else 0)
         | (_BODY if entry.body is not None else 0)
         | (_BODY_HASH if entry.body_hash is not None else 0)
-        | (_INDEXED if entry.indexed else 0)
+        | (INDEXED if entry.indexed else 0)
         | (_TEXT_HASH if entry.text_hash is not None else 0)
         | (_SETTLED if entry.settled else 0)
     )
@@ -79,7 +84,7 @@ class EntryRows:
                 e.text_hash or 0,
                 e.url_hash,
                 e.host,
-                e.ordinal % _ORDINALS,
+                e.ordinal,
                 len(e.evidence) + len(e.keys),
                 len(e.keys),
                 flags_of(e),
@@ -118,9 +123,15 @@ class EntryRows:
 
     def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         """Return what the block index of `channel` has: sequences int64[m], fingerprints uint64[m]."""
-        required = np.uint8(_INDEXED | (_WORDS if channel == "words" else _BODY))
+        required = np.uint8(INDEXED | (_WORDS if channel == "words" else _BODY))
         rows = self.rows[(self.rows["flags"] & required) == required]
         return rows["sequence"].astype(np.int64), rows[channel].astype(np.uint64)
+
+    @property
+    def settled(self) -> npt.NDArray[np.bool_]:
+        """Which entries have left the window: bool[n]."""
+        settled: npt.NDArray[np.bool_] = (self.rows["flags"] & np.uint8(_SETTLED)) != 0
+        return settled
 
     @cached_property
     def evidence_starts(self) -> npt.NDArray[np.int64]:
@@ -146,7 +157,7 @@ def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int) 
         body if flags & _BODY else None,
         body_hash if flags & _BODY_HASH else None,
         url_hash,
-        bool(flags & _INDEXED),
+        bool(flags & INDEXED),
         blob[:keys_start],
         text_hash if flags & _TEXT_HASH else None,
         host,

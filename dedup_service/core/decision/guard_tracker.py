@@ -1,11 +1,15 @@
 """The state that guards look at, and what they say of the next match.
 
-    tracker.follow(copy_of(sequence, kept, url, evidence))     # None for a page that matched nothing
+    tracker.follow(copy_of(entry, prepared))                   # None for a page that matched nothing
     reason = tracker.objection(guards, name of the kept page)  # None: the match is accepted
 
-A copy is suspicious if its title shares little with the kept page's, or if the kept page already has sixteen
-copies or more; in a crawl only a few texts that are everywhere have so many. Re-crawls and mirrors are not
-suspicious: their copies keep their titles, and each copy belongs to another cluster.
+Facets, print views and mirrors have the text and the title of the kept page, or the text under one other
+title. A frame has its text under many titles. A template has many texts under one title. A consent wall and an
+error page have one text and one title, as a mirror and a facet have them: only their number tells. So a copy
+is suspicious if
+- its title is another one, and not the first other title among the kept page's copies;
+- its text is another one, and more than CROWDED_TEXTS texts are;
+- it is one of more than CROWDED_HOSTS hosts, or CROWDED_PAGES addresses.
 
 Invariant: state and answers are a function of the copies in their order. They are the same from the
 beginning, from `state` at any place, or from copies that a journal stored. Thresholds change answers, never
@@ -20,17 +24,26 @@ import xxhash
 
 from dedup_service.core.decision.anomaly_share import RECENT, AnomalyShare
 from dedup_service.core.decision.duplicate_clusters import ClusterSizes, Copy, DuplicateClusters
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Guard, guard_reason
 
 __all__ = ["GuardState", "GuardTracker", "copy_of", "same_title"]
 
-CROWDED = 16
-"""Copies of one kept page above which each further copy is suspicious.
+CROWDED_TEXTS = 16
+"""Copies of one kept page, and different texts among them, above which a copy with another text is suspicious.
 
 In 16,936 pages of a crawl no cluster has more than three copies, which with the kept page are four pages.
+"""
+
+CROWDED_PAGES, CROWDED_HOSTS = 1250, 125
+"""Addresses and hosts of copies above which each further copy is suspicious, whatever its title and text.
+
+A quarter more than the thousand addresses and hundred hosts that must be accepted. Of clusters of that size a
+tenth is estimated above the bound, and a surge needs two copies in five.
 """
 
 _COMMON_TERMS, _OF_TERMS = 7, 10
@@ -52,18 +65,31 @@ class GuardState:
     usual: int = 0
 
 
-def copy_of(original: int, kept: Evidence, canonical_url: str, evidence: Evidence) -> Copy:
-    """Return the page at `canonical_url`, with this evidence, as a copy of the kept page `original`."""
-    host = canonical_url.partition("://")[2].partition("/")[0]
-    terms = evidence.terms
-    title = None if same_title(kept.terms, terms) else xxhash.xxh3_64_intdigest(array("H", terms).tobytes())
-    return Copy(original, url_hash(canonical_url), url_hash(host), title)
+def copy_of(kept: Entry, prepared: PreparedPage) -> Copy:
+    """Return a page that matches the kept page `kept`, as a copy of it."""
+    url, terms = prepared.page.canonical_url, Evidence(prepared.evidence).terms
+    host = url.partition("://")[2].partition("/")[0]
+    title = 0 if same_title(Evidence(kept.evidence).terms, terms) else _of_terms(terms)
+    text = 0 if prepared.body_hash in (None, kept.body_hash) else _low(prepared.body_hash)
+    return Copy(kept.sequence, _low(url_hash(url)), _low(url_hash(host)), title, text)
 
 
-def same_title(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether titles of these terms are the same, but for some added words; False if either has none."""
-    shorter = min(len(one), len(other))
-    return shorter > 0 and _OF_TERMS * len(set(one).intersection(other)) >= _COMMON_TERMS * shorter
+def same_title(kept: tuple[int, ...], copy: tuple[int, ...]) -> bool:
+    """Whether a copy's title is that of its kept page, but for some added words. Both are terms of titles.
+
+    No title is not another one. But a kept page without a title has none that a copy's could be equal to: its
+    copies' titles count, or an untitled frame would absorb all articles of its site.
+    """
+    shorter = min(len(kept), len(copy))
+    return not copy or (shorter > 0 and _OF_TERMS * len(set(kept).intersection(copy)) >= _COMMON_TERMS * shorter)
+
+
+def _of_terms(terms: tuple[int, ...]) -> int:
+    return _low(xxhash.xxh3_64_intdigest(array("H", terms).tobytes()))
+
+
+def _low(hashed: int) -> int:
+    return hashed & 0xFFFF_FFFF
 
 
 class GuardTracker:
@@ -73,7 +99,7 @@ class GuardTracker:
         state = state or GuardState()
         self._clusters = DuplicateClusters(state.groups)
         self._share = AnomalyShare(state.decided, state.recent, state.before, state.learned, state.usual)
-        self._sizes = ClusterSizes(0, 0, 0)
+        self._sizes = ClusterSizes()
         self._suspicious = False
 
     def state(self) -> GuardState:
@@ -93,7 +119,7 @@ class GuardTracker:
         self._suspicious = False
         if copy is not None:
             self._sizes = self._clusters.add(copy)
-            self._suspicious = copy.title is not None or self._sizes.pages > CROWDED
+            self._suspicious = _is_suspicious(copy, self._sizes)
         self._share.mark(int(self._suspicious))
 
     def forget(self, sequence: int) -> None:
@@ -118,3 +144,13 @@ class GuardTracker:
             shares = f"{recently}% of the last {RECENT} pages are suspicious copies, usually {usually}%"
             return guard_reason(Guard.SURGE, f"{shares}; this one of {name()}")
         return None
+
+
+def _is_suspicious(copy: Copy, sizes: ClusterSizes) -> bool:
+    """Whether a copy is suspicious in a cluster that has these sizes with it."""
+    if copy.title and sizes.titles > 1:
+        return True
+    # Pages, too: one address that is fetched often may have another text each time.
+    if copy.text and min(sizes.texts, sizes.pages) > CROWDED_TEXTS:
+        return True
+    return sizes.hosts > CROWDED_HOSTS or sizes.pages > CROWDED_PAGES

@@ -18,7 +18,17 @@ from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Distance
 
-__all__ = ["SAME_TEXT", "Containment", "FigureChange", "Match", "Matcher", "NearMiss", "min_rough_jaccard", "score_of"]
+__all__ = [
+    "SAME_TEXT",
+    "Containment",
+    "FigureChange",
+    "Match",
+    "Matcher",
+    "NearMiss",
+    "body_decides",
+    "min_rough_jaccard",
+    "score_of",
+]
 
 SAME_TEXT = "same text"
 """The reason of a match of equal texts."""
@@ -137,6 +147,11 @@ class Matcher:
         if similarity.length_ratio <= MIN_LENGTH_RATIO or similarity.containment < CONTAINED:
             return None
         return Containment(sequence, similarity.containment, similarity.other.letters > similarity.one.letters)
+
+
+def body_decides(packed: bytes) -> bool:
+    """Whether a body with this evidence is long enough for an equal one to be a copy under any title."""
+    return Evidence(packed).size >= LONG
 
 
 def min_rough_jaccard(rule: MatchRule) -> float:

@@ -17,10 +17,10 @@ from itertools import groupby
 from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes for a million offsets in a row
 
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
-from dedup_service.core.decision.decider import Decider, MutablePageNames
+from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
@@ -33,7 +33,7 @@ from dedup_service.core.log_records import (
     RetractionRecord,
     Source,
 )
-from dedup_service.core.verdict import Action, Verdict, VerdictKind, guard_counter, with_present_names
+from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
 __all__ = ["Outcome", "Replica", "ReplicaState"]
 
@@ -67,8 +67,8 @@ class ReplicaState:
     """The state of a replica at `sequence`, without its entries and page names.
 
     log: identity of the log. seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64.
-    counts: pages by verdict and by guard, other records by kind. corrections: in force, oldest first.
-    watch: the guard state; None if the rule has no guards.
+    counts: pages by verdict, by guard and with a refused claim, other records by kind. corrections: in force,
+    oldest first. decider: the state of the decider.
     """
 
     sequence: int = -1
@@ -77,7 +77,7 @@ class ReplicaState:
     seen: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     corrections: tuple[CorrectionRecord, ...] = ()
-    watch: GuardState | None = None
+    decider: DeciderState = field(default_factory=DeciderState)
 
 
 class Replica:
@@ -105,7 +105,7 @@ class Replica:
         self._candidates: LocalCandidates | None = None
         self._removals: deque[tuple[str, str]] = deque(maxlen=_MAX_REMOVALS)
         self._seen = {source: BitMap64.deserialize(offsets) for source, offsets in state.seen.items()}
-        self._decider = None if self.policy is None else self._new_decider(self.policy, rows, GuardTracker(state.watch))
+        self._decider = None if self.policy is None else self._new_decider(self.policy, rows, state.decider)
 
     def __len__(self) -> int:
         """Return the number of entries: kept pages that later pages are compared with."""
@@ -147,6 +147,10 @@ class Replica:
         """Return an immutable view of the live entries, within milliseconds for any number of them."""
         return HeldEntries() if self._decider is None else self._decider.held()
 
+    def host_text(self) -> HostText:
+        """Return a copy of what is known of the hosts' own text; some milliseconds at most."""
+        return HostText() if self._decider is None else self._decider.host_text.copy()
+
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None."""
         return None if self._decider is None else self._decider.sequence_of(canonical_url)
@@ -182,7 +186,7 @@ class Replica:
             seen={source: offsets.serialize() for source, offsets in self._seen.items()},
             counts=dict(self.counts),
             corrections=self._overrides.records,
-            watch=None if self._guard_tracker is None else self._guard_tracker.state(),
+            decider=DeciderState() if self._decider is None else self._decider.state(),
         )
 
     def _apply_run(self, run: Sequence[tuple[int, LogRecord]], *, batch: bool) -> list[Outcome | None]:
@@ -211,6 +215,8 @@ class Replica:
         self.counts[verdict.kind.value] += 1
         if verdict.guard is not None:
             self.counts[guard_counter(verdict.guard)] += 1
+        if verdict.claim_refused:
+            self.counts[CLAIM_REFUSED] += 1
         page = record.prepared.page
         return Outcome(
             record.source,
@@ -267,9 +273,9 @@ class Replica:
         self.counts["correction"] += 1
 
     def _change_policy(self, record: PolicyRecord) -> None:
-        """Put a policy in force. One of another space is void: it would stop all readers permanently."""
+        """Put a policy in force. One of another space or layout is void: it would stop all readers permanently."""
         self.counts["policy"] += 1
-        if self.policy is not None and (record.initial or record.policy.space_id != self.policy.space_id):
+        if self.policy is not None and (record.initial or not record.policy.continues(self.policy)):
             self.counts["policy_void"] += 1
             return
         if self.log is None:
@@ -278,21 +284,20 @@ class Replica:
         if self._decider is not None and rule == replace(self._decider.rule, guards=rule.guards):
             self._decider.set_guards(rule.guards)
         else:
-            self._decider = self._new_decider(record.policy, self.rows(), self._guard_tracker)
+            state = DeciderState() if self._decider is None else self._decider.state()
+            self._decider = self._new_decider(record.policy, self.rows(), state)
         self.policy = record.policy
 
-    @property
-    def _guard_tracker(self) -> GuardTracker | None:
-        return None if self._decider is None else self._decider.guard_tracker
-
-    def _new_decider(self, policy: Policy, rows: EntryRows | None, tracker: GuardTracker | None) -> Decider:
-        self._candidates = LocalCandidates(policy.rule, rows or EntryRows.none(), shards=self._shards)
+    def _new_decider(self, policy: Policy, rows: EntryRows | None, state: DeciderState) -> Decider:
+        self._candidates = LocalCandidates(
+            policy.rule, rows, layout=policy.layout, removed=state.removed, shards=self._shards
+        )
         return Decider(
             policy.rule,
             policy.space_id,
             self._names,
             restored=rows,
+            state=state,
             overrides=self._overrides,
             candidates=self._candidates,
-            guard_tracker=tracker,
         )

@@ -1,13 +1,13 @@
 """The result of extraction, and its conversion to a `Page`.
 
 An `Extraction` is a page without its address, so identical HTML at several addresses shares one. `to_page`
-adds the address; there URLs are canonicalised, and rel=canonical is accepted or not.
+adds the address; there URLs are canonicalised, and rel=canonical becomes a claim or is left out.
 """
 
 from dataclasses import dataclass
 
 from dedup_service.core.page import Page
-from dedup_service.core.url import accepted_canonical_url
+from dedup_service.core.url import page_addresses
 
 __all__ = ["Extraction", "to_page"]
 
@@ -24,7 +24,7 @@ class Extraction:
         tags: article:tag and rel=tag links, in page order.
         site_name: Name of the site as the page states it, or None.
         date: Publication date in ISO 8601 (YYYY-MM-DD), from metadata only, or None.
-        canonical_link: rel=canonical as written, not yet resolved or accepted (see `core.url`), or None.
+        canonical_link: rel=canonical as written, not yet resolved or checked (see `core.url`), or None.
         problem: Why there is no text, or None.
     """
 
@@ -48,18 +48,21 @@ def to_page(extraction: Extraction, url: str, *, id: str | None = None) -> Page:
         id: The caller's name for the page; the URL if it is None.
 
     Returns:
-        The page, with the canonical URL that identifies it.
+        The page, with its own canonical URL and the one that it claims.
 
     Raises:
         RecordError: `url` is not an http or https address.
 
     Example:
-        >>> to_page(Extraction(canonical_link="/1"), "http://a.test/1?from=feed").canonical_url
-        'http://a.test/1'
+        >>> page = to_page(Extraction(canonical_link="/1"), "http://a.test/1?from=feed")
+        >>> page.canonical_url, page.claimed_url
+        ('http://a.test/1?from=feed', 'http://a.test/1')
     """
+    addresses = page_addresses(url, extraction.canonical_link)
     return Page(
         url=url,
-        canonical_url=accepted_canonical_url(url, extraction.canonical_link),
+        canonical_url=addresses.canonical_url,
+        claimed_url=addresses.claimed_url,
         id=url if id is None else id,
         title=extraction.title,
         text=extraction.text,

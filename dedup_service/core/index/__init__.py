@@ -1,30 +1,32 @@
-"""Finds candidates: exact search by Hamming distance over fingerprints, and search by shared keys.
+"""Finds candidates: by Hamming distance, by shared keys, and by equal hashes.
 
-Two small, independent libraries share this folder.
+Three small, independent libraries share this folder.
 
 The block index (`block_*`) finds every entry within a radius of a fingerprint. Begin with `block_index`,
 which callers use. Then read `block_layout` (why nothing is missed), `block_probe` (search), `block_write`
 (insertion, removal), `block_arena` (growth) and `block_shard` (one part of an index).
 
-The key index (`key_*`) finds every entry that shares a key. Begin with `key_index`, which callers use. Then
-read `key_table` (where the bucket of a key is), `key_rows` (the entries in a bucket) and `key_probe`
-(search).
+The cell index (`cell_*`) finds entries that share min-hash keys. Begin with `cell_index`, which callers use.
+Then read `cell_table` (the cells, insertion, removal and search).
 
-`probe_result` has the values that both return.
+`sequence_map` finds entries by a hash; `probe_result` has the values that the block index returns.
 """
 
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.block_probe import pairs_within
 from dedup_service.core.index.block_shard import owner
-from dedup_service.core.index.key_index import KeyIndex
+from dedup_service.core.index.cell_index import CellIndex, CellStatistics
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
+from dedup_service.core.index.sequence_map import SequenceMap
 
 __all__ = [
     "BatchProbeResult",
     "BlockIndex",
+    "CellIndex",
+    "CellStatistics",
     "IndexStatistics",
-    "KeyIndex",
     "ProbeResult",
+    "SequenceMap",
     "WorkCounters",
     "owner",
     "pairs_within",

@@ -2,29 +2,44 @@
 
 `fold` applies Unicode NFKC, case folding, and OpenCC's conversion from traditional to simplified Chinese
 (t2s). It reduces each run of white space to one character but keeps line breaks, since a line ends a
-sentence. It removes invisible characters, replaces the decimal digits of all scripts by ASCII digits, and
+sentence. It replaces character references of HTML, which double escaping leaves in a text (`&ldquo;`). It
+removes invisible characters, replaces the decimal digits of all scripts by ASCII digits, and
 removes what Arabic typesetters and hurried writers vary: stretching, vowel marks, the forms of alef, yeh and
-teh marbuta. `letters` returns what the `body` channel sees of a folded text: its letters and digits, as code
-points.
+teh marbuta.
+
+`letters` returns what the `body` channel sees of a folded text, as code points: its letters and digits, and
+the vowel signs and tones of scripts that always write them, such as Devanagari, Thai and Khmer.
+`fold_exactly` also keeps what folding drops and equality needs (`core.text.exact_form`): exponents, the space
+in a mixed number, Arabic vowel marks.
 
 How: nearly every character of real text can be folded alone, by a table. A text with a character that may
-combine with its neighbour (marks, Hangul jamo), or whose folded form is not one character, is folded by
-`fold_slowly`, the definition. Both give the same string; the tests compare them.
+combine with its neighbour (marks, Hangul jamo), whose folded form is not one character, or which says less
+when folded, is folded by `fold_slowly`, the definition. Both give the same string; the tests compare them.
 Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code
 points); the Arabic forms are those of Lucene's ArabicNormalizer.
 """
 
+import html
+import re
 import unicodedata
 from functools import cache
 
 import numpy as np
 import numpy.typing as npt
 import opencc
-import xxhash
 
 from dedup_service.core.kernels import kernel
 
-__all__ = ["body_hash", "fold", "fold_slowly", "is_letter_above", "letters", "without_headline"]
+__all__ = [
+    "PLANE",
+    "fold",
+    "fold_exactly",
+    "fold_slowly",
+    "is_letter_above",
+    "letter_table",
+    "letters",
+    "without_headline",
+]
 
 PLANE = 0x10000
 SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
@@ -39,32 +54,58 @@ _IGNORABLE = (
 )  # fmt: skip
 _ARABIC = {"آ": "ا", "أ": "ا", "إ": "ا", "ى": "ي", "ة": "ه", "ـ": None}
 _ARABIC_MARKS = range(0x064B, 0x0656)
+_ARABIC_VOWELS = range(0x064B, 0x0653)
+"""Of the marks those that equality needs: short vowels, doubling, no vowel; not hamza and madda, a habit."""
+_ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#x[0-9a-f]{1,6}|[a-z][a-z0-9]{1,30});", re.IGNORECASE | re.ASCII)
+
+# Vowel signs, tones and other marks of scripts in which no writer leaves them out: Thaana and N'Ko, from
+# Devanagari to Myanmar, from Tagalog to Tai Tham, from Balinese to Lepcha, Vedic signs, and later blocks.
+_WRITTEN_MARKS = (
+    range(0x0780, 0x0800), range(0x0900, 0x10A0), range(0x1700, 0x1AB0), range(0x1B00, 0x1C50),
+    range(0x1CD0, 0x1D00), range(0xA800, 0xAAF8), range(0xABC0, 0xAC00),
+)  # fmt: skip
+
+_EXPONENTS, _INDICES, _FRACTIONS = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ", "₀₁₂₃₄₅₆₇₈₉", "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉"
+_EXPONENT = re.compile(f"[⁺⁻]*[{_EXPONENTS}][⁺⁻{_EXPONENTS}]*")
+_MIXED_NUMBER = re.compile(rf"(?<=\d)(?=[{_INDICES}{_FRACTIONS}])|(?<=[{_INDICES}{_FRACTIONS}])(?=\d)")
+_LESS_WHEN_FOLDED = re.compile(f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{''.join(map(chr, _ARABIC_VOWELS))}]")
 
 
 def fold(text: str) -> str:
     """Return `text` folded: without differences of width, case, Chinese script and white space."""
-    code_points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    if len(code_points) == 0:
-        return ""
-    folded = folded_by(_fold_table(), code_points)
-    if len(folded) < len(code_points):
-        return fold_slowly(text)
-    return _finish(folded.tobytes().decode("utf-32-le"))
+    folded = _fold_by_table(text)
+    return fold_slowly(text) if folded is None else folded
+
+
+def fold_exactly(text: str) -> tuple[str, str]:
+    """Return `text` folded, and folded without loss for `core.text.exact_form`; mostly this is one string.
+
+    >>> fold_exactly("10² 3½")
+    ('102 31⁄2', '10^2 3 1⁄2')
+    """
+    folded = _fold_by_table(text)
+    if folded is not None:
+        return folded, folded
+    folded = fold_slowly(text)
+    clean = _clean(text)
+    if _LESS_WHEN_FOLDED.search(clean) is None:
+        return folded, folded
+    apart = _MIXED_NUMBER.sub(" ", _EXPONENT.sub(r"^\g<0>", clean))
+    return folded, _finish(_normal(apart, _variants() | {code: chr(code) for code in _ARABIC_VOWELS}))
 
 
 def fold_slowly(text: str) -> str:
     """Return `text` folded: the definition of `fold`, for any text. Lone surrogates become U+FFFD."""
-    clean = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return _finish(_normal(clean))
+    return _finish(_normal(_clean(text), _variants()))
 
 
 def letters(folded: str) -> npt.NDArray[np.uint32]:
-    """Return the letters and digits of a folded text as code points: uint32[n].
+    """Return the letters, digits and written marks of a folded text as code points: uint32[n].
 
     In the planes above the first one, everything counts except emoji and tags.
     """
     code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    return letters_among(code_points, _letter_table())
+    return letters_among(code_points, letter_table())
 
 
 @kernel
@@ -85,12 +126,6 @@ def is_letter_above(code: np.uint32) -> bool:
     return not (np.uint32(0x1F000) <= code < np.uint32(0x20000) or code >= np.uint32(0xE0000))
 
 
-def body_hash(folded: str) -> int | None:
-    """Return the unsigned 64-bit hash (xxh3) of a folded body without white space; None if that is empty."""
-    bare = "".join(folded.split())
-    return xxhash.xxh3_64_intdigest(bare.encode()) if bare else None
-
-
 def without_headline(folded: str, title: str) -> str:
     """Return a folded body without its first line, if that repeats the folded title or the beginning of it.
 
@@ -108,8 +143,26 @@ def _bare(line: str) -> str:
     return "".join(filter(str.isalnum, line))
 
 
-def _normal(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text).translate(_variants())
+def _fold_by_table(text: str) -> str | None:
+    """Return `text` folded, or None if the table cannot fold it."""
+    code_points = np.frombuffer(_without_references(text).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    if len(code_points) == 0:
+        return ""
+    folded = folded_by(_fold_table(), code_points)
+    return _finish(folded.tobytes().decode("utf-32-le")) if len(folded) == len(code_points) else None
+
+
+def _clean(text: str) -> str:
+    """Return `text` without character references, U+FFFD in place of lone surrogates."""
+    return _without_references(text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _without_references(text: str) -> str:
+    return _ENTITY.sub(lambda found: html.unescape(found[0]), text) if "&" in text else text
+
+
+def _normal(text: str, variants: dict[int, str | None]) -> str:
+    plain = unicodedata.normalize("NFKC", text).translate(variants)
     return unicodedata.normalize("NFKC", plain.casefold())
 
 
@@ -158,16 +211,20 @@ def _fold_table() -> npt.NDArray[np.uint16]:
         changed[block.start : block.stop] = False
     for code in np.flatnonzero(changed).tolist():
         table[code] = _folded_alone(chr(code))
+    table[[ord(character) for character in _EXPONENTS + _INDICES]] = SLOW
     return table
 
 
 def _folded_alone(character: str) -> int:
-    folded = _normal(character)
+    folded = _normal(character, _variants())
     alone = len(folded) == 1 and ord(folded) < PLANE and ord(folded) not in _JAMO
     return ord(folded) if alone and unicodedata.category(folded)[0] != "M" else SLOW
 
 
 @cache
-def _letter_table() -> npt.NDArray[np.bool_]:
-    """Return bool[65536]: which code points are letters or digits."""
-    return np.fromiter((chr(code).isalnum() for code in range(PLANE)), dtype=np.bool_, count=PLANE)
+def letter_table() -> npt.NDArray[np.bool_]:
+    """Return bool[65536]: which code points of the first plane count for `letters`."""
+    table = np.fromiter((chr(code).isalnum() for code in range(PLANE)), dtype=np.bool_, count=PLANE)
+    for block in _WRITTEN_MARKS:
+        table[block.start : block.stop] |= [unicodedata.category(chr(code)) in ("Mn", "Mc") for code in block]
+    return table

@@ -186,7 +186,7 @@ class LiveStatsCollector(Collector):
         pool = self._stats.pool()
         connected, dropped = self._stats.watchers()
         with self._stats.lock:
-            metrics = [self._guarded(), self._distances(), *self._index(), *self._checked()]
+            metrics = [self._guarded(), self._claims(), self._distances(), *self._index(), *self._checked()]
         if pool is not None:
             metrics += [
                 _gauge("pool_processes", "Configured worker processes.", pool.processes),
@@ -204,6 +204,10 @@ class LiveStatsCollector(Collector):
         for guard, count in self._stats.guarded.items():
             family.add_metric([guard.value], count)
         return family
+
+    def _claims(self) -> Metric:
+        help_text = "Pages whose canonical link names a kept page of another text."
+        return _counter("refused_claims", help_text, self._stats.claim_refused)
 
     def _distances(self) -> Metric:
         family = HistogramMetricFamily(

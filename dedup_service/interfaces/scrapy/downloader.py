@@ -28,7 +28,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
-from dedup_service.core.verdict import Action, guard_in
+from dedup_service.core.verdict import Action, claim_refused_in, guard_in
 from dedup_service.interfaces.scrapy.decision_thread import DecisionThread
 from dedup_service.interfaces.scrapy.meta import flag_of, forget, page_judged, remember, remember_page
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
@@ -220,6 +220,8 @@ class NearDuplicateDownloaderMiddleware:
         guard = guard_in(verdict["reason"]) if verdict["verdict"] == "undecided" else None
         if guard is not None:
             self._stats.add(f"guard_count/{guard}")
+        if claim_refused_in(verdict["reason"]):
+            self._stats.add("claim_refused_count")
         self._crawler.signals.send_catch_log(page_judged, verdict=verdict, request=request, response=response)
 
     def _failed(self, kind: str, response: "Response", error: object) -> None:

@@ -16,7 +16,7 @@ from itemadapter import ItemAdapter
 
 from dedup_service.core.text.encoding import decode_html, without_surrogates
 from dedup_service.runtime.readers.jsonlines import PageJson
-from dedup_service.runtime.readers.record import canonical_or_original
+from dedup_service.runtime.readers.record import addresses_at
 
 if TYPE_CHECKING:
     from scrapy.http import Response
@@ -35,7 +35,7 @@ _decode = msgspec.json.Decoder(PageJson).decode
 
 @dataclass(frozen=True, slots=True)
 class PageValue:
-    """A page ready to be sent. left_out: names of fields that JSON cannot hold."""
+    """A page ready to be sent. canonical_url: its own. left_out: names of fields that JSON cannot hold."""
 
     url: str
     canonical_url: str
@@ -61,9 +61,9 @@ def fields_of_item(item: Any) -> dict[str, Any]:
 
 
 def fields_of_page(page: "Page") -> dict[str, Any]:
-    """Return the fields of an extracted page."""
+    """Return the fields of an extracted page. `canonical_url` is the address that it claims, if there is one."""
     names = (name for name in KNOWN if name != "html")
-    return {name: getattr(page, name) for name in names}
+    return {name: getattr(page, name) for name in names} | {"canonical_url": page.claimed_url or page.canonical_url}
 
 
 def fields_of_response(response: "Response") -> dict[str, Any]:
@@ -84,7 +84,7 @@ def page_value(fields: Mapping[str, Any]) -> PageValue:
         wanted, left_out = _repaired(wanted)
         value = _encode(wanted)
         line = _decode(value)
-    return PageValue(line.url, canonical_or_original(line.url, line.canonical_url), value, left_out)
+    return PageValue(line.url, addresses_at(line.url).canonical_url, value, left_out)
 
 
 def _repaired(fields: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

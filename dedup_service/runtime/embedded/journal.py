@@ -19,7 +19,7 @@ A string that equals its neighbour is stored once: `id` is NULL if it is the URL
 
 `counter` holds running sums, updated in the transaction that changes them, so that the log need not be scanned:
 `unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages; `guard_hosts` and its like those that a guard
-left undecided; `entries` the live entries, against which a restore is checked; `text_bytes` is the size of `text`.
+left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is checked; `text_bytes` is the size of `text`.
 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.
 
@@ -37,7 +37,7 @@ from pathlib import Path
 from typing import Any
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.verdict import guard_counter, with_present_names
+from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
 from dedup_service.runtime.embedded.journal_reader import INSERT_PAGE, DecidedPage, JournalReader, page_row
 from dedup_service.runtime.embedded.texts import TextStore
@@ -168,6 +168,8 @@ def changes_of(batch: Iterable[DecidedPage]) -> Counter[str]:
         changes[decided.decision.verdict.kind.value] += 1
         if decided.decision.verdict.guard is not None:
             changes[guard_counter(decided.decision.verdict.guard)] += 1
+        if decided.decision.verdict.claim_refused:
+            changes[CLAIM_REFUSED] += 1
         changes["entries"] += (decided.decision.entry is not None) - (decided.decision.replaces is not None)
     return changes
 

@@ -15,8 +15,9 @@ from typing import Any
 import xxhash
 
 from dedup_service.core.decision.decider import Decision
-from dedup_service.core.decision.entry_rows import EntryRows, flags_of, signed
-from dedup_service.core.page import PreparedPage
+from dedup_service.core.decision.duplicate_clusters import Copy
+from dedup_service.core.decision.entry_rows import INDEXED, flags_of, signed, unsigned
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.embedded.database import Database
@@ -27,6 +28,7 @@ __all__ = [
     "VERDICT_COLUMNS",
     "DecidedPage",
     "JournalReader",
+    "JournalRecord",
     "name_of",
     "page_row",
     "text_of",
@@ -47,6 +49,21 @@ VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
 """The tables of VERDICT_COLUMNS: a page, and the page that it repeats."""
 
 Text = str | bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class JournalRecord:
+    """What a decider needs of a record to make its effects again.
+
+    prepared: of a page, without title and text; None for another record. kept: whether the page has an entry.
+    copy: what a page that matched added to the guard state.
+    """
+
+    sequence: int
+    removes: int | None = None
+    prepared: PreparedPage | None = None
+    kept: bool = False
+    copy: Copy | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,18 +146,38 @@ def text_of(text: Text) -> str:
     return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text or ""
 
 
-_ENTRIES = """
-    SELECT sequence, ifnull(words, 0), ifnull(body, 0), ifnull(body_hash, 0), url_hash,
-           ifnull(length(evidence), 0), entry
-    FROM log WHERE sequence > ? AND entry IS NOT NULL ORDER BY sequence"""
-_EVIDENCE = """
-    SELECT evidence FROM log
-    WHERE sequence > ? AND entry IS NOT NULL AND evidence IS NOT NULL ORDER BY sequence"""
-_REMOVED = "SELECT removes FROM log WHERE sequence > ? AND removes IS NOT NULL"
+def _record_of(row: tuple[Any, ...]) -> JournalRecord:
+    sequence, kind, removes, detail, entry, url, canonical_url, claimed_url = row[:8]
+    if kind != "page":
+        return JournalRecord(sequence, removes)
+    words, body, body_hash, text_hash, evidence, keys = row[8:]
+    address = text_of(url)
+    page = Page(
+        url=address,
+        canonical_url=address if canonical_url is None else text_of(canonical_url),
+        id=address,
+        claimed_url=None if claimed_url is None else text_of(claimed_url),
+    )
+    prepared = PreparedPage(
+        page,
+        Fingerprint(unsigned(words), unsigned(body)),
+        unsigned(body_hash),
+        evidence or b"",
+        None if entry is None or entry & INDEXED else "not judged",
+        unsigned(text_hash),
+        keys or b"",
+    )
+    copy = None if detail is None else Copy.unpack(detail)
+    return JournalRecord(sequence, removes, prepared, entry is not None, copy)
+
+
+_AFTER = """
+    SELECT sequence, kind, removes, detail, entry, url, canonical_url, claimed_url, words, body, body_hash, text_hash,
+           evidence, keys
+    FROM log WHERE sequence > ? ORDER BY sequence"""
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
-_FOLLOWED = "SELECT kind, removes, detail FROM log WHERE sequence > ? AND kind <> 'policy' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"
 _OF_DELIVERIES = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
 _LOOKUP = 256  # digests in one query: 2 µs each; one query for each digest takes 13 µs
@@ -175,10 +212,10 @@ class JournalReader:
                 since = sequence
         return since
 
-    def followed_after(self, sequence: int) -> Iterator[tuple[Any, ...]]:
-        """Yield (kind, removes, detail) of pages, retractions and corrections after `sequence`, in order."""
-        for rows in self._database.chunks(_FOLLOWED, sequence):
-            yield from rows
+    def records_after(self, sequence: int) -> Iterator["JournalRecord"]:
+        """Yield all records after `sequence`, in order."""
+        for rows in self._database.chunks(_AFTER, sequence):
+            yield from map(_record_of, rows)
 
     def corrections(self) -> list[Correction]:
         """Return all corrections, in the order of the log."""
@@ -217,13 +254,6 @@ class JournalReader:
         """Return the sequence of the retraction that removed the page at `target`, or None."""
         row = self._database.first(_RETRACTION, target)
         return None if row is None else int(row[0])
-
-    def entries_after(self, sequence: int) -> tuple[EntryRows, list[int]]:
-        """Return the entries that records after `sequence` added, and the sequences that they removed."""
-        added = EntryRows.from_log(
-            self._database.chunks(_ENTRIES, sequence), self._database.chunks(_EVIDENCE, sequence)
-        )
-        return added, [row[0] for row in self._database.rows(_REMOVED, sequence)]
 
     def tail(self, sequence: int) -> str:
         """Return a digest of the record at `sequence`, which tells a log from a copy that continued differently."""

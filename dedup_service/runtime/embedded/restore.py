@@ -1,43 +1,41 @@
-"""Restore the live entries from a state folder: from a usable snapshot and the log after it, or from the whole log.
+"""Restore a decider from a state folder: from a usable snapshot and the log after it, or from the whole log.
 
-Other state is stored in the `extra` of the snapshot, as bytes that only its owner reads.
+No page is compared again: the journal has the effects of every decision, and the decider applies them.
 
 A snapshot is taken when the log has grown by `every` records since the last one, and by a quarter of the entries, so
 that rewriting all entries costs a constant share of the work, however large the state is.
-Invariant: the entries equal a fold over the whole log. A snapshot that does not fit is ignored with a warning; entries
-whose number differs from the journal's own count are never used.
+Invariant: the state equals that of the decider that wrote the log. A snapshot that does not fit is ignored with a
+warning; entries whose number differs from the journal's own count are never used.
 """
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.runtime.embedded.database import StateDamagedError
 from dedup_service.runtime.embedded.journal import Journal
+from dedup_service.runtime.embedded.journal_reader import JournalReader
 from dedup_service.runtime.embedded.snapshot import (
     SNAPSHOT_VERSION,
     Snapshot,
     SnapshotLabel,
     UnreadableSnapshotError,
+    decode_state,
+    encode_state,
     read_snapshot,
     write_snapshot,
 )
 
-__all__ = ["Restored", "Snapshots"]
+__all__ = ["Snapshots"]
 
 _LOG = logging.getLogger(__name__)
 _GROWTH = 4
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Restored:
-    """rows: entries at the end of the log. sequence, extra: of the snapshot that was used; 0, b"" without one."""
-
-    rows: EntryRows
-    sequence: int = 0
-    extra: bytes = b""
+MakeDecider = Callable[[EntryRows, DeciderState], Decider]
+"""Makes a decider with the rule in force, from live entries and the rest of its state."""
 
 
 class Snapshots:
@@ -49,43 +47,35 @@ class Snapshots:
         self._every = every
         self._taken_at = 0
 
-    def restore(self) -> Restored:
-        """Return the state at the end of the log; StateDamagedError if the log contradicts itself."""
-        snapshot = self._usable()
-        if snapshot is not None:
-            rows = self._followed_by_log(snapshot.rows, snapshot.label.sequence)
-            if len(rows) == self._journal.entries:
-                self._taken_at = snapshot.label.sequence
-                return Restored(rows, snapshot.label.sequence, snapshot.extra)
-            self._ignore(
-                f"with the log after it there are {len(rows)} entries, the journal counts {self._journal.entries}"
-            )
-        rows = self._followed_by_log(EntryRows.none(), 0)
-        if len(rows) != self._journal.entries:
+    def restore(self, make: MakeDecider) -> Decider:
+        """Return the decider at the end of the log; StateDamagedError if the log contradicts itself."""
+        restored = self._from_snapshot(make)
+        if restored is not None:
+            return restored
+        decider = make(EntryRows.none(), DeciderState())
+        _replay(self._journal.log, 0, decider)
+        if len(decider) != self._journal.entries:
             raise StateDamagedError(
-                f"the log gives {len(rows)} entries, its own count says {self._journal.entries}: "
+                f"the log gives {len(decider)} entries, its own count says {self._journal.entries}: "
                 "restore the state folder from a copy, or start a new one"
             )
-        return Restored(rows)
+        return decider
 
-    def take_if_due(self, extra: Callable[[], bytes]) -> None:
+    def take_if_due(self, decider: Decider) -> None:
         """Take a snapshot if the log has grown enough since the last one."""
         if self._journal.sequence - self._taken_at >= max(self._every, self._journal.entries // _GROWTH):
-            self.take(extra)
+            self.take(decider)
 
-    def take(self, extra: Callable[[], bytes]) -> None:
-        """Write a snapshot of the end of the log, unless there is one already. A full disk is logged as a warning.
+    def take(self, decider: Decider) -> None:
+        """Write a snapshot of `decider`, at the end of the log, unless there is one already.
 
-        extra: returns the other state, as of the end of the log.
+        A full disk is logged as a warning.
         """
         if self._path is None or self._journal.sequence == self._taken_at:
             return
-        earlier = self._usable()
-        rows, start = (EntryRows.none(), 0) if earlier is None else (earlier.rows, earlier.label.sequence)
-        rows = self._followed_by_log(rows, start)
+        held, extra = list(decider.held()), encode_state(decider.state())
         try:
-            more = extra()
-            write_snapshot(self._path, self._label(rows, len(more)), [rows], more)
+            write_snapshot(self._path, self._label(held, len(extra)), held, extra)
         except OSError as error:
             _LOG.warning(
                 "no snapshot written to %s: %s; the next opening reads the log instead, which takes longer",
@@ -94,10 +84,25 @@ class Snapshots:
             )
         self._taken_at = self._journal.sequence
 
-    def _followed_by_log(self, rows: EntryRows, sequence: int) -> EntryRows:
-        return rows.followed_by(*self._journal.log.entries_after(sequence))
+    def _from_snapshot(self, make: MakeDecider) -> Decider | None:
+        snapshot = self._usable()
+        if snapshot is None:
+            return None
+        try:
+            decider = make(snapshot.rows, decode_state(snapshot.extra))
+            _replay(self._journal.log, snapshot.label.sequence, decider)
+        except (UnreadableSnapshotError, KeyError) as error:  # KeyError: the log removes an entry that is not there
+            self._ignore(str(error))
+            return None
+        if len(decider) != self._journal.entries:
+            self._ignore(
+                f"with the log after it there are {len(decider)} entries, the journal counts {self._journal.entries}"
+            )
+            return None
+        self._taken_at = snapshot.label.sequence
+        return decider
 
-    def _label(self, rows: EntryRows, extra_bytes: int) -> SnapshotLabel:
+    def _label(self, held: list[EntryRows], extra_bytes: int) -> SnapshotLabel:
         journal = self._journal
         return SnapshotLabel(
             version=SNAPSHOT_VERSION,
@@ -105,8 +110,8 @@ class Snapshots:
             space_id=journal.header.space_id,
             sequence=journal.sequence,
             tail=journal.log.tail(journal.sequence),
-            entries=len(rows),
-            evidence_bytes=len(rows.evidence),
+            entries=sum(map(len, held)),
+            evidence_bytes=sum(len(rows.evidence) for rows in held),
             extra_bytes=extra_bytes,
         )
 
@@ -136,3 +141,16 @@ class Snapshots:
 
     def _ignore(self, reason: str) -> None:
         _LOG.warning("snapshot %s is not used: %s; the log rebuilds the entries", self._path, reason)
+
+
+def _replay(log: JournalReader, sequence: int, decider: Decider) -> None:
+    """Apply the records after `sequence`. Guards count from the policy since which all have guards."""
+    guards, guarded_since = decider.rule.guards, log.guarded_since()
+    for record in log.records_after(sequence):
+        if record.prepared is not None:
+            decider.replay(record.sequence, record.prepared, kept=record.kept, removes=record.removes, copy=record.copy)
+        elif record.removes is not None:
+            decider.drop(record.removes)
+        elif record.sequence == guarded_since:
+            decider.set_guards(NO_GUARDS)
+            decider.set_guards(guards)

@@ -1,4 +1,4 @@
-"""The live entries at one sequence, and the guard state, in one file that is either complete or not there.
+"""The live entries and the state of a decider at one sequence, in one file that is either complete or not there.
 
 The embedded state, whose log is its journal, and the Kafka service both write such files.
 
@@ -8,9 +8,8 @@ is fsynced: a crash leaves the old snapshot or the new one. `tail` is a digest o
 that a snapshot of a copy of this log that continued differently does not fit. `extra` is other state of the writer, in
 its own format; version 1 had none.
 
-The embedded state stores its guard state as `extra`: MessagePack of the fields, with a version in front. After the
-snapshot it is continued from the journal, which has what each match added (`detail`), so no pages are compared again:
-one or two microseconds for each row. A guard state that cannot be read is rebuilt from the log.
+The embedded state stores the rest of its decider as `extra` (`encode_state`): MessagePack of the fields, with a version
+in front. After the snapshot the decider is continued from the journal, without comparing pages again.
 
 Invariant: a snapshot is a shortcut. If it cannot be read or does not fit, the log alone rebuilds the same entries.
 """
@@ -25,25 +24,25 @@ import msgspec
 import numpy as np
 import xxhash
 
-from dedup_service.core.decision.duplicate_clusters import Copy
+from dedup_service.core.decision.candidates import RemovedEntry
+from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.entry_rows import ROW, EntryRows
-from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker
-from dedup_service.runtime.embedded.journal_reader import JournalReader
+from dedup_service.core.decision.guard_tracker import GuardState
 
 __all__ = [
     "SNAPSHOT_VERSION",
     "Snapshot",
     "SnapshotLabel",
     "UnreadableSnapshotError",
-    "encode_guard_state",
-    "guard_state_of_log",
+    "decode_state",
+    "encode_state",
     "read_label",
     "read_snapshot",
     "sync_folder",
     "write_snapshot",
 ]
 
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 _MAGIC = b"twinsnap"
 _DIGEST_BYTES = 16
 _LARGEST_HEADER_BYTES = 1 << 16
@@ -143,7 +142,7 @@ def _label(head: bytes) -> tuple[SnapshotLabel, int]:
         raise UnreadableSnapshotError("it does not begin as a snapshot does")
     try:
         values = json.loads(head[12:end])
-        if values["version"] > SNAPSHOT_VERSION:
+        if values["version"] != SNAPSHOT_VERSION:
             raise UnreadableSnapshotError(
                 f"it has version {values['version']}, this twinsieve reads {SNAPSHOT_VERSION}"
             )
@@ -161,44 +160,56 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-_GUARD_STATE_VERSION = 1
+_STATE_VERSION = 1
 
 
-class _VersionedGuardState(msgspec.Struct):
+class _StateFields(msgspec.Struct):
+    """The names in the file; they do not follow renames. removed: ROW[n]; removed_at: their ordinals."""
+
     version: int
-    watch: GuardState  # the name in the file
+    ordinal: int
+    removed_at: list[int]
+    removed: bytes
+    removed_evidence: bytes
+    host_text: bytes
+    guards: GuardState | None
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_VersionedGuardState)
+_decoder = msgspec.msgpack.Decoder(_StateFields)
 
 
-def encode_guard_state(tracker: GuardTracker | None) -> bytes:
-    """Return the state of `tracker` as bytes for a snapshot; b"" for None."""
-    return b"" if tracker is None else _encoder.encode(_VersionedGuardState(_GUARD_STATE_VERSION, tracker.state()))
+def encode_state(state: DeciderState) -> bytes:
+    """Return the state of a decider as bytes for a snapshot."""
+    removed = EntryRows.from_entries([gone.entry for gone in state.removed])
+    return _encoder.encode(
+        _StateFields(
+            version=_STATE_VERSION,
+            ordinal=state.ordinal,
+            removed_at=[gone.ordinal for gone in state.removed],
+            removed=removed.rows.tobytes(),
+            removed_evidence=removed.evidence,
+            host_text=state.host_text,
+            guards=state.guards,
+        )
+    )
 
 
-def guard_state_of_log(log: JournalReader, sequence: int, extra: bytes) -> GuardTracker | None:
-    """Return the guard state at the end of `log`; None if the rule in force has no guards.
-
-    extra: the guard state in a snapshot at `sequence`; b"" without a snapshot.
-    """
-    since = log.guarded_since()
-    if since is None:
-        return None
-    state = _decoded(extra) if sequence >= since else None
-    tracker = GuardTracker(state)
-    for kind, removes, detail in log.followed_after(since if state is None else sequence):
-        if kind == "page":
-            tracker.follow(None if detail is None else Copy.unpack(detail))
-        if removes is not None:
-            tracker.forget(removes)
-    return tracker
-
-
-def _decoded(extra: bytes) -> GuardState | None:
+def decode_state(value: bytes) -> DeciderState:
+    """Return the encoded state; UnreadableSnapshotError for other bytes or another version."""
     try:
-        decoded = _decoder.decode(extra)
-    except msgspec.MsgspecError:
-        return None
-    return decoded.watch if decoded.version == _GUARD_STATE_VERSION else None
+        fields = _decoder.decode(value)
+        if fields.version != _STATE_VERSION:
+            raise UnreadableSnapshotError(
+                f"its state has version {fields.version}, this twinsieve reads {_STATE_VERSION}"
+            )
+        removed = EntryRows(np.frombuffer(fields.removed, ROW), fields.removed_evidence).entries()
+        pairs = zip(fields.removed_at, removed, strict=True)
+        return DeciderState(
+            ordinal=fields.ordinal,
+            removed=tuple(RemovedEntry(ordinal, entry) for ordinal, entry in pairs),
+            host_text=fields.host_text,
+            guards=fields.guards,
+        )
+    except ValueError as error:  # of msgspec, numpy and zip
+        raise UnreadableSnapshotError(f"its state cannot be read: {error}") from error

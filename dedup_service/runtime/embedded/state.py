@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from dedup_service.core.decision.candidates import LocalCandidates
-from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
@@ -29,7 +31,6 @@ from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage
 from dedup_service.runtime.embedded.restore import Snapshots
-from dedup_service.runtime.embedded.snapshot import encode_guard_state, guard_state_of_log
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
 
 __all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
@@ -52,12 +53,13 @@ Delivery = tuple[PreparedPage, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class StateSettings:
-    """How a state is kept; no setting changes a verdict.
+    """How a state is kept; no setting changes a verdict, but for `layout`.
 
     shards: parts of each index. text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
-    snapshot_every: minimum records between snapshots.
+    snapshot_every: minimum records between snapshots. layout: of a new state; an existing one keeps its own.
     """
 
+    layout: IndexLayout = DEFAULT_LAYOUT
     shards: int = 1
     text_budget_bytes: int = TEXT_BUDGET_BYTES
     snapshot_every: int = SNAPSHOT_EVERY
@@ -80,7 +82,7 @@ class State:
     ) -> None:
         settings = settings or StateSettings()
         path = None if folder is None else folder / JOURNAL_FILE
-        policy = {"rule": (rule or rule_for()).to_dict()}
+        policy = {"rule": (rule or rule_for()).to_dict(), "layout": settings.layout.to_dict()}
         self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
         self._stopped: str | None = None
@@ -91,18 +93,8 @@ class State:
             self._apply_policy(rule)
             snapshot = None if folder is None else folder / SNAPSHOT_FILE
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
-            restored = self._snapshots.restore()
-            self._candidates = LocalCandidates(self.rule, restored.rows, shards=settings.shards)
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
-            self._decider = Decider(
-                self.rule,
-                space_id,
-                self,
-                restored=restored.rows,
-                overrides=self._overrides,
-                candidates=self._candidates,
-                guard_tracker=guard_state_of_log(self.journal.log, restored.sequence, restored.extra),
-            )
+            self._decider = self._snapshots.restore(lambda rows, state: self._new_decider(rows, state, settings.shards))
         except BaseException:
             self.journal.close()
             raise
@@ -124,7 +116,7 @@ class State:
                 self.journal.append(batch)
             times.append(time.perf_counter())
             self._fresh.clear()
-        self._snapshots.take_if_due(self._extra)
+        self._snapshots.take_if_due(self._decider)
         if self._observers and deliveries:
             self._notify(batch, len(deliveries), times)
         return verdicts
@@ -185,7 +177,7 @@ class State:
     def index_event(self) -> IndexEvent:
         """Return the index sizes."""
         sizes = self._candidates.sizes()
-        return IndexEvent(entries=self.journal.entries, channels=sizes.channels, keys=sizes.keys)
+        return IndexEvent(entries=self.journal.entries, channels=sizes.channels, cells=sizes.cells)
 
     def close(self) -> None:
         """Take a snapshot, unless stopped at an error, and close the journal. A second call does nothing."""
@@ -193,7 +185,7 @@ class State:
             return
         try:
             if self._stopped is None:
-                self._snapshots.take(self._extra)
+                self._snapshots.take(self._decider)
         finally:
             self._stopped = "closed"
             self.journal.close()
@@ -236,14 +228,25 @@ class State:
             self._index_at = stored + INDEX_S
             self._observers.index(self.index_event())
 
-    def _extra(self) -> bytes:
-        return encode_guard_state(self._decider.guard_tracker)
+    def _new_decider(self, rows: EntryRows, state: DeciderState, shards: int) -> Decider:
+        layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
+        self._candidates = LocalCandidates(self.rule, rows, layout=layout, removed=state.removed, shards=shards)
+        return Decider(
+            self.rule,
+            self.space_id,
+            self,
+            restored=rows,
+            state=state,
+            overrides=self._overrides,
+            candidates=self._candidates,
+        )
 
     def _apply_policy(self, rule: MatchRule | None) -> None:
-        in_force = MatchRule.from_dict(self.journal.log.policy()["rule"])
+        policy = self.journal.log.policy()
+        in_force = MatchRule.from_dict(policy["rule"])
         self.rule = rule or in_force
         if self.rule != in_force:
-            self.journal.change_policy({"rule": self.rule.to_dict()})
+            self.journal.change_policy(policy | {"rule": self.rule.to_dict()})
 
     def _entry_of(self, reference: str | int) -> int | None:
         """Return the sequence of the live entry that `reference` names, or None."""

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.verdict import Guard, VerdictKind, guard_counter
+from dedup_service.core.verdict import CLAIM_REFUSED, Guard, VerdictKind, guard_counter
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.journal import read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
@@ -32,6 +32,7 @@ class StateInfo:
         rule: The match rule in force, as plain values.
         sequence: Sequence of the last record.
         pages: Number of pages by verdict, for all five verdicts.
+        claim_refused: Number of pages that name a kept page of another text as canonical.
         guards: Number of undecided pages by guard, for all guards.
         entries: Kept pages, with which later pages are compared.
         retractions: Number of retractions.
@@ -49,6 +50,7 @@ class StateInfo:
     rule: Mapping[str, Any]
     sequence: int
     pages: Mapping[str, int]
+    claim_refused: int
     guards: Mapping[str, int]
     entries: int
     retractions: int
@@ -94,6 +96,7 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         rule=MappingProxyType(rule),
         sequence=sequence,
         pages=MappingProxyType({kind.value: counters.get(kind.value, 0) for kind in VerdictKind}),
+        claim_refused=counters.get(CLAIM_REFUSED, 0),
         guards=MappingProxyType({guard.value: counters.get(guard_counter(guard), 0) for guard in Guard}),
         entries=counters.get("entries", 0),
         retractions=rare.get("retraction", 0),

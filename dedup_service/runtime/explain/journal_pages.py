@@ -11,10 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_arrays import EntryArrays, HeldEntries
+from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
@@ -194,8 +197,21 @@ class _JournalSnapshot:
 
 def _held(folder: Path, database: Database, header: Header) -> HeldEntries:
     journal = cast("Journal", _JournalSnapshot(database, header))  # a restore needs nothing else of a journal
-    rows = Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore().rows
-    return EntryArrays(rows).held()
+    policy = journal.log.policy()
+    rule, layout = MatchRule.from_dict(policy["rule"]), IndexLayout.from_dict(policy["layout"])
+
+    def make(rows: EntryRows, state: DeciderState) -> Decider:
+        return Decider(rule, header.space_id, _NoNames(), layout=layout, restored=rows, state=state)
+
+    return Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore(make).held()
+
+
+class _NoNames:
+    """A restore names no page."""
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return the sequence as id, without a URL."""
+        return str(sequence), ""
 
 
 def _rule_in(detail: str) -> MatchRule:

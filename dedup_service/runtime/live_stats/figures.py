@@ -57,6 +57,7 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
             "pages": sum(live_stats.verdicts.values()),
             "verdicts": {kind.value: count for kind, count in live_stats.verdicts.items()},
             "guarded": {guard.value: count for guard, count in live_stats.guarded.items()},
+            "claim_refused": live_stats.claim_refused,
             "rejected": max(live_stats.rejected.values(), default=0),
             "repeated": live_stats.repeated,
             "problems": dict(live_stats.problems),
@@ -154,13 +155,13 @@ def _index(live_stats: LiveStats) -> dict[str, Any] | None:
             "split_buckets": channel.split_buckets,
             "bytes": channel.bytes,
         }
-    keys = None if sizes.keys is None else {"entries": sizes.keys[0], "bytes": sizes.keys[1]}
+    cells = None if sizes.cells is None else asdict(sizes.cells)
     removals = {**live_stats.removals, "updated": live_stats.updated}
     return {
         "entries": sizes.entries,
         "bytes": sizes.size_bytes,
         "channels": channels,
-        "keys": keys,
+        "cells": cells,
         "removals": removals,
     }
 

@@ -37,7 +37,7 @@ SPAN_S = 300.0
 LIVE_ROWS, LIVE_NOTES = 20, 10
 """Maximum rows and notes of a tick: what a person can follow, and what can be sent to 200 watchers."""
 
-DUPLICATE, UNDECIDED = VerdictKind.DUPLICATE, VerdictKind.UNDECIDED
+DUPLICATE, UNDECIDED, UPDATED = VerdictKind.DUPLICATE, VerdictKind.UNDECIDED, VerdictKind.UPDATED
 
 
 class LiveStats(NullObserver):
@@ -45,6 +45,8 @@ class LiveStats(NullObserver):
 
     mode: filter, crawl or serve. scope: `process`, or `log` if every page of a log is observed. space: the `space_id`,
     if it is known already. sampler: draws duplicates to compare again; None draws none. clock: Unix seconds.
+
+    updated: kept pages that an update replaced. claim_refused: pages whose claim was refused.
 
     Set by the owner, read on demand: `pool`, the state of the worker processes; `ask_index`, the current index sizes;
     `watchers`, connected and dropped readers of the event stream.
@@ -67,6 +69,7 @@ class LiveStats(NullObserver):
         self.lock = threading.Lock()
         self.verdicts: dict[VerdictKind, int] = dict.fromkeys(VerdictKind, 0)
         self.guarded: dict[Guard, int] = dict.fromkeys(Guard, 0)
+        self.claim_refused = self.updated = 0
         self.rejected: Counter[str] = Counter()
         self.repeated = 0
         self.problems: Counter[str] = Counter()
@@ -109,6 +112,8 @@ class LiveStats(NullObserver):
                         self._count_duplicate(row, now)
                 elif kind is UNDECIDED and (guard := page.verdict.guard) is not None:
                     self.guarded[guard] += 1
+                self.claim_refused += page.verdict.claim_refused
+                self.updated += kind is UPDATED and not page.verdict.by_claim
             self._count(now, len(pages), duplicates, 0)
 
     def batch(self, event: BatchEvent) -> None:
@@ -170,11 +175,6 @@ class LiveStats(NullObserver):
         """Send a message with the next tick: `data` and the time as `at`. data: encodable as JSON, safe to display."""
         self._notes.append((name, {"at": round(self.clock(), 3), **data}))
         self._changed = True
-
-    @property
-    def updated(self) -> int:
-        """Number of kept pages that an update replaced."""
-        return self.verdicts[VerdictKind.UPDATED]
 
     def title_of(self, url: str) -> str:
         """Return the title (truncated) of the newest copy of the page at `url`; "" if none is kept."""

@@ -4,7 +4,7 @@
 that a caller can process an incomplete batch before it blocks. A line over the limit is read to its end but not kept.
 
 A line is typed strictly: `url` is required, and every known key must have its type; unknown keys are ignored. `id`
-defaults to the URL. `canonical_url` is accepted under the conditions for a page's own link. Blank lines are ignored.
+defaults to the URL. `canonical_url` is a claim, under the conditions for a page's own link. Blank lines are ignored.
 """
 
 import io
@@ -19,7 +19,7 @@ import msgspec
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
-from dedup_service.runtime.readers.record import Extract, canonical_or_original, page_at
+from dedup_service.runtime.readers.record import Extract, addresses_at, page_at
 
 __all__ = [
     "BYTE_ORDER_MARK",
@@ -181,9 +181,11 @@ def _decode(raw: bytes) -> PageJson:
 
 
 def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
+    addresses = addresses_at(line.url, line.canonical_url)
     return Page(
         url=line.url,
-        canonical_url=canonical_or_original(line.url, line.canonical_url),
+        canonical_url=addresses.canonical_url,
+        claimed_url=addresses.claimed_url,
         id=line.id or line.url,
         title=line.title or "",
         text=text,
@@ -199,10 +201,10 @@ def _plain(line: PageJson, *, text: str, problem: str | None = None) -> Page:
 
 def _with_metadata(page: Page, line: PageJson) -> Page:
     """Metadata of the line takes precedence over what was extracted from its HTML."""
-    canonical_url = line.canonical_url
+    link = line.canonical_url
     return replace(
         page,
-        canonical_url=canonical_or_original(line.url, canonical_url) if canonical_url else page.canonical_url,
+        claimed_url=addresses_at(line.url, link).claimed_url if link else page.claimed_url,
         title=line.title or page.title,
         lang=line.lang or page.lang,
         date=line.date or page.date,

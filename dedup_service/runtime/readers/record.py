@@ -15,9 +15,9 @@ from typing import Protocol
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction, to_page
 from dedup_service.core.page import Page
-from dedup_service.core.url import accepted_canonical_url
+from dedup_service.core.url import PageAddresses, page_addresses
 
-__all__ = ["Extract", "Record", "canonical_or_original", "page_at"]
+__all__ = ["Extract", "Record", "addresses_at", "page_at"]
 
 Extract = Callable[[bytes | str, str | None], Extraction]
 """(HTML; declared encoding, Content-Type header or None) → extraction."""
@@ -53,15 +53,15 @@ class Record(Protocol):
         ...
 
 
-def canonical_or_original(url: str, link: str | None = None) -> str:
-    """Return the canonical URL of the page at `url`; if `url` is not a Web address, `url` without white space.
+def addresses_at(url: str, link: str | None = None) -> PageAddresses:
+    """Return the addresses of the page at `url`; if `url` is not a Web address, `url` without white space.
 
-    link: the canonical address that the page or its fetcher names (see `core.url.accepted_canonical_url`).
+    link: the canonical address that the page or its fetcher names (see `core.url.page_addresses`).
     """
     try:
-        return accepted_canonical_url(url, link)
+        return page_addresses(url, link)
     except RecordError:
-        return url.strip()
+        return PageAddresses(url.strip())
 
 
 def page_at(extraction: Extraction, url: str, name: str) -> Page:
@@ -70,4 +70,4 @@ def page_at(extraction: Extraction, url: str, name: str) -> Page:
         return to_page(extraction, url, id=name)
     except RecordError:
         page = to_page(extraction, _ANY_ADDRESS, id=name)
-        return replace(page, url=url, canonical_url=url.strip())
+        return replace(page, url=url, canonical_url=url.strip(), claimed_url=None)

@@ -2,6 +2,7 @@
 
 import random
 import string
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from dedup_service.core.decision.decider import Decider, Decision
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.matching import score_of
+from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import Combined, pack
+from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
@@ -26,10 +29,16 @@ RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
 class Log:
     """A decider with the pages that it has seen, as a runtime has them."""
 
-    def __init__(self, rule: MatchRule = RULE, shards: int = 1, restored: EntryRows | None = None) -> None:
+    def __init__(
+        self,
+        rule: MatchRule = RULE,
+        shards: int = 1,
+        restored: EntryRows | None = None,
+        overrides: Overrides | None = None,
+    ) -> None:
         self.pages: dict[int, PreparedPage] = {}
         self.decisions: list[Decision] = []
-        self.decider = Decider(rule, "space", self, shards=shards, restored=restored)
+        self.decider = Decider(rule, "space", self, shards=shards, restored=restored, overrides=overrides)
         self._sequence = count(1)
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -58,6 +67,11 @@ def prepared(
     page = Page(url=url, canonical_url=url, id=url)
     evidence = pack_evidence("", "", letters(""), pack(meta))
     return PreparedPage(page, Fingerprint(words, body), hash(url) % 2**64 if text is None else text, evidence, reason)
+
+
+def claiming(page: PreparedPage, claimed: str) -> PreparedPage:
+    """The same page, which names `claimed` as canonical."""
+    return replace(page, page=replace(page.page, claimed_url=claimed))
 
 
 def sentences(count: int) -> list[str]:
@@ -167,6 +181,123 @@ def test_a_duplicate_is_never_compared_with() -> None:
     log = Log(MatchRule((DistanceBound(body=4),)))
     verdicts = [log.add(prepared(f"u{n}", body=flip(0, n))).kind.value for n in (0, 4, 8)]
     assert verdicts == ["unique", "duplicate", "unique"]
+
+
+def test_a_page_that_names_another_does_not_replace_it() -> None:
+    """Its text is another one, so it is a page of its own; copies of the named page are still duplicates."""
+    log = Log()
+    log.add(prepared("/other/1", words=0, body=0))
+    thief = log.add(claiming(prepared("/x", words=flip(0, 40), body=flip(0, 40)), "/other/1"))
+    assert (thief.kind, thief.duplicate_of, thief.claim_refused) == (VerdictKind.UNIQUE, None, True)
+    copy = log.add(prepared("/copy"))
+    assert (copy.kind, copy.duplicate_of) == (VerdictKind.DUPLICATE, "/other/1")
+    assert log.add(prepared("/copy of x", words=flip(0, 40), body=flip(0, 40))).duplicate_of == "/x"
+
+
+@pytest.mark.parametrize("section_first", [True, False])
+def test_articles_that_name_their_section_all_stay(section_first: bool) -> None:
+    """A site's template names the section page as canonical on every article."""
+    log = Log()
+    rng = random.Random(3)
+    section = prepared("/section", rng.getrandbits(64), rng.getrandbits(64))
+    articles = [claiming(prepared(f"/a/{n}", rng.getrandbits(64), rng.getrandbits(64)), "/section") for n in range(5)]
+    verdicts = [log.add(page) for page in ([section, *articles] if section_first else [*articles, section])]
+    assert [verdict.kind for verdict in verdicts] == [VerdictKind.UNIQUE] * 6
+    assert [log.decider.sequence_of(page.page.url) for page in [section, *articles]].count(None) == 0
+    assert sum(verdict.claim_refused for verdict in verdicts) == (5 if section_first else 0)
+
+
+def test_a_print_view_is_a_visit_of_the_article_that_it_names() -> None:
+    """With the same text it is `unchanged`, at every visit; nothing is added to the index."""
+    log = Log()
+    log.add(prepared("/a", text=1))
+    for _ in range(2):
+        view = log.add(claiming(prepared("/a/print", text=1), "/a"))
+        assert (view.kind, view.duplicate_of, view.by_claim) == (VerdictKind.UNCHANGED, "/a", True)
+    assert len(log.decider) == 1
+
+
+def test_an_edit_that_is_seen_first_through_a_claim_is_an_update() -> None:
+    """The article's entry changes at the next visit of its own address; then the print view is unchanged again."""
+    log = Log()
+    edited = {"body": 1, "text": 2}
+    log.add(prepared("/a", text=1))
+    assert log.add(claiming(prepared("/a/print", **edited), "/a")).kind is VerdictKind.UPDATED
+    assert log.decisions[-1].entry is None
+    assert log.add(prepared("/a", **edited)).kind is VerdictKind.UPDATED
+    assert log.add(claiming(prepared("/a/print", **edited), "/a")).kind is VerdictKind.UNCHANGED
+    assert log.add(prepared("/a", **edited)).kind is VerdictKind.UNCHANGED
+    assert len(log.decider) == 1
+
+
+def test_an_article_that_comes_after_its_print_view_is_a_copy_of_it() -> None:
+    """Nobody owns an address that was never kept, so two pages that claim it are compared like any two."""
+    log = Log()
+    assert log.add(claiming(prepared("/a/print", text=1), "/a")).kind is VerdictKind.UNIQUE
+    assert log.add(claiming(prepared("/a/amp", text=1), "/a")).duplicate_of == "/a/print"
+    article = log.add(prepared("/a", text=1))
+    assert (article.kind, article.duplicate_of) == (VerdictKind.DUPLICATE, "/a/print")
+    assert log.add(claiming(prepared("/a/print", text=1), "/a")).kind is VerdictKind.UNCHANGED
+
+
+def test_a_page_that_was_kept_under_its_own_address_stays_there() -> None:
+    """Its own address comes before the one that it claims, even if the claimed page now has its text."""
+    log = Log()
+    far = {"words": flip(0, 40), "body": flip(0, 40)}
+    log.add(prepared("/a", text=1))
+    assert log.add(claiming(prepared("/b", **far, text=2), "/a")).kind is VerdictKind.UNIQUE
+    verdict = log.add(claiming(prepared("/b", text=1), "/a"))
+    assert (verdict.kind, verdict.duplicate_of, verdict.by_claim) == (VerdictKind.UPDATED, "/b", False)
+
+
+def test_a_refused_claim_is_in_the_reason_of_every_verdict() -> None:
+    """A page whose claim is refused may still be a copy of a third page, or too short to judge."""
+    log = Log()
+    far = {"words": flip(0, 40), "body": flip(0, 40)}
+    log.add(prepared("/a"))
+    log.add(prepared("/third", **far))
+    copy = log.add(claiming(prepared("/b", **far), "/a"))
+    assert (copy.kind, copy.duplicate_of, copy.claim_refused) == (VerdictKind.DUPLICATE, "/third", True)
+    assert copy.reason is not None
+    assert copy.reason.startswith("body ≤ 4; ")
+    short = log.add(claiming(prepared("/c", words=None, body=None, reason="too little text"), "/a"))
+    assert (short.kind, short.claim_refused, short.guard) == (VerdictKind.UNDECIDED, True, None)
+
+
+def test_a_page_without_text_claims_nothing() -> None:
+    """A failed extraction at another address is `undecided`, as at its own."""
+    log = Log()
+    log.add(prepared("/a", text=1))
+    empty = PreparedPage(Page(url="/p", canonical_url="/p", claimed_url="/a", id="/p"), Fingerprint(), None)
+    assert (log.add(empty).kind, len(log.decider)) == (VerdictKind.UNDECIDED, 1)
+
+
+def test_a_persons_correction_comes_before_a_claim() -> None:
+    """Two pages that a person told apart stay two; one that repeats a third page repeats it."""
+    distinct, same = CorrectionRecord("/p", "/a", False, "no"), CorrectionRecord("/p", "/b", True, "yes")
+    for correction, expected in ((distinct, (VerdictKind.UNIQUE, None)), (same, (VerdictKind.DUPLICATE, "/b"))):
+        log = Log(overrides=Overrides([correction]))
+        log.add(prepared("/a", text=1))
+        log.add(prepared("/b", words=flip(0, 40), body=flip(0, 40)))
+        verdict = log.add(claiming(prepared("/p", text=1), "/a"))
+        assert (verdict.kind, verdict.duplicate_of, verdict.claim_refused) == (*expected, False)
+
+
+addresses = st.integers(0, 4)
+
+
+@given(st.lists(st.tuples(addresses, st.none() | addresses, st.sampled_from([0, 1, 2, 20, 21, 40])), max_size=30))
+def test_an_entry_changes_only_at_a_visit_of_its_own_address(visits: list[tuple[int, int | None, int]]) -> None:
+    """Whatever pages claim, the entry of an address is that of the last page kept at this very address."""
+    log = Log()
+    for own, claimed, bits in visits:
+        page = prepared(f"/{own}", flip(0, bits), flip(0, bits), text=bits)
+        before = {name: log.decider.sequence_of(f"/{name}") for name in range(5)}
+        verdict = log.add(page if claimed in {None, own} else claiming(page, f"/{claimed}"))
+        after = {name: log.decider.sequence_of(f"/{name}") for name in range(5)}
+        assert {name for name in after if after[name] != before[name]} <= {own}
+        assert (before[own] is None) or (after[own] is not None)
+        assert not (verdict.by_claim and verdict.claim_refused)
 
 
 def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nothing() -> None:

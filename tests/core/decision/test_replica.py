@@ -39,6 +39,12 @@ def page(
     return PageRecord(Source("pages", partition, offset), prepared(url, story, version=version), space)
 
 
+def claiming(record: PageRecord, claimed: str | None) -> PageRecord:
+    """The same record, of a page that names `claimed` as canonical."""
+    prepared = replace(record.prepared, page=replace(record.prepared.page, claimed_url=claimed))
+    return replace(record, prepared=prepared)
+
+
 def read(replica: Replica, records: Sequence[LogRecord], start: int = 0) -> list[Outcome | None]:
     """Apply records at every second offset, as in a log with commit markers."""
     return [replica.apply(2 * (start + at), record) for at, record in enumerate(records)]
@@ -78,16 +84,34 @@ def test_guards_are_counted() -> None:
     assert (replica.counts["undecided"], replica.counts["guard_titles"], replica.counts["guard_pages"]) == (2, 0, 2)
 
 
+def test_refused_claims_are_counted() -> None:
+    """A page that names a kept page of another text is counted, one that names a page of its text is not."""
+    replica = Replica(NamesInMemory())
+    visit, thief = (
+        claiming(page(1, "http://site/print", 1), "http://site/a"),
+        claiming(page(2, "http://site/x", 2), "http://site/a"),
+    )
+    outcomes = read(replica, [FIRST, page(0, "http://site/a", 1), visit, thief, page(3, "http://other/a", 1)])
+    verdicts = [outcome.verdict for outcome in outcomes if outcome is not None and outcome.verdict is not None]
+    assert [verdict.kind.value for verdict in verdicts] == ["unique", "unchanged", "unique", "duplicate"]
+    assert verdicts[3].duplicate_of == "http://site/a"
+    assert replica.counts["claim_refused"] == 1
+
+
 records = st.lists(
     st.one_of(
         st.builds(
-            page,
-            offset=st.integers(0, 30),
-            url=st.sampled_from([f"http://site{letter in 'efgh'}/{letter}" for letter in "abcdefghij"]),
-            story=st.integers(0, 4),
-            version=st.integers(0, 2),
-            partition=st.integers(0, 1),
-            space=st.sampled_from([SPACE_ID, SPACE_ID, SPACE_ID, "other-space"]),
+            claiming,
+            st.builds(
+                page,
+                offset=st.integers(0, 30),
+                url=st.sampled_from([f"http://site{letter in 'efgh'}/{letter}" for letter in "abcdefghij"]),
+                story=st.integers(0, 4),
+                version=st.integers(0, 2),
+                partition=st.integers(0, 1),
+                space=st.sampled_from([SPACE_ID, SPACE_ID, SPACE_ID, "other-space"]),
+            ),
+            st.none() | st.sampled_from([f"http://siteFalse/{letter}" for letter in "abcd"]),
         ),
         st.builds(
             RejectedRecord, st.builds(Source, st.just("pages"), st.integers(0, 1), st.integers(0, 30)), st.just("no")

@@ -10,9 +10,10 @@ URL = "https://www.example.com/news/42.html?utm_source=feed"
 
 
 def test_page_carries_everything() -> None:
-    """Title, text and metadata are in the page; the address is there as given and as canonical."""
+    """Title, text and metadata are in the page; the address is there as given, as canonical and as claimed."""
     page = to_page(extract(news_page(head='<link rel="canonical" href="/n/42">')), URL)
-    assert (page.url, page.id, page.canonical_url) == (URL, URL, "https://www.example.com/n/42")
+    assert (page.url, page.id, page.canonical_url) == (URL, URL, "https://www.example.com/news/42.html")
+    assert page.claimed_url == "https://www.example.com/n/42"
     assert (page.title, page.lang, page.problem) == ("图书馆延长周末开放时间", "zh-CN", None)
     assert page.text
 
@@ -26,7 +27,7 @@ def test_name_of_the_caller() -> None:
 def test_link_to_the_home_page() -> None:
     """The pages of a site that names its home page as canonical everywhere stay different pages."""
     page = to_page(Extraction(canonical_link="https://www.example.com/"), URL)
-    assert page.canonical_url == "https://www.example.com/news/42.html"
+    assert (page.canonical_url, page.claimed_url) == ("https://www.example.com/news/42.html", None)
 
 
 def test_problem_is_passed_on() -> None:

@@ -15,7 +15,7 @@ from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
 from dedup_service.runtime.workers.pool import PoolState
 from tests.interfaces.http.fake_status import FakeStatus, both_steps
-from tests.runtime.live_stats.decided import copy_of, undecided
+from tests.runtime.live_stats.decided import copy_of, refused, undecided
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
@@ -93,13 +93,14 @@ def test_gauges_of_a_service_are_collected_at_the_scrape(status: FakeStatus, met
 
 
 def test_live_stats_are_collected_at_the_scrape(status: FakeStatus) -> None:
-    """Distances, the estimate with its bounds, removed entries, guarded pages, index and pool."""
+    """Distances, the estimate with its bounds, removed entries, guarded pages, refused claims, index and pool."""
     live_stats, registry = full_metrics(status)
     assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="1.0") == 0
     assert value(registry, "duplicate_distance_bits_bucket", channel="words", le="2.0") == 1
     assert value(registry, "duplicate_distance_bits_sum", channel="words") == 2
     assert value(registry, "removed_entries_total", reason="retraction") == 1
     assert value(registry, "guarded_pages_total", guard="surge") == 1
+    assert value(registry, "refused_claims_total") == 1
     assert value(registry, "index_bytes") == 1500
     assert value(registry, "false_drop_ratio", bound="estimate") == 1
     assert value(registry, "pool_busy_processes") == 2
@@ -110,7 +111,8 @@ def test_live_stats_are_collected_at_the_scrape(status: FakeStatus) -> None:
 def full_metrics(status: FakeStatus) -> tuple[LiveStats, CollectorRegistry]:
     """Return live stats with a value for every metric, and the registry that collects them."""
     live_stats = LiveStats("serve", scope="log", sampler=Sampler(1.0))
-    live_stats.decided([copy_of(1), undecided(2, guard_reason(Guard.SURGE, "too many suspicious copies"))])
+    surge = guard_reason(Guard.SURGE, "too many suspicious copies")
+    live_stats.decided([copy_of(1), undecided(2, surge), refused(3)])
     live_stats.rechecked(RecheckResult(live_stats.newest.rows()[0], 0.1, 0.1))
     live_stats.removed(RemovalEvent("retraction", "https://a.example/1"))
     sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)

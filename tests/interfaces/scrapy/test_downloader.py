@@ -107,6 +107,24 @@ def test_guards_are_counted_by_name(tmp_path: Path) -> None:
     running.close()
 
 
+def test_a_canonical_link_to_another_text_replaces_nothing() -> None:
+    """The page is judged under its own address and counted; the named page still finds its copies and visits."""
+    running = RunningMiddleware()
+    link = b'<link rel="canonical" href="https://example.org/ferry">'
+    naming = {name: body.replace(b"</head>", link + b"</head>") for name, body in (("x", FLOOD), ("print", FERRY))}
+    responses = [
+        page("ferry", FERRY),
+        page("x", naming["x"]),
+        page("copy", FERRY_AGAIN),
+        page("print", naming["print"]),
+    ]
+    verdicts = [running.give(response).meta["twinsieve"] for response in responses]
+    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "unique", "duplicate", "unchanged"]
+    assert {verdict["duplicate_of_url"] for verdict in verdicts[2:]} == {"https://example.org/ferry"}
+    assert running.stat("claim_refused_count") == 1
+    running.close()
+
+
 @pytest.mark.parametrize(
     ("response", "callback"),
     [

@@ -91,16 +91,18 @@ def test_what_json_cannot_hold_is_left_out_and_named() -> None:
 
 
 def test_the_canonical_url_is_the_key() -> None:
-    """An item's `canonical_url` is trusted exactly when a link in the page would be."""
+    """The key is the canonical form of the page's own address, whatever address it claims."""
+    mobile = "https://m.a.example/x"
     assert page_value({"url": f"{URL}?utm_source=a", "text": "t"}).canonical_url == URL
-    assert page_value({"url": "https://m.a.example/x", "canonical_url": URL, "text": "t"}).canonical_url == URL
-    assert page_value({"url": URL, "canonical_url": "https://b.example/", "text": "t"}).canonical_url == URL
+    assert page_value({"url": mobile, "canonical_url": URL, "text": "t"}).canonical_url == mobile
 
 
-def test_an_extracted_page_arrives_unchanged() -> None:
-    """Everything that extraction found arrives, including the canonical URL."""
+@pytest.mark.parametrize("claimed", [None, URL])
+def test_an_extracted_page_arrives_unchanged(claimed: str | None) -> None:
+    """Everything that extraction found arrives, including the address that the page claims."""
+    mobile = "https://m.a.example/x"
     page = Page(
-        id="7", url="https://m.a.example/x", canonical_url=URL, title="T", text="t", lang="en", keywords=("k",),
+        id="7", url=mobile, canonical_url=mobile, claimed_url=claimed, title="T", text="t", lang="en", keywords=("k",),
         tags=("a", "b"), references=("r",), site_name="S", date="2026-01-02",
     )  # fmt: skip
     assert as_read(page_value(fields_of_page(page)).value) == page

@@ -116,11 +116,22 @@ def test_a_malformed_url_is_the_error_of_to_page(dedup: NearDuplicateFilter, url
     assert dedup.info().sequence == 0
 
 
-def test_the_canonical_link_identifies_the_page(dedup: NearDuplicateFilter) -> None:
-    """A second address of one page is a repeat visit, by the link in its head."""
+def test_a_page_with_the_text_of_its_canonical_link_is_a_visit(dedup: NearDuplicateFilter) -> None:
+    """A second address of a kept page is a repeat visit, by the link in its head."""
     linked = ENGLISH.replace("</head>", '<link rel="canonical" href="https://post.example/ferry"></head>')
-    assert dedup.check_html(linked, "https://post.example/ferry?from=mail").kind is VerdictKind.UNIQUE
-    assert dedup.check_html(linked, "https://post.example/ferry").kind is VerdictKind.UNCHANGED
+    assert dedup.check_html(linked, "https://post.example/ferry").kind is VerdictKind.UNIQUE
+    assert dedup.check_html(linked, "https://post.example/ferry?from=mail").kind is VerdictKind.UNCHANGED
+    assert dedup.info().claim_refused == 0
+
+
+def test_a_page_with_another_text_than_its_canonical_link_stays_itself(dedup: NearDuplicateFilter) -> None:
+    """The page that it names keeps its entry, and the refused claim is counted."""
+    named = '<link rel="canonical" href="https://post.example/bridge"></head>'
+    assert dedup.check_html(CHINESE, "https://post.example/bridge").kind is VerdictKind.UNIQUE
+    thief = dedup.check_html(ENGLISH.replace("</head>", named), "https://post.example/x")
+    assert (thief.kind, thief.claim_refused) == (VerdictKind.UNIQUE, True)
+    assert dedup.check_html(CHINESE, "https://post.example/copy").kind is VerdictKind.DUPLICATE
+    assert dedup.info().claim_refused == 1
 
 
 def test_a_repeated_delivery_gets_the_verdict_it_had(dedup: NearDuplicateFilter) -> None:

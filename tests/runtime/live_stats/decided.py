@@ -1,10 +1,12 @@
 """Decided pages, as an observer gets them."""
 
-from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dataclasses import replace
+
+from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason
 from dedup_service.runtime.events import PageDecided
 from dedup_service.runtime.live_stats import LiveStats
 
-__all__ = ["Clock", "copy_of", "live_stats_at", "undecided", "unique"]
+__all__ = ["Clock", "copy_of", "live_stats_at", "refused", "undecided", "unique"]
 
 
 NEAR = Distance(words=2, body=1)
@@ -38,6 +40,12 @@ def undecided(sequence: int, reason: str) -> PageDecided:
     return PageDecided(verdict, "title")
 
 
+def refused(sequence: int) -> PageDecided:
+    """A unique page whose claim was refused."""
+    page = unique(sequence)
+    return page._replace(verdict=replace(page.verdict, reason=refused_claim_reason(None)))
+
+
 def copy_of(
     sequence: int,
     *,
@@ -47,6 +55,7 @@ def copy_of(
     kind: VerdictKind = VerdictKind.DUPLICATE,
     distance: Distance = NEAR,
     score: float | None = 0.9,
+    reason: str = "nearly equal",
 ) -> PageDecided:
     """A page whose verdict names another page."""
     verdict = Verdict(
@@ -59,6 +68,6 @@ def copy_of(
         duplicate_of_url=of_url,
         distance=distance,
         score=score,
-        reason="nearly equal",
+        reason=reason,
     )
     return PageDecided(verdict, title, original=1)

@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from dedup_service.core.index import IndexStatistics
-from dedup_service.core.verdict import Distance, Guard, VerdictKind, guard_reason
+from dedup_service.core.verdict import Distance, Guard, VerdictKind, guard_reason, visit_by_claim_reason
 from dedup_service.runtime.events import BatchEvent, IndexEvent, ProblemEvent, RemovalEvent
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.figures import stats, summary
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
 from dedup_service.runtime.workers.pool import PoolState
-from tests.runtime.live_stats.decided import Clock, copy_of, live_stats_at, undecided, unique
+from tests.runtime.live_stats.decided import Clock, copy_of, live_stats_at, refused, undecided, unique
 
 
 @pytest.fixture
@@ -63,6 +63,21 @@ def test_guarded_pages_are_counted_apart_from_pages_with_too_little_text(live_st
     figures = stats(live_stats)["summary"]
     assert figures["verdicts"]["undecided"] == 3
     assert figures["guarded"] == {"pages": 0, "hosts": 0, "titles": 2, "surge": 0}
+
+
+def test_refused_claims_are_counted(live_stats: LiveStats) -> None:
+    """They say that a site's canonical links are wrong; the verdicts are counted as ever."""
+    live_stats.decided([unique(1), refused(2), refused(3)])
+    figures = stats(live_stats)["summary"]
+    assert (figures["claim_refused"], figures["verdicts"]["unique"]) == (2, 3)
+
+
+def test_an_update_by_claim_removes_no_entry(live_stats: LiveStats) -> None:
+    """Only an update at the page's own address replaces its entry."""
+    by_claim = visit_by_claim_reason("other body")
+    live_stats.decided([copy_of(n, kind=VerdictKind.UPDATED, reason=by_claim) for n in (1, 2)])
+    live_stats.decided([copy_of(3, kind=VerdictKind.UPDATED)])
+    assert (live_stats.verdicts[VerdictKind.UPDATED], live_stats.updated) == (3, 1)
 
 
 def test_duplicates_are_counted_by_distance_score_hosts_and_group(live_stats: LiveStats) -> None:

@@ -55,12 +55,13 @@ def test_text_precedes_html_and_metadata_precedes_extraction() -> None:
 
 
 @pytest.mark.parametrize("body", [{"text": "t"}, {"html": "<p>h"}])
-def test_a_canonical_url_is_accepted_like_a_link(body: dict[str, str]) -> None:
-    """A mobile page may name the desktop page; another host or a home page is not accepted."""
+def test_a_canonical_url_is_a_claim_like_a_link(body: dict[str, str]) -> None:
+    """A mobile page may claim the desktop page, but no other host or home page; its own address stays its own."""
     url = "https://m.a.example/x"
-    names = {"https://a.example/x": "https://a.example/x", "https://b.example/x": url, "https://a.example/": url}
+    names = {"https://a.example/x": "https://a.example/x", "https://b.example/x": None, "https://a.example/": None}
     for named, expected in names.items():
-        assert line(url=url, canonical_url=named, **body).page(extracted).canonical_url == expected
+        page = line(url=url, canonical_url=named, **body).page(extracted)
+        assert (page.canonical_url, page.claimed_url) == (url, expected)
 
 
 def test_a_line_over_the_limit_is_a_bad_record(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,6 +60,7 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
         ("last sequence", f"{info.sequence:,}"),
         *((kind, f"{count:,}") for kind, count in info.pages.items()),
         *((f"guard {guard}", f"{count:,}") for guard, count in info.guards.items() if count),
+        *([("claims refused", f"{info.claim_refused:,}")] if info.claim_refused else []),
         ("pages compared with", f"{info.entries:,}"),
         ("retractions", f"{info.retractions:,}"),
         ("changes of policy", f"{max(0, info.policies - 1):,}"),

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from dedup_service.core.page import Page
 from dedup_service.interfaces.terminal_safe import terminal_safe
-from dedup_service.interfaces.text_diff import Piece, passages, unshared_numbers
+from dedup_service.interfaces.text_diff import Piece, Spans, passages, unshared_numbers
 
 __all__ = ["show_pair"]
 
@@ -28,10 +28,16 @@ MIN_OMITTED = 40
 
 MAX_NUMBERS = 20
 STYLES = ("bold red", "bold green")
+HOST_STYLE = "dim italic bright_black"
 
 
-def show_pair(console: Console, title: str, left: Page, right: Page) -> None:
-    """Print both pages under `title`: titles, URLs, numbers that only one has, and the texts by passage."""
+def show_pair(
+    console: Console, title: str, left: Page, right: Page, host_spans: tuple[Spans, Spans] = ((), ())
+) -> None:
+    """Print both pages under `title`: titles, URLs, numbers that only one has, and the texts by passage.
+
+    host_spans: where each text is a host's own; these parts are grey.
+    """
     table = Table(title=title, title_justify="left", expand=True, show_lines=True)
     for page in (left, right):
         table.add_column(Text(terminal_safe(urlsplit(page.canonical_url).hostname or "")), ratio=1, overflow="fold")
@@ -42,29 +48,40 @@ def show_pair(console: Console, title: str, left: Page, right: Page) -> None:
     table.add_row(*(Text(terminal_safe(detail), style="dim") for detail in details))
     texts = left.text[:MAX_LETTERS], right.text[:MAX_LETTERS]
     table.add_row(*marker.numbers(unshared_numbers(*texts)))
-    for passage in passages(*texts):
+    for passage in passages(*texts, host_spans):
         table.add_row(marker.side(passage.left, 0), marker.side(passage.right, 1))
     if max(len(left.text), len(right.text)) > MAX_LETTERS:
         table.add_row(*(f"… {max(0, len(page.text) - MAX_LETTERS):,} more" for page in (left, right)))
     console.print(table)
+    if any(host_spans):
+        console.print(marker.host("grey: a host's own text, which does not count"))
 
 
 class _Marker:
     """Marks differences by colour, or by brackets on a terminal without colours."""
 
     def __init__(self, console: Console) -> None:
-        self._brackets = ("⟦", "⟧") if console.no_color or not console.color_system else ("", "")
+        plain = console.no_color or not console.color_system
+        self._brackets = ("⟦", "⟧") if plain else ("", "")
+        self._host_brackets = ("⟨", "⟩") if plain else ("", "")
 
     def side(self, pieces: Iterable[Piece], side: int) -> Text:
         """Return the pieces of one side, 0 or 1, as one text."""
         text = Text()
         before, after = self._brackets
         for piece in pieces:
-            if piece.alike:
+            if piece.host:
+                text.append(self.host(piece.text))
+            elif piece.alike:
                 text.append(_shortened(terminal_safe(piece.text), MAX_EQUAL), style="dim")
             else:
                 text.append(before + _shortened(terminal_safe(piece.text), MAX_DIFFERENT) + after, style=STYLES[side])
         return text
+
+    def host(self, text: str) -> Text:
+        """Return text that is a host's own."""
+        before, after = self._host_brackets
+        return Text(before + _shortened(terminal_safe(text), MAX_EQUAL) + after, style=HOST_STYLE)
 
     def differing(self, left: str, right: str) -> tuple[Text, Text]:
         """Return two short texts with their differences marked."""

@@ -13,11 +13,12 @@ __all__ = ["Summary"]
 
 
 class Summary:
-    """Counts of one run: verdicts by kind, guards, bad records."""
+    """Counts of one run: verdicts by kind, guards, refused claims, bad records."""
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self.guards: Counter[str] = Counter()
+        self.claim_refused = 0
         self.bad_records = 0
 
     @property
@@ -31,12 +32,20 @@ class Summary:
             self.kinds[verdict.kind.value] += 1
             if verdict.guard is not None:
                 self.guards[verdict.guard.value] += 1
+            self.claim_refused += verdict.claim_refused
 
     def as_dict(self, **details: Any) -> dict[str, Any]:
         """Return the counts and `details` as JSON values."""
         verdicts = {kind.value: self.kinds[kind.value] for kind in VerdictKind}
         guards = {guard.value: self.guards[guard.value] for guard in Guard}
-        return {"pages": self.pages, "verdicts": verdicts, "guards": guards, "bad_records": self.bad_records, **details}
+        return {
+            "pages": self.pages,
+            "verdicts": verdicts,
+            "guards": guards,
+            "claim_refused": self.claim_refused,
+            "bad_records": self.bad_records,
+            **details,
+        }
 
     def print_json(self, **details: Any) -> None:
         """Write one line of JSON to stderr."""
@@ -56,6 +65,8 @@ class Summary:
             table.add_row(kind.value, f"{self.kinds[kind.value]:,}", share)
         for guard, count in sorted(self.guards.items()):
             table.add_row(f"  guard {guard}", f"{count:,}", f"{count / self.pages:.1%}")
+        if self.claim_refused:
+            table.add_row("claims refused", f"{self.claim_refused:,}", f"{self.claim_refused / self.pages:.1%}")
         table.add_row("bad records", f"{self.bad_records:,}", "")
         console = Console(stderr=True)
         console.print(table)

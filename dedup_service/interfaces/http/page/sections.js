@@ -31,7 +31,7 @@ export function verdicts(summary) {
   ]);
   fill(byId("verdicts"), table("Pages by verdict", [["Verdict", ""], ["Pages", NUMBER], ["Share", NUMBER], ["", "bar"]], rows),
     note(`${count(summary.rejected)} records were not pages; ${count(summary.repeated)} were read again and got the verdict they had.`),
-    guarded(summary.guarded));
+    guarded(summary.guarded), claims(summary.claim_refused));
 }
 
 // Pages that matched a kept page, but that a guard left undecided.
@@ -40,6 +40,13 @@ function guarded(counts) {
   if (!guards.length) return null;
   const list = guards.map(([guard, pages]) => `${guard} ${count(pages)}`).join(", ");
   return el("p", { "data-figure": "guarded" }, `Undecided because of guards: ${list}. A site may return one page for all addresses.`);
+}
+
+// Pages that name a kept page as canonical whose text is not theirs.
+function claims(pages) {
+  if (!pages) return null;
+  return el("p", { "data-figure": "claim_refused" },
+    `${count(pages)} pages name a page with another text as canonical. Each was judged under its own address.`);
 }
 
 function bar(share) {

@@ -170,7 +170,7 @@ def change_policy(
     Return it and its sequence, None if it is the same.
     """
     old = in_force.policy
-    new = Policy(rule or old.rule, action or old.action, old.space_id)
+    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout)
     if new == old:
         return None
     require_log(connection, topics)

@@ -133,7 +133,7 @@ class ReplayOptions:
     def applied_to(self, record: PolicyRecord) -> PolicyRecord:
         """Return the policy record with the changes."""
         old = record.policy
-        new = Policy(self.rule or old.rule, self.action or old.action, self.space_id or old.space_id)
+        new = Policy(self.rule or old.rule, self.action or old.action, self.space_id or old.space_id, old.layout)
         return replace(record, policy=new, log=record.log and (self.log or record.log))
 
 

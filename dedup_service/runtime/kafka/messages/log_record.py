@@ -31,6 +31,7 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.encoding import without_surrogates
 from dedup_service.core.verdict import Action
@@ -53,7 +54,7 @@ __all__ = [
     "log_message",
 ]
 
-VERSION = 1
+VERSION = 2
 
 MAX_TITLE_CHARS = 300
 """Length of the title in the log, for people who read it; no verdict depends on it."""
@@ -165,12 +166,20 @@ class RuleLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     guards: GuardsLine | None = None
 
 
+class LayoutLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The layout of the index; see `core.rules.layout`."""
+
+    slots: int
+    window: int
+
+
 class PolicyLine(LogLine, frozen=True, tag="policy"):
-    """A policy, in force from this record on."""
+    """A policy, in force from this record on. layout: that of the first policy, in every record."""
 
     rule: RuleLine
     action: str
     space: str
+    layout: LayoutLine
     initial: bool = False
     log: str | None = None
 
@@ -235,7 +244,8 @@ def _line(record: LogRecord) -> AnyLine:
             return CorrectionLine(VERSION, url, of, duplicate, reason)
         case PolicyRecord(policy, initial, log):
             rule = msgspec.convert(policy.rule.to_dict(), RuleLine)
-            return PolicyLine(VERSION, rule, policy.action.value, policy.space_id, initial, log)
+            layout = msgspec.convert(policy.layout.to_dict(), LayoutLine)
+            return PolicyLine(VERSION, rule, policy.action.value, policy.space_id, layout, initial, log)
 
 
 def _page_line(record: PageRecord) -> PageLine:
@@ -274,7 +284,8 @@ def _record(line: AnyLine) -> LogRecord:
             return CorrectionRecord(line.url, line.of, line.duplicate, line.reason)
         case PolicyLine():
             rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
-            return PolicyRecord(Policy(rule, Action(line.action), line.space), line.initial, line.log)
+            layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
+            return PolicyRecord(Policy(rule, Action(line.action), line.space, layout), line.initial, line.log)
 
 
 def _page_record(line: PageLine) -> PageRecord:
@@ -323,6 +334,11 @@ def _unreadable(value: bytes, error: Exception | None) -> StateError:
         return StateError(
             f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: "
             "update twinsieve and start again"
+        )
+    if head.v is not None and head.v < VERSION:
+        return StateError(
+            f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: start a new log with another "
+            "--prefix and publish the pages again"
         )
     kinds = [line.__struct_config__.tag for line in AnyLine.__args__]
     if head.v == VERSION and head.kind not in kinds:

@@ -26,7 +26,7 @@ import re
 import secrets
 import socket
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -36,7 +36,6 @@ import xxhash
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
-from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.evidence.similarity import Combined
@@ -49,6 +48,8 @@ from dedup_service.runtime.embedded.snapshot import (
     SNAPSHOT_VERSION,
     SnapshotLabel,
     UnreadableSnapshotError,
+    decode_state,
+    encode_state,
     read_snapshot,
     sync_folder,
     write_snapshot,
@@ -77,7 +78,7 @@ _LOG = logging.getLogger(__name__)
 NAMES_FILE = "names.sqlite"
 SNAPSHOT_FILE = "snapshot"
 
-DECIDING_STATE_VERSION = 1
+DECIDING_STATE_VERSION = 2
 
 SNAPSHOT_EVERY = 100_000
 """Records between two snapshots: reading them from the log takes seconds (`benchmarks/restore.py`)."""
@@ -150,10 +151,16 @@ class _RuleFields(msgspec.Struct):
     guards: _GuardsFields = _GuardsFields(0, 0, 0, 0)
 
 
+class _LayoutFields(msgspec.Struct):
+    slots: int
+    window: int
+
+
 class _PolicyFields(msgspec.Struct):
     rule: _RuleFields
     action: Action
     space_id: str
+    layout: _LayoutFields
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):
@@ -170,7 +177,6 @@ class _ReplicaFields(msgspec.Struct):
     seen: dict[tuple[str, int], bytes] = {}
     counts: dict[str, int] = {}
     corrections: tuple[_CorrectionFields, ...] = ()
-    watch: GuardState | None = None
 
 
 class _PendingFields(msgspec.Struct, gc=False, rename={"original_url": "of_url"}):
@@ -186,6 +192,7 @@ class _StateFields(msgspec.Struct):
     replica: _ReplicaFields
     pending: tuple[tuple[Source, _PendingFields], ...] = ()
     written: dict[tuple[str, int], int] = {}
+    decider: bytes = b""
 
 
 class _VersionField(msgspec.Struct):
@@ -204,8 +211,12 @@ _decoder = msgspec.msgpack.Decoder(_SnapshotFields)
 
 def encode_deciding_state(replica: ReplicaState, outcomes: PendingOutcomes) -> bytes:
     """Return the replica's state and the pending outcomes as bytes."""
-    state = DecidingState(replica=replica, pending=tuple(outcomes.items()), written=dict(outcomes.written))
-    fields = msgspec.convert(state, _StateFields, from_attributes=True)
+    fields = msgspec.convert(
+        DecidingState(replica=replica, pending=tuple(outcomes.items()), written=dict(outcomes.written)),
+        _StateFields,
+        from_attributes=True,
+    )
+    fields.decider = encode_state(replica.decider)
     return _encoder.encode(_SnapshotFields(DECIDING_STATE_VERSION, fields))
 
 
@@ -213,12 +224,14 @@ def decode_deciding_state(value: bytes) -> DecidingState:
     """Return the encoded state; UnreadableDecidingStateError for other bytes or a newer version."""
     try:
         version = _version_decoder.decode(value).version
-        if version > DECIDING_STATE_VERSION:
+        if version != DECIDING_STATE_VERSION:
             raise UnreadableDecidingStateError(
                 f"its state has version {version}, this twinsieve reads {DECIDING_STATE_VERSION}"
             )
-        return msgspec.convert(_decoder.decode(value).state, DecidingState, from_attributes=True)
-    except (ValueError, msgspec.MsgspecError, TwinsieveError) as error:
+        fields = _decoder.decode(value).state
+        state = msgspec.convert(fields, DecidingState, from_attributes=True)
+        return replace(state, replica=replace(state.replica, decider=decode_state(fields.decider)))
+    except (ValueError, msgspec.MsgspecError, TwinsieveError, UnreadableSnapshotError) as error:
         raise UnreadableDecidingStateError(f"its state cannot be read: {error}") from error
 
 

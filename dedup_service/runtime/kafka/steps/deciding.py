@@ -320,7 +320,7 @@ class DecideStep:
     def _report_index(self) -> None:
         sizes = self._replica.sizes()
         if sizes is not None:
-            self._observer.index(IndexEvent(entries=len(self._replica), channels=sizes.channels, keys=sizes.keys))
+            self._observer.index(IndexEvent(entries=len(self._replica), channels=sizes.channels, cells=sizes.cells))
 
     def _report_batch(self, ready: list[Ready]) -> None:
         kinds = Counter(outcome.kind for _, outcome in ready)

@@ -191,6 +191,41 @@ def test_a_run_says_which_guards_spoke(cli: Cli, tmp_path: Path) -> None:
     assert state_info(tmp_path / "state").guards["hosts"] == 2
 
 
+def test_articles_that_name_their_section_are_all_kept(cli: Cli, tmp_path: Path) -> None:
+    """A canonical link to a page with another text is refused; the summary and the state count such pages."""
+    section = page(0, url="https://news.example/section")
+    articles = [page(number, canonical_url=section["url"]) for number in range(1, 6)]
+    copy = page(6, article(0), url="https://mirror.example/section", title=section["title"])
+    lines = write_lines(tmp_path / "pages.jsonl", [section, *articles, copy])
+    ran = cli("filter", lines, "--state", tmp_path / "state", "--json")
+    assert [line["verdict"] for line in ran.lines] == ["unique"] * 6 + ["duplicate"]
+    assert ran.lines[6]["duplicate_of_url"] == section["url"]
+    assert json.loads(ran.err)["claim_refused"] == 5
+    assert "claims refused" in cli("filter", lines).err
+    assert state_info(tmp_path / "state").claim_refused == 5
+    assert "claims refused" in cli("state", "info", tmp_path / "state").out
+
+
+def test_a_print_view_is_a_visit_of_its_article(cli: Cli, tmp_path: Path) -> None:
+    """It has the article's text and names it as canonical, so it is `unchanged`, also after a restart."""
+    view = page(1, url="https://news.example/1/print", canonical_url="https://news.example/1")
+    path = write_lines(tmp_path / "pages.jsonl", [page(1), view])
+    assert [line["verdict"] for line in cli("filter", path, "--state", tmp_path / "s").lines] == ["unique", "unchanged"]
+    again = write_lines(tmp_path / "again.jsonl", [view | {"id": "again"}])
+    assert [line["verdict"] for line in cli("filter", again, "--state", tmp_path / "s").lines] == ["unchanged"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/talk?sessionId={}", "/item?pk_id={}", "/item?itm_no={}", "/view?cfid={}", "/#!/a/{}", "/#/a/{}"],
+)
+def test_pages_that_differ_in_one_parameter_are_two_pages(cli: Cli, tmp_path: Path, address: str) -> None:
+    """Each is kept, and visited again it is unchanged; neither replaces the other."""
+    pages = [page(number, url="https://news.example" + address.format(number)) for number in (101, 102)]
+    path = write_lines(tmp_path / "pages.jsonl", [*pages, *(page | {"id": f"again {page['id']}"} for page in pages)])
+    assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "unique", "unchanged", "unchanged"]
+
+
 def test_summary_for_people_is_a_table_that_can_be_silenced(cli: Cli, pages: Path) -> None:
     """The table goes to stderr, so that it never mixes with verdicts; --quiet omits it."""
     assert "duplicate" in cli("filter", pages).err

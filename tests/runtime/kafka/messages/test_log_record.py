@@ -32,7 +32,14 @@ values = st.none() | st.integers(0, 2**64 - 1)
 sources = st.builds(
     Source, st.sampled_from(["pages", "de.pages"]), st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)
 )
-pages = st.builds(Page, url=texts, canonical_url=texts, id=texts, title=st.text(max_size=MAX_TITLE_CHARS))
+pages = st.builds(
+    Page,
+    url=texts,
+    canonical_url=texts,
+    id=texts,
+    title=st.text(max_size=MAX_TITLE_CHARS),
+    claimed_url=st.none() | texts,
+)
 prepared = st.builds(
     PreparedPage, pages, st.builds(Fingerprint, values, values), values, st.binary(max_size=200), st.none() | texts
 )
