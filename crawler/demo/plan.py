@@ -3,7 +3,7 @@
 An entry of `REPOSTS` reads: this site publishes this story after these edits.
 """
 
-__all__ = ["MOBILE", "REPOSTS", "SAME_EVENT", "Repost"]
+__all__ = ["MOBILE", "PRINTED", "REPOSTS", "SAME_EVENT", "Repost"]
 
 Repost = tuple[str, str, tuple[str, ...]]
 
@@ -31,8 +31,11 @@ REPOSTS: tuple[Repost, ...] = (
     ("wire", "en-cyber", ("source line", "adverts")),
 )
 
-MOBILE = ("zh-metro", "zh-library")
+MOBILE = ("zh-metro",)
 """Stories of the daily whose lists link to a mobile page, which names the full page as canonical."""
+
+PRINTED = ("zh-marathon-safety",)
+"""Stories of the daily whose page links to a print view, which names the page as canonical. Nobody reposts them."""
 
 SAME_EVENT = {
     "zh-bridge-people": "zh-bridge",

@@ -12,7 +12,7 @@ from itertools import cycle, islice
 from crawler.demo.articles import Article, load_articles
 from crawler.demo.edits import apply_edits
 from crawler.demo.page import DemoPage, content_type
-from crawler.demo.plan import MOBILE, REPOSTS, SAME_EVENT
+from crawler.demo.plan import MOBILE, PRINTED, REPOSTS, SAME_EVENT
 from crawler.demo.series import series_articles
 from crawler.demo.small_pages import small_pages
 from crawler.demo.templates import Link, article_page, list_page
@@ -82,11 +82,12 @@ def _reposts(articles: dict[str, Article]) -> list[Story]:
     return stories
 
 
-def _mobile(articles: dict[str, Article]) -> list[Story]:
+def _same_pages(articles: dict[str, Article], names: Iterable[str], folder: str, what: str) -> list[Story]:
+    """Return the pages of stories at other addresses, which name the original as canonical."""
     return [
-        Story(f"/daily/m/{name[3:]}.html", "daily", articles[name],
-              Truth(name, Relation.SAME_PAGE, "mobile page, canonical link"), original_path(articles[name]))
-        for name in MOBILE
+        Story(f"/daily/{folder}/{name[3:]}.html", "daily", articles[name],
+              Truth(name, Relation.SAME_PAGE, f"{what}, canonical link"), original_path(articles[name]))
+        for name in names
     ]  # fmt: skip
 
 
@@ -125,9 +126,14 @@ def _front_pages(stories: Sequence[Story]) -> list[DemoPage]:
 def build_site() -> dict[str, DemoPage]:
     """Return every page of the demo site by path."""
     articles = load_articles()
-    stories = [*_originals(articles.values()), *_series(), *_reposts(articles), *_mobile(articles)]
-    replaced = {original_path(articles[name]) for name in MOBILE}  # lists link to the mobile page instead
+    mobile = _same_pages(articles, MOBILE, "m", "mobile page")
+    printed = _same_pages(articles, PRINTED, "print", "print view")
+    stories = [*_originals(articles.values()), *_series(), *_reposts(articles), *mobile]
+    replaced = {story.canonical for story in mobile}  # lists link to the mobile page instead
     listed = [story for story in stories if story.path not in replaced]
     pages = [*small_pages(NAMES), *_front_pages(listed), *_section_lists(listed)]
-    pages += [_render(story, _neighbours(listed, story)) for story in stories]
+    prints = {story.canonical: (story.path, "打印本页") for story in printed}
+    for story in [*stories, *printed]:
+        links = _neighbours(listed, story)
+        pages.append(_render(story, [*links, prints[story.path]] if story.path in prints else links))
     return {page.path: page for page in pages}

@@ -15,7 +15,7 @@ from dedup_service.core.explain.rule_table import QUANTITIES, BoundView, RowView
 from dedup_service.core.fingerprinter import Feature
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.verdict import Verdict
-from dedup_service.interfaces.text_diff import Piece, passages, unshared_numbers
+from dedup_service.interfaces.text_diff import Piece, Spans, passages, unshared_numbers
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.explain import Explanation, KnownPage, PairExplained
 from dedup_service.runtime.live_stats.display_safe import (
@@ -127,7 +127,8 @@ def _pair(explanation: Explanation, pair: PairExplained) -> dict[str, Any]:
         "rows": _rows(view),
         "nearest_row": None if view.nearest is None else view.nearest.name,
         "features": None if pair.features is None else _features(pair.features),
-        **_texts(explanation.text, pair.text),
+        "host_letters": {"one": view.host_letters[0], "other": view.host_letters[1]},
+        **_texts(explanation.text, pair.text, pair.host_spans),
     }
 
 
@@ -158,8 +159,8 @@ def _block(block: BlockView) -> dict[str, Any]:
 
 
 def _rows(view: PairView) -> list[dict[str, Any]]:
-    first = next((row for row in view.rows if row.holds), None) if view.matches else None
-    return [_row(row, decides=row is first) for row in view.rows]
+    deciding = next((row for row in view.rows if row.holds and row.name == view.row), None)
+    return [_row(row, decides=row is deciding) for row in view.rows]
 
 
 def _row(row: RowView, *, decides: bool) -> dict[str, Any]:
@@ -197,7 +198,7 @@ def _weight(feature: Feature) -> dict[str, Any]:
     }
 
 
-def _texts(one: str | None, other: str | None) -> dict[str, Any]:
+def _texts(one: str | None, other: str | None, host_spans: tuple[Spans, Spans]) -> dict[str, Any]:
     """Return the fields that need both texts."""
     if one is None or other is None:
         return {"numbers": None, "passages": None, "cut": False}
@@ -207,7 +208,7 @@ def _texts(one: str | None, other: str | None) -> dict[str, Any]:
         "numbers": {"one": _first(left_numbers), "other": _first(right_numbers)},
         "passages": [
             {"alike": passage.alike, "one": _pieces(passage.left), "other": _pieces(passage.right)}
-            for passage in passages(left, right)
+            for passage in passages(left, right, host_spans)
         ],
         "cut": len(one) > MAX_LETTERS or len(other) > MAX_LETTERS,
     }
@@ -218,7 +219,7 @@ def _first(numbers: list[str]) -> list[str]:
 
 
 def _pieces(pieces: Iterable[Piece]) -> list[dict[str, Any]]:
-    return [{"text": harmless(piece.text), "alike": piece.alike} for piece in pieces]
+    return [{"text": harmless(piece.text), "alike": piece.alike, "host": piece.host} for piece in pieces]
 
 
 def _word(feature: Feature) -> str:

@@ -16,7 +16,15 @@ from dedup_service.core.kernels import kernel
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.normalise import is_letter_above
 
-__all__ = ["ENDS", "LENGTH_BITS", "LETTERS_A_QUARTER", "MIN_SENTENCE", "letters_of", "sentence_values"]
+__all__ = [
+    "ENDS",
+    "LENGTH_BITS",
+    "LETTERS_A_QUARTER",
+    "MIN_SENTENCE",
+    "letters_of",
+    "sentence_values",
+    "sentences_in_order",
+]
 
 MIN_SENTENCE = 6
 """Letters of a sentence; shorter ones are interjections and labels."""
@@ -50,9 +58,22 @@ def sentence_values(code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.u
 
     code_points: uint32[k]. kinds: ENDS.
     """
+    return np.unique(sentences_in_order(code_points, kinds)[0])
+
+
+@kernel
+def sentences_in_order(
+    code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], int]:
+    """Return the values of all sentences of a folded text, uint32[n], where they are, and the letters of the text.
+
+    Where they are: the letters of the text before each sentence, and up to its end: int64[n, 2].
+    code_points: uint32[k]. kinds: ENDS.
+    """
     count = len(code_points)
     values = np.empty(count // MIN_SENTENCE + 1, dtype=np.uint32)
-    found = letters = 0
+    places = np.empty((len(values), 2), dtype=np.int64)
+    found = letters = before = 0
     sentence = np.uint64(0)
     for i in range(count + 1):
         code = code_points[i] if i < count else np.uint32(10)
@@ -64,9 +85,11 @@ def sentence_values(code_points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.u
             if letters >= MIN_SENTENCE:
                 quarters = min((letters + LETTERS_A_QUARTER // 2) // LETTERS_A_QUARTER, _LONGEST)
                 values[found] = np.uint32((sentence >> _S38) << _S6 | np.uint64(quarters))
+                places[found, 0], places[found, 1] = before, before + letters
                 found += 1
+            before += letters
             letters, sentence = 0, np.uint64(0)
-    return np.unique(values[:found])
+    return values[:found], places[:found], before
 
 
 @kernel

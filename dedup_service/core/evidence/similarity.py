@@ -150,7 +150,7 @@ class Similarity:
     @cached_property
     def containment(self) -> float:
         """Estimated share of the smaller page's shingles that the larger one has, 0 to 1."""
-        one, other = self._common_letters
+        one, other = self.common_letters
         fewer = min(self.one.shingles - one, self.other.shingles - other)
         return min(1.0, self._overlap[0] / fewer) if fewer > 0 else 0.0
 
@@ -159,14 +159,14 @@ class Similarity:
         """Letters of the page with fewer, where 15 of an alphabet count as 8."""
         sizes = (
             page.size * (1.0 - common / page.letters) if common else page.size
-            for page, common in zip((self.one, self.other), self._common_letters, strict=True)
+            for page, common in zip((self.one, self.other), self.common_letters, strict=True)
         )
         return max(0, min(sizes))
 
     @cached_property
     def length_ratio(self) -> float:
         """Letters of the longer page for each letter of the shorter, 1 or more; infinite if one has none."""
-        one, other = self._common_letters
+        one, other = self.common_letters
         shorter, longer = sorted((self.one.letters - one, self.other.letters - other))
         return longer / shorter if shorter > 0 else math.inf
 
@@ -276,15 +276,15 @@ class Similarity:
             return 0.0, one + other
         similarity = estimated_jaccard(self.one.sketch, self.other.sketch)
         union = (one + other) / (1.0 + similarity)
-        if not any(self._common_letters):
+        if not any(self.common_letters):
             return similarity * union, union
         both = self._letters_common_to_both
-        either = sum(self._common_letters) - both
+        either = sum(self.common_letters) - both
         intersection = max(0.0, similarity * union - both)
         return intersection, max(intersection, union - either)
 
     @cached_property
-    def _common_letters(self) -> tuple[float, float]:
+    def common_letters(self) -> tuple[float, float]:
         """Letters of the common sentences in each page, at most all; estimated if its sentences were sampled."""
         if not len(self.common):
             return 0.0, 0.0
@@ -299,7 +299,7 @@ class Similarity:
             return 0.0
         shared = np.intersect1d(np.intersect1d(*samples, assume_unique=True), self.common, assume_unique=True)
         scale = (self.one.sentence_count + self.other.sentence_count) / sampled
-        return min(letters_of(shared) * scale, *self._common_letters)
+        return min(letters_of(shared) * scale, *self.common_letters)
 
     @cached_property
     def _sentences(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:

@@ -14,8 +14,10 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldChunk, HeldEntries
 from dedup_service.core.decision.entry_rows import entry_of
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence, shared_keys
 from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.explain.host_sentences import common_of_pair
 from dedup_service.core.kernels import long_kernel, popcount
 from dedup_service.core.page import Fingerprint
 
@@ -31,8 +33,11 @@ _KEY_BITS = 8
 """Bits that a shared key counts for: one of eight in common means about an eighth of the shingles."""
 
 
-def nearest(held: HeldEntries, page: Entry, limit: int) -> list[Entry]:
-    """Return the `limit` live entries nearest to `page`, but not itself: by shingles, distance, age."""
+def nearest(held: HeldEntries, page: Entry, limit: int, host_text: HostText) -> list[Entry]:
+    """Return the `limit` live entries nearest to `page`, but not itself: by shingles, distance, age.
+
+    host_text: says which sentences do not count.
+    """
     found: list[tuple[float, int, int, Entry]] = []
     evidence = Evidence(page.evidence)
     for chunk in held.chunks:
@@ -40,7 +45,8 @@ def nearest(held: HeldEntries, page: Entry, limit: int) -> list[Entry]:
             if entry.sequence == page.sequence:
                 continue
             distance = entry.distance_to(Fingerprint(page.words, page.body))
-            jaccard = Similarity(Evidence(entry.evidence), evidence).jaccard
+            common = common_of_pair(host_text, page, entry)
+            jaccard = Similarity(Evidence(entry.evidence), evidence, common=common).jaccard
             bits = min(_FAR if bits is None else bits for bits in (distance.words, distance.body))
             found.append((-jaccard, bits, entry.sequence, entry))
         found = sorted(found, key=lambda row: row[:3])[:limit]

@@ -57,6 +57,12 @@ class PairView:
         return (*text, *tables, *([f"{count} key{'s' * (count > 1)}"] if count else []))
 
     @property
+    def host_letters(self) -> tuple[int, int]:
+        """How many letters of each page do not count because they are a host's own text, estimated."""
+        kept, page = self.similarity.common_letters
+        return round(page), round(kept)
+
+    @property
     def matches(self) -> bool:
         """Whether the rule calls them near-duplicates; corrections are not considered."""
         return bool(self.found_by) and isinstance(self.found, Match)

@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.log_records import CorrectionRecord
@@ -355,6 +356,11 @@ class FilterView:
         """Return the pages that others are compared with; takes milliseconds, however many they are."""
         with self._turn:
             return self._state.held()
+
+    def host_text(self) -> HostText:
+        """Return a copy of what is known of the hosts' own text; takes milliseconds."""
+        with self._turn:
+            return self._state.host_text()
 
     def text_at(self, sequence: int) -> str | None:
         """Return the main text of the page at `sequence`; None if it is no longer kept."""

@@ -19,7 +19,8 @@ A string that equals its neighbour is stored once: `id` is NULL if it is the URL
 
 `counter` holds running sums, updated in the transaction that changes them, so that the log need not be scanned:
 `unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages; `guard_hosts` and its like those that a guard
-left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is checked; `text_bytes` is the size of `text`.
+left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is
+checked; `text_bytes` is the size of `text`.
 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.
 

@@ -17,6 +17,7 @@ from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import CorrectionRecord
@@ -158,6 +159,11 @@ class State:
         """Return the live entries; takes milliseconds, however many they are."""
         self._check_usable()
         return self._decider.held()
+
+    def host_text(self) -> HostText:
+        """Return a copy of what is known of the hosts' own text; some milliseconds at most."""
+        self._check_usable()
+        return self._decider.host_text.copy()
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page, for the decider; also of a page of the current batch."""

@@ -6,9 +6,15 @@ The pair itself is computed by `core.explain.pair`; `interfaces.explain_json` ma
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.explain.channels import FeatureComparison, compare_features
+from dedup_service.core.explain.host_sentences import Spans, common_of_pair, host_spans
 from dedup_service.core.explain.nearest import nearest
 from dedup_service.core.explain.pair import PairView, explain_pair
 from dedup_service.core.fingerprinter import Feature, Fingerprinter
@@ -22,19 +28,25 @@ __all__ = ["NEIGHBOURS", "Explainer", "Explanation", "PairExplained"]
 NEIGHBOURS = 5
 FEATURES = 20
 ALL_FEATURES = 100_000
+MAX_SPANNED = 20_000
+"""Characters of a text in which host text is looked for; no more are shown."""
 
 BY_PERSON = "a person called it a duplicate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairExplained:
-    """The page and another one. text: of the other page. features: None for a neighbour, or if a text is not kept."""
+    """The page and another one. text: of the other page. features: None for a neighbour, or if a text is not kept.
+
+    host_spans: where the beginnings of both texts are a host's own, as places (start, stop).
+    """
 
     other: KnownPage
     kept: bool
     view: PairView
     text: str | None = None
     features: FeatureComparison | None = None
+    host_spans: tuple[Spans, Spans] = ((), ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +74,7 @@ class _Context:
     in_force: RuleInForce
     overrides: Overrides
     corrections: list[Correction]
+    host_text: HostText
     notes: list[str] = field(default_factory=list)
 
 
@@ -128,7 +141,8 @@ class Explainer:
     def _context_of(self, page: KnownPage) -> _Context:
         corrections = self._source.corrections()
         overrides = Overrides(correction.record for correction in corrections)
-        context = _Context(page, self._source.held(), self._source.rule(page), overrides, corrections)
+        host_text = self._source.host_text()
+        context = _Context(page, self._source.held(), self._source.rule(page), overrides, corrections, host_text)
         if page.verdict is None:
             context.notes.append("its verdict is no longer kept: this is what the rule in force says")
         if context.in_force.since is None:
@@ -151,16 +165,28 @@ class Explainer:
     def _match(self, page: KnownPage, text: str | None, other: KnownPage, context: _Context) -> PairExplained:
         other_text = self._text(other, context)
         features = None
+        spans: tuple[Spans, Spans] = ((), ())
+        if text is not None and other_text is not None:
+            spans = _host_spans(context.host_text, (page, other), (text, other_text))
         if text is not None and other_text is not None and self._usable(context):
             ours, theirs = (self._features(side, words) for side, words in ((page, text), (other, other_text)))
             features = compare_features(ours, theirs, FEATURES)
+        view = self._compared(other.entry, context)
+        if page.original == other.sequence and _is_duplicate(page.verdict) and any(view.host_letters) > view.matches:
+            context.notes.append("the two do not match now: of their text, some became known as a host's own meanwhile")
         return PairExplained(
             other=other,
             kept=context.held.has(other.sequence),
-            view=explain_pair(context.in_force.rule, page.entry, other.entry, overrides=context.overrides),
+            view=view,
             text=other_text,
             features=features,
+            host_spans=spans,
         )
+
+    def _compared(self, other: Entry, context: _Context) -> PairView:
+        page = context.page.entry
+        common = common_of_pair(context.host_text, page, other)
+        return explain_pair(context.in_force.rule, page, other, overrides=context.overrides, common=common)
 
     def _features(self, page: KnownPage, text: str) -> list[Feature]:
         whole = Page(url=page.url, canonical_url=page.canonical_url, id=page.id, title=page.title, text=text)
@@ -182,12 +208,22 @@ class Explainer:
         found: list[PairExplained] = []
         if not count:
             return found
-        for entry in nearest(context.held, context.page.entry, count + len(excluded)):
+        for entry in nearest(context.held, context.page.entry, count + len(excluded), context.host_text):
             other = None if entry.sequence in excluded else self._source.find(entry.sequence)
             if other is not None and len(found) < count:
-                view = explain_pair(context.in_force.rule, context.page.entry, entry, overrides=context.overrides)
-                found.append(PairExplained(other=other, kept=True, view=view))
+                found.append(PairExplained(other=other, kept=True, view=self._compared(entry, context)))
         return found
+
+
+def _host_spans(host_text: HostText, pages: tuple[KnownPage, KnownPage], texts: tuple[str, str]) -> tuple[Spans, Spans]:
+    """Return where the beginning of each text is text of either page's host."""
+    one, other = (page.entry.host for page in pages)
+
+    def is_common(values: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+        return host_text.common(one, values) | host_text.common(other, values)
+
+    left, right = (host_spans(text[:MAX_SPANNED], is_common) for text in texts)
+    return left, right
 
 
 def _is_duplicate(verdict: Verdict | None) -> bool:

@@ -8,6 +8,7 @@ the whole search.
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,11 +16,12 @@ from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.url import url_hash
+from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Database
@@ -42,7 +44,7 @@ MIN_LETTERS = 64
 """Minimum number of letters to judge a page, in a state whose space does not say."""
 
 _PAGE = (
-    "SELECT id, url, canonical_url, title, words, body, body_hash, evidence, repeats "
+    "SELECT id, url, canonical_url, title, words, body, body_hash, text_hash, evidence, repeats "
     "FROM log WHERE sequence = ? AND kind = 'page'"
 )
 _VISIT = (
@@ -58,7 +60,8 @@ Reading = Callable[[], AbstractContextManager[Database]]
 class JournalPages:
     """Pages of the journal that `reading` opens.
 
-    header: of the journal. held: returns the kept pages. slice_records: records that one query searches.
+    header: of the journal. held: returns the kept pages. host_text: returns what is known of the hosts' own text.
+    slice_records: records that one query searches.
     """
 
     def __init__(
@@ -66,12 +69,14 @@ class JournalPages:
         reading: Reading,
         header: Header,
         held: Callable[[], HeldEntries],
+        host_text: Callable[[], HostText],
         *,
         slice_records: int = SLICE,
     ) -> None:
         self._reading = reading
         self._slice = slice_records
         self._held = held
+        self._host_text = host_text
         self._min_letters = int(header.space.get("least_letters", MIN_LETTERS))
         self.space_id = header.space_id
 
@@ -111,6 +116,10 @@ class JournalPages:
         """Return the pages that others are compared with."""
         return self._held()
 
+    def host_text(self) -> HostText:
+        """Return which sentences are hosts' own text now."""
+        return self._host_text()
+
     def rule(self, page: KnownPage) -> RuleInForce:
         """Return the rule that was in force when `page` was decided."""
         with self._reading() as database:
@@ -140,7 +149,7 @@ class JournalPages:
         return None
 
     def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...], verdict: Verdict | None) -> Entry:
-        words, body, body_hash, evidence = row[4:8]
+        words, body, body_hash, text_hash, evidence = row[4:9]
         packed = evidence or b""
         # A page with enough letters may still have too little variety; its verdict says that it was not judged.
         unjudged = verdict is not None and verdict.kind is VerdictKind.UNDECIDED and verdict.guard is None
@@ -152,6 +161,8 @@ class JournalPages:
             url_hash(canonical_url),
             indexed=not unjudged and Evidence(packed).letters >= self._min_letters,
             evidence=packed,
+            text_hash=_unsigned(text_hash),
+            host=host_hash(canonical_url),
         )
 
 
@@ -160,7 +171,7 @@ def live_pages(dedup: NearDuplicateFilter) -> JournalPages:
     view = view_of(dedup)
     with view.reading() as database:
         header = require_header(database.connection, database.path)
-    return JournalPages(view.reading, header, view.held)
+    return JournalPages(view.reading, header, view.held, view.host_text)
 
 
 @contextmanager
@@ -180,7 +191,8 @@ def state_pages(folder: str | Path) -> Iterator[JournalPages]:
 
         with database.reading():
             header = require_header(database.connection, database.path)
-            yield JournalPages(reading, header, lambda: _held(path, database, header))
+            decider = cache(partial(_restored, path, database, header))
+            yield JournalPages(reading, header, lambda: decider().held(), lambda: decider().host_text)
     finally:
         database.close()
 
@@ -195,7 +207,7 @@ class _JournalSnapshot:
         self.sequence = self.log.last_sequence()
 
 
-def _held(folder: Path, database: Database, header: Header) -> HeldEntries:
+def _restored(folder: Path, database: Database, header: Header) -> Decider:
     journal = cast("Journal", _JournalSnapshot(database, header))  # a restore needs nothing else of a journal
     policy = journal.log.policy()
     rule, layout = MatchRule.from_dict(policy["rule"]), IndexLayout.from_dict(policy["layout"])
@@ -203,7 +215,7 @@ def _held(folder: Path, database: Database, header: Header) -> HeldEntries:
     def make(rows: EntryRows, state: DeciderState) -> Decider:
         return Decider(rule, header.space_id, _NoNames(), layout=layout, restored=rows, state=state)
 
-    return Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore(make).held()
+    return Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore(make)
 
 
 class _NoNames:

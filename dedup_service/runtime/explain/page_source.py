@@ -5,6 +5,7 @@ from typing import Protocol
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import RecordError, StateError
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import canonicalise
@@ -74,6 +75,10 @@ class PageSource(Protocol):
 
     def held(self) -> HeldEntries:
         """Return the pages that others are compared with."""
+        ...
+
+    def host_text(self) -> HostText:
+        """Return which sentences are hosts' own text now; the caller does not change it."""
         ...
 
     def rule(self, page: KnownPage) -> RuleInForce:

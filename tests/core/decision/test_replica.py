@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.decision.host_text import HostText, title_hash
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -20,7 +22,9 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
-from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.rules.profiles import PROFILES, rule_for
+from dedup_service.core.text.normalise import letters
+from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Action, VerdictKind
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID, prepared
@@ -310,3 +314,27 @@ def test_a_page_before_any_policy_is_refused() -> None:
     """Such a topic was not begun by twinsieve."""
     with pytest.raises(StateError, match="before any policy"):
         Replica(NamesInMemory()).apply(0, page(1, "http://one/", 1))
+
+
+def titled(offset: int, title: int, story: int) -> PageRecord:
+    """A page of one host with a frame of two sentences under a title."""
+    folded = f"the frame of this site. another sentence of the frame. this is story {story}"
+    evidence = pack_evidence(f"title {title}", folded, letters(folded), b"")
+    return PageRecord(Source("pages", 0, offset), prepared(f"http://site/{offset}", story, evidence=evidence), SPACE_ID)
+
+
+@given(st.lists(st.builds(titled, st.integers(0, 30), st.integers(0, 9), st.integers(0, 4)), max_size=40))
+def test_host_text_is_a_fold_of_the_first_deliveries(log: list[LogRecord]) -> None:
+    """It is the same under every rule, whatever the verdicts; a delivery that comes again adds nothing."""
+    expected, seen = HostText(), set()
+    for record in log:
+        assert isinstance(record, PageRecord)
+        if record.source not in seen:
+            seen.add(record.source)
+            evidence = Evidence(record.prepared.evidence)
+            expected.follow(host_hash("http://site/"), title_hash(evidence.terms), evidence.sentence_values)
+    for rule in (rule_for("body"), rule_for("words", k=1), GUARDED, PROFILES["balanced"]):
+        replica = Replica(NamesInMemory())
+        read(replica, [PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID), initial=True, log="a-log"), *log])
+        assert replica.host_text().state() == expected.state()
+    assert len(Replica(NamesInMemory()).host_text()) == 0

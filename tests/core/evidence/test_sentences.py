@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.sentences import ENDS, MIN_SENTENCE, letters_of, sentence_values
+from dedup_service.core.evidence.sentences import ENDS, MIN_SENTENCE, letters_of, sentence_values, sentences_in_order
 
 TEXTS = st.text(alphabet="ab中文十二〇1 23.,。!\n…é", max_size=60)
 
@@ -46,6 +46,19 @@ def test_texts_share_the_sentences_that_they_share(one: str, other: str) -> None
 def test_where_a_sentence_ends(text: str, count: int) -> None:
     """A sentence ends at the marks of its language; in Thai, which has none, at a space."""
     assert len(values_of(text)) == count
+
+
+@given(TEXTS)
+def test_sentences_in_order_say_where_they_are(text: str) -> None:
+    """The letters between the two places of a sentence are the sentence; sentences do not overlap."""
+    code_points = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+    values, places, count = sentences_in_order(code_points, ENDS)
+    letters = "".join(filter(str.isalnum, text))
+    assert count == len(letters)
+    assert np.all(np.diff(places.ravel()) >= 0)
+    for value, (start, stop) in zip(values, places, strict=True):
+        assert values_of(letters[start:stop]).tolist() == [value]
+    assert np.array_equal(np.unique(values), values_of(text))
 
 
 @given(st.lists(st.integers(MIN_SENTENCE, 250), min_size=1, max_size=8, unique=True))

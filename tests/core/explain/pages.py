@@ -25,8 +25,13 @@ def sentence(seed: int) -> str:
 @cache
 def prepared(seed: int, change: float) -> PreparedPage:
     """The page of a seed with a share of its sentences replaced."""
-    url = f"https://a.example/{seed}/{change}"
-    page = Page(url=url, canonical_url=url, id=url, title=f"Story {seed}", text=edited(seed, change), keywords=("k",))
+    return prepared_text(f"{seed}/{change}", edited(seed, change), f"Story {seed}")
+
+
+def prepared_text(path: object, text: str, title: str = "") -> PreparedPage:
+    """The page at a path with this text."""
+    url = f"https://a.example/{path}"
+    page = Page(url=url, canonical_url=url, id=url, title=title, text=text, keywords=("k",))
     return build_fingerprinter().prepare(page)
 
 

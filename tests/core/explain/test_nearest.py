@@ -5,10 +5,11 @@ import numpy as np
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryArrays, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.host_text import TITLES, HostText
 from dedup_service.core.evidence.packed import Evidence, shared_keys
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.nearest import nearest
-from tests.core.explain.pages import CHANGES, entry, prepared
+from tests.core.explain.pages import CHANGES, entry, prepared, prepared_text, sentence
 
 ENTRIES = [
     entry(at, prepared(seed, change))
@@ -32,7 +33,7 @@ def test_pages_with_much_in_common_are_found_in_order() -> None:
     for page in ENTRIES[::9]:
         others = sorted((at for at in ENTRIES if at.sequence != page.sequence), key=lambda at: -jaccard(at, page))
         expected = [round(jaccard(at, page), 4) for at in others[:4] if jaccard(at, page) > 0.2]
-        found = nearest(everything, page, 4)
+        found = nearest(everything, page, 4, HostText())
         assert [round(jaccard(at, page), 4) for at in found][: len(expected)] == expected
         assert page.sequence not in {at.sequence for at in found}
 
@@ -41,13 +42,28 @@ def test_removed_pages_are_not_found() -> None:
     """Their rows are still there; an empty view has no nearest page."""
     arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:20]))
     page = ENTRIES[0]
-    before = nearest(arrays.held(), page, 3)
+    before = nearest(arrays.held(), page, 3, HostText())
     for entry_ in before:
         arrays.remove(entry_.sequence)
-    after = nearest(arrays.held(), page, 3)
+    after = nearest(arrays.held(), page, 3, HostText())
     assert not {at.sequence for at in before} & {at.sequence for at in after}
     assert len(after) == 3
-    assert nearest(HeldEntries(), page, 3) == []
+    assert nearest(HeldEntries(), page, 3, HostText()) == []
+
+
+def test_host_text_brings_no_page_nearer() -> None:
+    """A page with the same long frame comes after one with half of the article, once the frame is known."""
+    frame = [sentence(seed) for seed in range(60)]
+    article = [sentence(seed) for seed in range(100, 120)]
+    texts = [[*frame, *article], [*frame, *map(sentence, range(200, 220))], article[:12]]
+    page, framed, half = (entry(at, prepared_text(at, ". ".join(text))) for at, text in enumerate(texts))
+    everything, host_text = held([page, framed, half]), HostText()
+    assert nearest(everything, page, 1, host_text) == [framed]
+    for title in range(TITLES):
+        host_text.follow(
+            page.host, title, Evidence(entry(9, prepared_text(9, ". ".join(frame))).evidence).sentence_values
+        )
+    assert nearest(everything, page, 1, host_text) == [half]
 
 
 def test_a_view_knows_its_live_entries() -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.matching import SAME_TEXT
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.explain.pair import explain_pair
 from dedup_service.core.log_records import CorrectionRecord
@@ -47,10 +48,12 @@ def test_a_pair_matches_iff_the_decider_says_so(name: str) -> None:
 
 
 def test_the_row_that_decides_is_the_first_that_holds() -> None:
-    """It is also the nearest row."""
+    """It is also the nearest row. An equal text decides before any row."""
     for first, second in PAIRS:
         view = explain_pair(PROFILES["balanced"], entry(2, second), entry(1, first))
-        if view.matches:
+        if first.text_hash == second.text_hash:
+            assert view.row == SAME_TEXT
+        elif view.matches:
             assert view.row == next(row.name for row in view.rows if row.holds)
             assert view.nearest is not None
             assert view.nearest.name == view.row

@@ -132,6 +132,8 @@ def test_a_page_with_another_text_than_its_canonical_link_stays_itself(dedup: Ne
     assert (thief.kind, thief.claim_refused) == (VerdictKind.UNIQUE, True)
     assert dedup.check_html(CHINESE, "https://post.example/copy").kind is VerdictKind.DUPLICATE
     assert dedup.info().claim_refused == 1
+    assert dedup.retract("https://post.example/x") == thief
+    assert dedup.check_html(CHINESE, "https://post.example/another").kind is VerdictKind.DUPLICATE
 
 
 def test_a_repeated_delivery_gets_the_verdict_it_had(dedup: NearDuplicateFilter) -> None:

@@ -122,7 +122,7 @@ def test_the_latest_visit_is_explained(dedup: NearDuplicateFilter) -> None:
     dedup.check_many([page(1, TEXT), page(3, article(78))])
     header, view = dedup._state.journal.header, view_of(dedup)
     for records in (1, 2, 3, 1000):
-        near = JournalPages(view.reading, header, view.held, slice_records=records)
+        near = JournalPages(view.reading, header, view.held, view.host_text, slice_records=records)
         found = [near.find(name) for name in ("https://a.example/2", "p1", "https://a.example/3", "nobody")]
         assert [None if known is None else known.sequence for known in found] == [2, 5, 6, None]
     again = explainer(live_pages(dedup)).explain("https://a.example/3")

@@ -21,7 +21,7 @@ DECIDED_BY = {
     "distance": "the Hamming distance",
     "person": "a person",
     "guard": "a guard, which did not accept the match",
-    "address": "an earlier visit of the URL",
+    "address": "an earlier visit of the URL, or of the one that it names as canonical",
     "nothing": "nothing: no row of the rule held for any page",
     "unjudged": "nothing: the page could not be judged",
     "unknown": "unknown: the log no longer has it",
@@ -38,7 +38,7 @@ def show_explanation(console: Console, explanation: Explanation) -> None:
     if match is not None:
         if explanation.text is not None and match.text is not None:
             left, right = _page(explanation.page, explanation.text), _page(match.other, match.text)
-            show_pair(console, "the page, and the other page", left, right)
+            show_pair(console, "the page, and the other page", left, right, match.host_spans)
         _pair(console, values["match"])
     if explanation.neighbours:
         _neighbours(console, values["neighbours"], [neighbour.view for neighbour in explanation.neighbours])
@@ -77,10 +77,19 @@ def _pair(console: Console, pair: dict[str, Any]) -> None:
     console.print(Text(terminal_safe(f"{pair['other']['url']} {why}"), style="bold"))
     if pair["judged"]:
         console.print(Text(f"corrected by a person: {pair['judged']}, which overrides the rule"))
+    _host_letters(console, pair)
     _channels(console, pair)
     _rows(console, pair["rows"])
     if pair["features"] is not None:
         _features(console, pair["features"])
+
+
+def _host_letters(console: Console, pair: dict[str, Any]) -> None:
+    """Say how much of the texts does not count; the letters of the page itself are in the summary."""
+    one, other = pair["host_letters"]["one"], pair["host_letters"]["other"]
+    if one or other:
+        text = f"a host's own text, not counted: about {one:,} letters of the page, {other:,} of the other page"
+        console.print(Text(f"{text} ({pair['other']['letters']:,} letters)"))
 
 
 def _channels(console: Console, pair: dict[str, Any]) -> None:

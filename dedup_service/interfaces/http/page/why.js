@@ -12,7 +12,7 @@ const DECIDED = {
   distance: "by the distance of the fingerprints",
   person: "by a person",
   guard: "by a guard",
-  address: "because of an earlier visit of the same URL",
+  address: "because of an earlier visit of the same URL, or of the one that it names as canonical",
   nothing: "because no row of the rule holds",
   unjudged: "because there is too little text",
 };

@@ -1,5 +1,6 @@
 // The texts side by side, with the differences marked, and the words with the largest weights.
 import { foreign, el, table } from "./dom.js";
+import { count } from "./format.js";
 
 const NAMES = { pos: "Part of speech" };
 
@@ -12,10 +13,20 @@ export function passages(pair, compareUrl) {
   for (const passage of pair.passages) {
     for (const side of ["one", "other"]) {
       grid.append(el("p", { class: `passage ${side}${passage.alike ? "" : " differs"}`, dir: "auto" },
-        passage[side].map((piece) => (piece.alike ? piece.text : el("mark", {}, piece.text)))));
+        passage[side].map(shownPiece)));
     }
   }
-  return [grid, pair.cut ? el("p", { class: "note" }, "The texts are longer than the part that is compared here.") : null];
+  const { one, other } = pair.host_letters;
+  return [
+    one || other ? el("p", { class: "note" }, el("span", { class: "host" }, "Grey"), ` is a host's own text, which does not count: about ${count(one)} letters of this page, ${count(other)} of the other.`) : null,
+    grid, pair.cut ? el("p", { class: "note" }, "The texts are longer than the part that is compared here.") : null,
+  ];
+}
+
+// Return a piece of a text: host text is grey, other differences are marked.
+function shownPiece({ text, alike, host }) {
+  if (host) return el("span", { class: "host" }, text);
+  return alike ? text : el("mark", {}, text);
 }
 
 export function features(pair) {

@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.url import url_hash
@@ -107,6 +108,10 @@ class LivePages:
     def held(self) -> HeldEntries:
         """Return the entries that pages are compared with now."""
         return self._service.ask(Replica.held)
+
+    def host_text(self) -> HostText:
+        """Return which sentences are hosts' own text now."""
+        return self._service.ask(Replica.host_text)
 
     def rule(self, page: KnownPage) -> RuleInForce:  # noqa: ARG002 - the log remembers policies, the replica the last one
         """Return the rule in force now, which may not be the one that decided the page."""

@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord, PageRecord, PolicyRecord
@@ -84,6 +85,10 @@ class ReplayedLog:
     def held(self) -> HeldEntries:
         """Return the entries that pages are compared with at the end of the log."""
         return self._replica.held()
+
+    def host_text(self) -> HostText:
+        """Return which sentences are hosts' own text at the end of the log."""
+        return self._replica.host_text()
 
     def rule(self, page: KnownPage) -> RuleInForce:
         """Return the rule that decided the page."""

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.similarity import Combined
+from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -22,10 +24,14 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
-from dedup_service.core.rules.profiles import parse_profile
+from dedup_service.core.rules.profiles import parse_profile, rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.log_record import MAX_PROBLEM_CHARS, MAX_TITLE_CHARS, decode, encode
+from dedup_service.runtime.kafka.messages.page import PageMessage
+from tests.page_names import NamesInMemory
+from tests.runtime.embedded.prepared import SPACE_ID
+from tests.runtime.embedded.prepared import prepared as prepared_page
 
 texts = st.text(max_size=50)  # hypothesis leaves lone surrogates out, as UTF-8 does
 values = st.none() | st.integers(0, 2**64 - 1)
@@ -79,6 +85,28 @@ PAGE_VALUE = (
 def test_a_record_is_read_as_it_was_written(record: LogRecord) -> None:
     """It is, for any strings and numbers."""
     assert decode(encode(record)) == record
+
+
+def test_a_claim_goes_through_the_log() -> None:
+    """The canonical link of a published page is in its record, and decides as it would in one process."""
+    lines: list[dict[str, object]] = [
+        {"url": "https://a.example/1"},
+        {"url": "https://a.example/1/print", "canonical_url": "/1"},
+        {"url": "https://a.example/2", "canonical_url": "/1"},
+        {"url": "https://b.example/1"},
+    ]
+    replica = Replica(NamesInMemory())
+    replica.apply(0, PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="l"))
+    outcomes = []
+    for offset, (line, story) in enumerate(zip(lines, (1, 1, 2, 1), strict=True)):
+        message = PageMessage("pages", 0, offset, json.dumps(line | {"text": "t"}).encode())
+        page = message.page(lambda _html, _declared: Extraction())
+        record = PageRecord(Source("pages", 0, offset), replace(prepared_page(page.url, story), page=page), SPACE_ID)
+        outcomes.append(replica.apply(offset + 1, decode(encode(record))))
+    verdicts = [outcome.verdict for outcome in outcomes if outcome is not None and outcome.verdict is not None]
+    assert [verdict.kind.value for verdict in verdicts] == ["unique", "unchanged", "unique", "duplicate"]
+    assert [verdict.duplicate_of for verdict in verdicts[1::2]] == ["https://a.example/1"] * 2
+    assert replica.counts["claim_refused"] == 1
 
 
 @given(records)
