@@ -1,10 +1,10 @@
-"""The evidence of a page as bytes, some 400 a page, to verify candidates with.
+"""The evidence of a page as bytes, some 460 a page, to verify candidates with.
 
 Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
 digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how
-many bytes of metadata (uint16). After it the eight keys (uint32 each), the sketch (256 bytes), sentences
-(uint32 each), title terms (uint16 each), values of numbers (uint16 each), their units (uint8 each), and the
-metadata. Sentences, terms, and numbers by value and unit are ascending and distinct.
+many bytes of metadata (uint16). After it the sketch (256 bytes), sentences (uint32 each), title terms (uint16
+each), values of numbers (uint16 each), their units (uint8 each), and the metadata. Sentences and terms are
+ascending and distinct, numbers ascending by value and unit.
 
 Of many numbers or sentences, only those with the smallest hashes are kept, so two pages keep the same part
 of what they have in common.
@@ -20,8 +20,8 @@ import xxhash
 
 from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
 from dedup_service.core.evidence.sentences import ENDS, sentence_values
-from dedup_service.core.evidence.sketch import BINS, KEYS, SKETCH_BYTES, sketch
-from dedup_service.core.kernels import kernel, long_kernel
+from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, sketch
+from dedup_service.core.kernels import kernel, long_kernel, popcount
 from dedup_service.core.text.ngrams import distinct_ngrams
 
 __all__ = [
@@ -30,9 +30,8 @@ __all__ = [
     "MAX_TERMS",
     "SHINGLE",
     "Evidence",
-    "keys_of",
+    "equal_sketch_bits",
     "pack_evidence",
-    "shared_keys",
 ]
 
 SHINGLE = 5
@@ -41,8 +40,7 @@ SHINGLE = 5
 MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 128, 32
 
 _HEADER = struct.Struct("<IIIIIQBBBH")
-_KEYS_AT = _HEADER.size
-_SKETCH_AT = _KEYS_AT + 4 * KEYS
+_SKETCH_AT = _HEADER.size
 _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # From Thai on, letters count as those of scripts without spaces. So do Korean, whose words are short, and by
 # their place in Unicode also letters of scripts with spaces: Georgian, Ethiopic, polytonic Greek, and those of
@@ -52,7 +50,6 @@ _UNSPACED = chr(_UNSPACED_FROM)
 _NOTHING = (0,) * 10
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
-_NO_KEYS = np.zeros(KEYS, np.uint32)
 _TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # below _UNSPACED_FROM, and from it on
 
 
@@ -65,10 +62,10 @@ def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], meta
     if not len(letters) and not metadata:
         return b""
     code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    counts, figures, keys, bits, values, units, sentences = _of_body(letters, code_points, CHARACTERS, ENDS)
+    counts, figures, bits, values, units, sentences = _of_body(letters, code_points, CHARACTERS, ENDS)
     terms = title_terms(title)
     header = _HEADER.pack(len(letters), *counts, figures, len(values), len(sentences), len(terms), len(metadata))
-    parts = (header, *(part.tobytes() for part in (keys, bits, sentences, terms, values, units)), metadata)
+    parts = (header, *(part.tobytes() for part in (bits, sentences, terms, values, units)), metadata)
     return b"".join(parts)
 
 
@@ -80,8 +77,7 @@ def _of_body(
     ends: npt.NDArray[np.uint8],
 ) -> tuple[
     tuple[int, int, int, int],
-    int,
-    npt.NDArray[np.uint32],
+    np.uint64,
     npt.NDArray[np.uint8],
     npt.NDArray[np.uint16],
     npt.NDArray[np.uint8],
@@ -89,11 +85,11 @@ def _of_body(
 ]:
     """Return the size and the counts of shingles, numbers and sentences of a body, then what is kept.
 
-    Kept are the digest of the figures, keys uint32[KEYS], the bits of the sketch, and samples of numbers
+    Kept are the digest of the figures, the bits of the sketch, and samples of numbers
     (values and units) and of sentences.
     """
     shingles = distinct_ngrams(letters, SHINGLE)
-    bits, keys = sketch(shingles)
+    bits = sketch(shingles)
     values, units = numbers_of(code_points, characters)
     kept_values, kept_units = sampled_numbers(values, units, MAX_NUMBERS)
     sentences = sentence_values(code_points, ends)
@@ -102,7 +98,7 @@ def _of_body(
         alphabetic += letter < np.uint32(_UNSPACED_FROM)
     size = len(letters) - alphabetic + alphabetic * 8 // 15
     counts = (size, len(shingles), len(values), len(sentences))
-    return counts, figures_digest(values, units), keys, bits, kept_values, kept_units, sentences[:MAX_SENTENCES]
+    return counts, figures_digest(values, units), bits, kept_values, kept_units, sentences[:MAX_SENTENCES]
 
 
 def title_terms(title: str) -> npt.NDArray[np.uint16]:
@@ -117,43 +113,26 @@ def title_terms(title: str) -> npt.NDArray[np.uint16]:
     return np.unique((hashes >> np.uint64(48)).astype(np.uint16))[:MAX_TERMS]
 
 
-def keys_of(
-    packed: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
-    """Return which of n pieces are valid evidence with shingles, int64[m], and their keys, uint32[m, KEYS].
-
-    packed: the bytes of all pieces, uint8. starts, sizes: of each piece, int64[n].
-    """
-    valid = np.flatnonzero(sizes >= _REST_AT)
-    header = packed[starts[valid, None] + np.arange(_HEADER.size)]
-    values = header[:, 28:31] @ np.array([_BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM])
-    metadata = header[:, 31] + (header[:, 32].astype(np.int64) << 8)
-    shingles = header[:, 8:12].any(axis=1)
-    valid = valid[shingles & (sizes[valid] == _REST_AT + values + metadata)]
-    keys = packed[starts[valid, None] + _KEYS_AT + np.arange(4 * KEYS)]
-    return valid, np.ascontiguousarray(keys).view("<u4").astype(np.uint32)
-
-
 @long_kernel
-def shared_keys(
+def equal_sketch_bits(
     packed: npt.NDArray[np.uint8],
     starts: npt.NDArray[np.int64],
     sizes: npt.NDArray[np.int64],
-    keys: npt.NDArray[np.uint32],
+    sketch: npt.NDArray[np.uint8],
 ) -> npt.NDArray[np.int64]:
-    """Return how many of `keys` (distinct, not 0) each of n pieces of packed evidence has: int64[n]."""
-    shared = np.zeros(len(starts), dtype=np.int64)
+    """Return how many bits of the sketch of each of n pieces of packed evidence equal those of `sketch`: int64[n].
+
+    packed: the bytes of all pieces, uint8. starts, sizes: of each piece, int64[n]. sketch: uint8[m], the first m
+    bytes of one. A piece that is too short has 0.
+    """
+    equal = np.zeros(len(starts), dtype=np.int64)
     for piece in range(len(starts)):
         if sizes[piece] < _REST_AT:
             continue
-        for number in range(KEYS):
-            start = starts[piece] + _KEYS_AT + 4 * number
-            key = np.uint32(0)
-            for byte in range(4):
-                key |= np.uint32(packed[start + byte]) << np.uint32(8 * byte)
-            for wanted in keys:
-                shared[piece] += wanted == key
-    return shared
+        for byte in range(len(sketch)):
+            differing = packed[starts[piece] + _SKETCH_AT + byte] ^ sketch[byte]
+            equal[piece] += 8 - popcount(np.uint64(differing))
+    return equal
 
 
 class Evidence:
@@ -201,13 +180,6 @@ class Evidence:
     def figures(self) -> int:
         """Digest of all figures, unsigned 64-bit; equal if and only if the pages have the same ones."""
         return self._header[5]
-
-    @property
-    def keys(self) -> npt.NDArray[np.uint32]:
-        """The keys, of which a candidate shares at least one: uint32[KEYS], 0 for a missing key."""
-        if not self.shingles:
-            return _NO_KEYS
-        return np.frombuffer(self.packed, np.dtype("<u4"), KEYS, _KEYS_AT)
 
     @property
     def sketch(self) -> bytes:
