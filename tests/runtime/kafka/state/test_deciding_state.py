@@ -122,6 +122,8 @@ BOUNDS = (
     "missing_numbers",
     "swapped_numbers",
     "figures",
+    "alphabetic",
+    "unspaced",
     "length_ratio",
     "metadata",
     "combined",
