@@ -199,8 +199,8 @@ class LocalCandidates:
                     near = index.probe(value).sequences.tolist()
                     looked_at += len(near)
                     found.update(near)
-        if self._rule.keys and prepared.keys:
-            evidence = Evidence(prepared.evidence)
+        evidence = Evidence(prepared.evidence)
+        if self._rule.keys and prepared.keys and evidence.shingles:
             found.update(self._cells.probe(prepared.keys, evidence.sketch[:SIEVE_BYTES]).tolist())
             passed, young = self._window.find(evidence, common, self._min_jaccard)
             found.update(young.tolist())
@@ -299,7 +299,8 @@ class LocalCandidates:
 
 
 def _sieve(evidence: bytes) -> bytes:
-    return Evidence(evidence).sketch[:SIEVE_BYTES] or _NO_SIEVE
+    unpacked = Evidence(evidence)
+    return unpacked.sketch[:SIEVE_BYTES] if unpacked.shingles else _NO_SIEVE
 
 
 class _BatchIndex:
