@@ -31,6 +31,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.matching import body_decides, min_rough_jaccard
 from dedup_service.core.decision.window import Window
+from dedup_service.core.evidence.overlap import NONE_COMMON
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index import BlockIndex, CellIndex, CellStatistics, IndexStatistics, SequenceMap, pairs_within
 from dedup_service.core.index.cell_index import SIEVE_BYTES
@@ -71,10 +72,11 @@ class Candidates(Protocol):
         """Announce the page with this ordinal; return the entries that have left the window."""
         ...
 
-    def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
+    def find(self, sequence: int, prepared: PreparedPage, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[int]:
         """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
 
-        Entries that were removed lately may be among them.
+        common: those of its sentences that are the own text of its host, ascending: uint32[n]. Entries that were
+        removed lately may be among the candidates.
         """
         ...
 
@@ -179,7 +181,7 @@ class LocalCandidates:
         self._window.leave(due)
         return settled
 
-    def find(self, sequence: int, prepared: PreparedPage) -> list[int]:
+    def find(self, sequence: int, prepared: PreparedPage, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[int]:
         """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
@@ -200,7 +202,7 @@ class LocalCandidates:
         if self._rule.keys and prepared.keys:
             evidence = Evidence(prepared.evidence)
             found.update(self._cells.probe(prepared.keys, evidence.sketch[:SIEVE_BYTES]).tolist())
-            passed, young = self._window.find(evidence.sketch, self._min_jaccard)
+            passed, young = self._window.find(evidence, common, self._min_jaccard)
             found.update(young.tolist())
             looked_at += self._cells.probed + passed
         self.last_candidates, self.last_read = looked_at, len(found)

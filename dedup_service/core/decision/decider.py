@@ -20,6 +20,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
@@ -39,6 +42,10 @@ from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason, visit_by_claim_reason
 
 __all__ = ["Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
+
+
+_FEW = 4
+"""Candidates up to which each is compared at once; of more, those that cannot match are left out first."""
 
 
 class PageNames(Protocol):
@@ -339,10 +346,12 @@ class Decider:
         best: Match | None = None
         near_miss: NearMiss | None = None
         evidence = Evidence(prepared.evidence)
-        for candidate in self._candidates.find(sequence, prepared):
-            entry = self._table.get(candidate)
-            if entry is None:  # removed lately
-                continue
+        common = self._host_text_in(prepared, evidence)
+        found_entries = map(self._table.get, self._candidates.find(sequence, prepared, common))
+        entries = [entry for entry in found_entries if entry is not None]  # some may have been removed lately
+        if len(entries) > _FEW:
+            entries = self._matcher.screened(entries, prepared, evidence, common)
+        for entry in entries:
             found = self._compare(entry, prepared, evidence)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:
@@ -350,6 +359,11 @@ class Decider:
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
         return best or near_miss
+
+    def _host_text_in(self, prepared: PreparedPage, evidence: Evidence) -> npt.NDArray[np.uint32]:
+        """Return those of a page's sentences that are the own text of its host, ascending."""
+        sentences = evidence.sentence_values
+        return sentences[self.host_text.common(host_hash(prepared.page.canonical_url), sentences)]
 
     def _begin(self) -> None:
         """Count the next page; what the page `window` places before it did reaches the cells."""

@@ -37,7 +37,7 @@ __all__ = [
 SHINGLE = 5
 """Letters of a shingle. Measured: docs/quality.md."""
 
-MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 48, 32
+MAX_NUMBERS, MAX_SENTENCES, MAX_TERMS = 64, 128, 32
 
 _HEADER = struct.Struct("<IIIIIQBBBH")
 _SKETCH_AT = _HEADER.size

@@ -46,8 +46,9 @@ def host_spans(text: str, is_common: Callable[[Values], npt.NDArray[np.bool_]]) 
     merged: list[tuple[int, int]] = []
     for start, stop in places[is_common(values)].tolist():
         if merged and merged[-1][1] >= start:
-            start, stop = merged[-1][0], max(stop, merged.pop()[1])
-        merged.append((start, stop))
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
     return tuple(merged)
 
 
