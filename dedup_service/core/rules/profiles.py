@@ -37,7 +37,7 @@ DEFAULT_PROFILE = "balanced"
 REWORDED_LONG = 350
 """Letters from which a text that was edited throughout can be told from another one of its kind.
 
-Of 24,260 pieces of unrelated pages, those that this row would call duplicates are shorter.
+Pieces of unrelated pages that the rows for such texts would call duplicates are shorter (docs/quality.md).
 """
 
 MOSTLY = 0.5
@@ -45,15 +45,15 @@ MOSTLY = 0.5
 
 BALANCED = (
     MatchRow(
-        name="edited throughout",
-        min_letters=REWORDED_LONG,
-        jaccard=0.4,
-        containment=0.7,
-        swapped_numbers=0.0,
-        missing_numbers=3,
-        length_ratio=2.0,
+        name="nearly equal",
+        min_letters=LONG,
+        jaccard=0.75,
+        containment=0.9,
+        swapped_numbers=0.2,
+        missing_numbers=10,
         unspaced=MOSTLY,
     ),
+    MatchRow(name="held whole", min_letters=LONG, jaccard=0.65, containment=0.9, alphabetic=MOSTLY),
     MatchRow(
         name="mostly held",
         min_letters=LONG,
@@ -64,35 +64,6 @@ BALANCED = (
         unspaced=MOSTLY,
     ),
     MatchRow(
-        name="nearly equal",
-        min_letters=LONG,
-        jaccard=0.75,
-        containment=0.9,
-        swapped_numbers=0.2,
-        missing_numbers=10,
-        unspaced=MOSTLY,
-    ),
-    MatchRow(name="same sentences", min_letters=LONG, jaccard=0.6, sentences=0.7, swapped_numbers=0.2, unspaced=MOSTLY),
-    MatchRow(
-        name="same sentences under one title",
-        min_letters=LONG,
-        jaccard=0.6,
-        sentences=0.6,
-        title=0.8,
-        swapped_numbers=0.5,
-        unspaced=MOSTLY,
-    ),
-    MatchRow(
-        name="edited under one title",
-        min_letters=LONG,
-        jaccard=0.4,
-        sentences=0.2,
-        title=0.8,
-        swapped_numbers=0.2,
-        missing_numbers=8,
-    ),
-    MatchRow(name="held whole", min_letters=LONG, jaccard=0.65, containment=0.9, alphabetic=MOSTLY),
-    MatchRow(
         name="alike in length and sentences",
         min_letters=LONG,
         jaccard=0.5,
@@ -101,8 +72,42 @@ BALANCED = (
         length_ratio=1.2,
         alphabetic=MOSTLY,
     ),
+    MatchRow(name="same sentences", min_letters=LONG, jaccard=0.6, sentences=0.7, swapped_numbers=0.2, unspaced=MOSTLY),
+    MatchRow(
+        name="same sentences under one title",
+        min_letters=LONG,
+        jaccard=0.5,
+        sentences=0.6,
+        title=0.8,
+        swapped_numbers=0.5,
+        unspaced=MOSTLY,
+    ),
+    MatchRow(
+        name="edited under one title",
+        min_letters=LONG,
+        jaccard=0.35,
+        sentences=0.2,
+        title=0.8,
+        swapped_numbers=0.2,
+        missing_numbers=8,
+    ),
+    MatchRow(
+        name="edited throughout",
+        min_letters=REWORDED_LONG,
+        jaccard=0.4,
+        containment=0.7,
+        swapped_numbers=0.0,
+        missing_numbers=3,
+        length_ratio=2.0,
+        unspaced=MOSTLY,
+    ),
 )
-"""Rows for scripts without spaces and for alphabets differ: words of an alphabet share more shingles by chance."""
+"""Most rows bound the numbers that were swapped for others under their unit: a repost loses numbers, the next
+item of a series changes them. The less of the text is the same, the fewer may be swapped.
+
+Rows with `unspaced` or `alphabetic` are for one kind of script: five letters are two or three words of Chinese,
+and one word of English.
+"""
 
 PRECISE = (
     MatchRow(name="nearly equal", min_letters=LONG, jaccard=0.85, figures=0.5),
