@@ -66,10 +66,10 @@ BALANCED = (
     MatchRow(
         name="nearly equal",
         min_letters=LONG,
-        jaccard=0.7,
-        containment=0.85,
+        jaccard=0.75,
+        containment=0.9,
         swapped_numbers=0.2,
-        missing_numbers=6,
+        missing_numbers=10,
         unspaced=MOSTLY,
     ),
     MatchRow(name="same sentences", min_letters=LONG, jaccard=0.6, sentences=0.7, swapped_numbers=0.2, unspaced=MOSTLY),
@@ -91,7 +91,7 @@ BALANCED = (
         swapped_numbers=0.2,
         missing_numbers=8,
     ),
-    MatchRow(name="held whole", min_letters=LONG, jaccard=0.6, containment=0.9, alphabetic=MOSTLY),
+    MatchRow(name="held whole", min_letters=LONG, jaccard=0.65, containment=0.9, alphabetic=MOSTLY),
     MatchRow(
         name="alike in length and sentences",
         min_letters=LONG,
