@@ -45,9 +45,10 @@ def host_spans(text: str, is_common: Callable[[Values], npt.NDArray[np.bool_]]) 
     values, places = sentence_places(text)
     merged: list[tuple[int, int]] = []
     for start, stop in places[is_common(values)].tolist():
-        if merged and merged[-1][1] >= start:
-            start, stop = merged[-1][0], max(stop, merged.pop()[1])
-        merged.append((start, stop))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
     return tuple(merged)
 
 
