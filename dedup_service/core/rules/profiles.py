@@ -137,11 +137,9 @@ CHANNEL_RULES = {
 """Channels → the rule of distance alone in these channels; no candidate is verified."""
 
 PROFILES = {
-    "balanced": MatchRule(
-        (DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=BALANCED, guards=Guards()
-    ),
-    "precise": MatchRule((DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=PRECISE, guards=Guards()),
-    "broad": MatchRule((DistanceBound(body=3), DistanceBound(words=3)), keys=True, verified=BROAD, guards=Guards()),
+    "balanced": MatchRule((DistanceBound(words=3),), keys=True, verified=BALANCED, guards=Guards()),
+    "precise": MatchRule((DistanceBound(words=3),), keys=True, verified=PRECISE, guards=Guards()),
+    "broad": MatchRule((DistanceBound(words=3),), keys=True, verified=BROAD, guards=Guards()),
     "simhash": CHANNEL_RULES["both"],
 }
 """Profile name → rule, for the profiles that ship; all have the default guards."""

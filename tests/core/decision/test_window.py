@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.window import Window
+from dedup_service.core.evidence.columns import similar
+from dedup_service.core.evidence.overlap import NONE_COMMON
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.text.normalise import letters
 
@@ -75,12 +76,14 @@ class History(RuleBasedStateMachine):
         self.window.leave(self.ordinal - back)
         self.kept = [page for page in self.kept if page.ordinal > self.ordinal - back]
 
-    @rule(number=st.sampled_from(PAGES), min_jaccard=st.sampled_from(BOUNDS))
-    def find(self, number: int, min_jaccard: float) -> None:
+    @rule(number=st.sampled_from(PAGES), min_jaccard=st.sampled_from(BOUNDS), common_sentences=st.integers(0, 2))
+    def find(self, number: int, min_jaccard: float, common_sentences: int) -> None:
         evidence = EVIDENCE[number]
         passed = [page for page in self.kept if equal_bits(page.evidence, evidence, 16) >= 0.58]
-        near = [page for page in passed if 2 * equal_bits(page.evidence, evidence, 256) - 1 >= min_jaccard]
-        count, found = self.window.find(Evidence(evidence).sketch, min_jaccard)
+        packed = Evidence(evidence)
+        common = packed.sentence_values[:common_sentences]
+        near = [page for page in passed if similar([Evidence(page.evidence)], packed, common, min_jaccard)]
+        count, found = self.window.find(packed, common, min_jaccard)
         assert (count, found.tolist()) == (len(passed), [page.sequence for page in near])
 
 
@@ -101,21 +104,21 @@ def test_the_answer_is_that_of_the_pages_that_are_left(order: list[int], number:
         lost.remove(sequence)
     for window in (lost, without):
         window.leave(3)
-    sketch = Evidence(EVIDENCE[number]).sketch
-    assert lost.find(sketch, 0.15)[1].tolist() == without.find(sketch, 0.15)[1].tolist()
+    found = [window.find(Evidence(EVIDENCE[number]), NONE_COMMON, 0.15)[1].tolist() for window in (lost, without)]
+    assert found[0] == found[1]
 
 
 def test_an_empty_window_finds_nothing() -> None:
     """So does one whose pages all left, and one with pages without shingles alone."""
-    sketch = Evidence(EVIDENCE[0]).sketch
+    page = Evidence(EVIDENCE[0])
     window = Window()
-    assert window.find(sketch, 0.0)[0] == 0
+    assert window.find(page, NONE_COMMON, 0.0)[0] == 0
     window.add(Entry(1, None, None, None, 1, evidence=EVIDENCE[-1], ordinal=1))
-    assert (len(window), window.find(sketch, 0.0)[0]) == (0, 0)
+    assert (len(window), window.find(page, NONE_COMMON, 0.0)[0]) == (0, 0)
     window.add(Entry(2, None, None, None, 1, evidence=EVIDENCE[0], ordinal=2))
-    assert window.find(sketch, 1.0)[1].tolist() == [2]
+    assert window.find(page, NONE_COMMON, 1.0)[1].tolist() == [2]
     window.leave(2)
-    assert (len(window), window.find(sketch, 0.0)[0]) == (0, 0)
+    assert (len(window), window.find(page, NONE_COMMON, 0.0)[0]) == (0, 0)
 
 
 @pytest.mark.parametrize("size", [1, 63, 64, 65, 1_000])
@@ -128,5 +131,5 @@ def test_its_memory_is_that_of_a_window(size: int) -> None:
     assert len(window) == size
     assert len(window._sequences) <= max(64, 4 * size)
     expected = [at for at in range(ordinal - size + 1, ordinal + 1) if at % 4 == 3]
-    assert window.find(Evidence(EVIDENCE[3]).sketch, 1.0)[1].tolist() == expected
-    assert window.find(np.bitwise_not(np.frombuffer(Evidence(EVIDENCE[3]).sketch, np.uint8)).tobytes(), 0.0)[0] == 0
+    assert window.find(Evidence(EVIDENCE[3]), NONE_COMMON, 1.0)[1].tolist() == expected
+    assert window.find(Evidence(b""), NONE_COMMON, 0.0)[0] == 0
