@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.columns import similar
-from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.packed import Evidence, size_of
 from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, Similarity, jaccard
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.match_row import LONG
@@ -170,7 +170,7 @@ class Matcher:
 
 def body_decides(packed: bytes) -> bool:
     """Whether a body with this evidence is long enough for an equal one to be a copy under any title."""
-    return Evidence(packed).size >= LONG
+    return size_of(packed) >= LONG
 
 
 def min_rough_jaccard(rule: MatchRule) -> float:

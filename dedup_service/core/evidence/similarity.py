@@ -186,8 +186,8 @@ class Similarity:
 
     @cached_property
     def numbers(self) -> float:
-        """Share of the values of the page with fewer that the other page has, 0 to 1; 1 if it has none."""
-        one, other = ({value for value, _ in numbers} for numbers in self._numbers)
+        """Share of the numbers of the page with fewer that the other page has, with unit; 1 if it has none."""
+        one, other = self._numbers
         fewer = min(len(one), len(other))
         return len(one & other) / fewer if fewer else 1.0
 
@@ -209,6 +209,23 @@ class Similarity:
         ours, theirs = (Counter(unit for _, unit in numbers - common) for numbers in (one, other))
         conflicts = (ours & theirs).total()
         return conflicts / (conflicts + len(common)) if conflicts else 0.0
+
+    @cached_property
+    def alphabetic(self) -> float:
+        """Share of letters of an alphabet, in the page that has the larger share; 0 to 1.
+
+        It follows from the sizes: 15 letters of an alphabet count as 8.
+        """
+        shares = (
+            (page.letters - page.size) / page.letters * 15 / 7 if page.letters else 0.0
+            for page in (self.one, self.other)
+        )
+        return min(1.0, max(shares))
+
+    @property
+    def unspaced(self) -> float:
+        """Share of letters of scripts without spaces, in the page that has the smaller share; 0 to 1."""
+        return 1.0 - self.alphabetic
 
     @cached_property
     def sentences(self) -> float:
