@@ -1,21 +1,33 @@
-"""The oracle's store of kept pages: rows in arrays, and a search that looks at every row."""
+"""The oracle's store of kept pages: rows in arrays, and searches that look at every row.
 
-from collections import Counter, defaultdict
+Keys are the exception: what shares them is defined by the order of pages, so cells are kept as the log says
+(`benchmarks.service.plain_cells`), exactly the window behind it.
+"""
+
+from collections import defaultdict
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.service.plain_cells import PlainCells, keys_of
+from dedup_service.core.evidence.columns import similar
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["KeptPage", "KeptPages", "bit_counts"]
+__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity"]
 
 CHANNELS = ("words", "body")
 FAR = 255
 EARLIEST = 64
-VERIFIED = 32
+LONG = 160
+NOT_COMPARED = 0.15
+SIEVE_BYTES, MOST_DIFFERING = 16, 53  # .58 of 128 bits are equal
+ADDED, REMOVED = 0, 1
 _BITS_OF_16 = np.array([value.bit_count() for value in range(1 << 16)], dtype=np.uint8)
 
 
@@ -25,11 +37,17 @@ def bit_counts(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     return counts
 
 
+def least_similarity(rule: MatchRule) -> float:
+    """Return the Jaccard similarity below which pages are not compared by evidence."""
+    return min([NOT_COMPARED, *(row.jaccard for row in rule.verified)])
+
+
 @dataclass(frozen=True, slots=True)
 class KeptPage:
-    """A kept page and its place in the log."""
+    """A kept page and its place in the log. ordinal: number of pages decided before it."""
 
     sequence: int
+    ordinal: int
     prepared: PreparedPage
 
     @property
@@ -37,16 +55,46 @@ class KeptPage:
         """Its canonical URL."""
         return self.prepared.page.canonical_url
 
+    @property
+    def sieve(self) -> bytes:
+        """The first bits of its sketch; all 0 without shingles."""
+        evidence = Evidence(self.prepared.evidence)
+        return evidence.sketch[:SIEVE_BYTES] if evidence.shingles else bytes(SIEVE_BYTES)
+
 
 class KeptPages:
-    """All kept pages, one for each canonical URL."""
+    """All kept pages, one for each canonical URL. layout: of the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: IndexLayout) -> None:
+        self.ordinal = -1
+        self._window = layout.window
+        self._cells = PlainCells(layout.slots)
+        self._effects: list[tuple[int, int, int, KeptPage]] = []
         self._by_url: dict[str, tuple[int, KeptPage]] = {}
         self._rows: list[KeptPage | None] = []
+        self._rows_of: dict[int, int] = {}
+        self._same: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._sieves = np.zeros((1024, 2), np.uint64)
+        self._count = count()
         self._values = {channel: np.zeros(1024, np.uint64) for channel in CHANNELS}
         self._has = {channel: np.zeros(1024, np.bool_) for channel in CHANNELS}
-        self._sharing: defaultdict[int, list[int]] = defaultdict(list)
+        self._youngest = 0
+
+    def begin(self) -> None:
+        """Count the next page: what the page before its window did reaches the cells."""
+        self.ordinal += 1
+        due = self.ordinal - self._window
+        while self._effects and self._effects[0][0] <= due:
+            _, what, _, kept = heappop(self._effects)
+            if what == ADDED:
+                self._cells.insert(kept.sequence, kept.ordinal, keys_of(kept.prepared.keys), kept.sieve)
+            else:
+                self._cells.remove(kept.sequence)
+        while self._youngest < len(self._rows):
+            young = self._rows[self._youngest]
+            if young is not None and young.ordinal > due:
+                break
+            self._youngest += 1
 
     def by_url(self, url: str | None) -> KeptPage | None:
         """Return the kept page of a canonical URL, None if there is none."""
@@ -54,12 +102,18 @@ class KeptPages:
         return None if found is None else found[1]
 
     def keep(self, sequence: int, prepared: PreparedPage) -> None:
-        """Add a page."""
-        kept, row = KeptPage(sequence, prepared), len(self._rows)
+        """Add the present page."""
+        kept, row = KeptPage(sequence, self.ordinal, prepared), len(self._rows)
         self._by_url[kept.url] = (row, kept)
         self._rows.append(kept)
-        for key in _keys(prepared):
-            self._sharing[key].append(row)
+        self._rows_of[sequence] = row
+        self._effect(ADDED, kept)
+        for name, value in (("text", prepared.text_hash), ("body", _telling_body(prepared))):
+            if value is not None:
+                self._same[name, value].append(row)
+        if row == len(self._sieves):
+            self._sieves = np.concatenate([self._sieves, np.zeros((row, 2), np.uint64)])
+        self._sieves[row] = np.frombuffer(kept.sieve, np.uint64)
         for channel in CHANNELS:
             if row == len(self._values[channel]):
                 self._values[channel] = np.concatenate([self._values[channel], np.zeros(row, np.uint64)])
@@ -70,36 +124,59 @@ class KeptPages:
 
     def remove(self, url: str) -> None:
         """Remove the page of a canonical URL, if there is one."""
-        row, _ = self._by_url.pop(url, (None, None))
-        if row is not None:
+        row, kept = self._by_url.pop(url, (None, None))
+        if row is not None and kept is not None:
             self._rows[row] = None
+            self._effect(REMOVED, kept)
 
-    def candidates(self, rule: MatchRule, prepared: PreparedPage) -> list[KeptPage]:
-        """Return the pages that satisfy a distance condition of the rule, and those that share a key.
+    def candidates(self, rule: MatchRule, prepared: PreparedPage, common: npt.NDArray[np.uint32]) -> list[KeptPage]:
+        """Return the candidates for a page, the earliest first.
 
-        A page that cannot be judged has no distances. For each key, only its 64 earliest pages that are
-        still kept count. Of all these, the 32 pages that share the most keys are candidates; of equals, the
-        earliest.
+        They are, of each, the 64 earliest pages with the same text and those with the same body; of a page that
+        can be judged, the pages within the radius of a channel; and, if the rule has keys, the pages of the
+        window that may be similar, and those that the cells lead to. common: sentences of the page that are its
+        host's own text.
         """
-        distances = {channel: self._distances(channel, prepared) for channel in CHANNELS}
-        near = np.zeros(len(self._rows), np.bool_)
-        for condition in rule.conditions:
-            fits = np.ones(len(self._rows), np.bool_)
+        rows = {*self._equal("text", prepared.text_hash), *self._equal("body", _telling_body(prepared))}
+        if prepared.reason is None:
             for channel in CHANNELS:
-                bound = getattr(condition, channel)
-                if bound is not None:
-                    fits &= distances[channel] <= bound
-            near |= fits
-        if rule.combined is not None:
-            near |= distances["words"] <= rule.combined.radius
-        found = [self._rows[row] for row in np.flatnonzero(near).tolist()] if prepared.reason is None else []
-        by_distance = [kept for kept in found if kept is not None and kept.prepared.reason is None]
-        shared: Counter[int] = Counter()
-        for key in _keys(prepared) if rule.keys else ():
-            shared.update([row for row in self._sharing[key] if self._rows[row] is not None][:EARLIEST])
-        best = sorted(shared, key=lambda row: (-shared[row], row))[:VERIFIED]
-        by_key = [kept for row in best if (kept := self._rows[row]) is not None]
-        return list({kept.sequence: kept for kept in (*by_distance, *by_key)}.values())
+                radius = rule.radius(channel)
+                if radius is not None:
+                    rows |= {row for row in self._near(channel, prepared, radius) if self._judged(row)}
+        evidence = Evidence(prepared.evidence)
+        if rule.keys and prepared.keys and evidence.shingles:
+            sieve = evidence.sketch[:SIEVE_BYTES]
+            found = self._cells.probe(keys_of(prepared.keys), sieve)
+            rows |= {self._rows_of[sequence] for sequence in found}
+            rows |= self._young(rule, evidence, sieve, common)
+        return [kept for row in sorted(rows) if (kept := self._rows[row]) is not None]
+
+    def _effect(self, what: int, kept: KeptPage) -> None:
+        """Note an effect of the present page, or of a record after it, for the cells: its own entry comes first."""
+        heappush(self._effects, (self.ordinal, what, next(self._count), kept))
+
+    def _judged(self, row: int) -> bool:
+        kept = self._rows[row]
+        return kept is not None and kept.prepared.reason is None
+
+    def _equal(self, name: str, value: int | None) -> list[int]:
+        rows = [] if value is None else self._same.get((name, value), [])
+        return [row for row in rows if self._rows[row] is not None][:EARLIEST]
+
+    def _young(self, rule: MatchRule, evidence: Evidence, sieve: bytes, common: npt.NDArray[np.uint32]) -> set[int]:
+        young = self._sieves[self._youngest : len(self._rows)] ^ np.frombuffer(sieve, np.uint64)
+        passed = np.flatnonzero(bit_counts(young.ravel()).reshape(-1, 2).sum(axis=1) <= MOST_DIFFERING)
+        found = set()
+        for row in (self._youngest + passed).tolist():
+            kept = self._rows[row]
+            if kept is not None and similar(
+                [Evidence(kept.prepared.evidence)], evidence, common, least_similarity(rule)
+            ):
+                found.add(row)
+        return found
+
+    def _near(self, channel: str, prepared: PreparedPage, radius: int) -> list[int]:
+        return np.flatnonzero(self._distances(channel, prepared) <= radius).tolist()
 
     def _distances(self, channel: str, prepared: PreparedPage) -> npt.NDArray[np.int64]:
         """Return the differing bits to each row: int64[rows]; FAR if either side has no fingerprint."""
@@ -111,5 +188,6 @@ class KeptPages:
         return bits
 
 
-def _keys(prepared: PreparedPage) -> set[int]:
-    return set(Evidence(prepared.evidence).keys.tolist()) - {0}
+def _telling_body(prepared: PreparedPage) -> int | None:
+    """Return the hash of a body that is long enough for an equal one to be a copy under any title, else None."""
+    return prepared.body_hash if Evidence(prepared.evidence).size >= LONG else None

@@ -1,20 +1,26 @@
 """Brute force over the log: the verdict on every input record, byte for byte.
 
-Reads the log from its beginning and compares each page with every kept one by counting bits
-(`benchmarks.service.kept_pages`). Shares with the code under test only its values (records, rules) and the
-similarity of the evidence of two pages. A verdict is encoded with the standard library's JSON.
+Reads the log from its beginning and compares each page with every kept one by counting bits; what shares keys
+is looked up in dictionaries (`benchmarks.service.kept_pages`). Shares with the code under test its values
+(records, rules), the similarity of the evidence of two pages, and which sentences are a host's own text
+(`core.decision.host_text`, a fold of the pages alone). A verdict is encoded with the standard library's JSON.
 """
 
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from benchmarks.service.guard_oracle import GuardOracle
-from benchmarks.service.kept_pages import CHANNELS, KeptPage, KeptPages
+from benchmarks.service.kept_pages import CHANNELS, LONG, KeptPage, KeptPages, least_similarity
+from dedup_service.core.decision.host_text import HostText, title_hash
+from dedup_service.core.evidence.columns import similar
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
+from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -26,10 +32,17 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Action, Distance
 
 __all__ = ["Oracle", "OracleAnswer", "answers"]
+
+COMPARED_AT_ONCE = 4
+"""Candidates up to which each is compared at once."""
+
+NO_CLAIM = "its canonical link names a page with another text"
 
 _COSINE = [max(0.0, math.cos(math.pi * bits / 64)) for bits in range(65)]
 
@@ -67,18 +80,18 @@ class Oracle:
     def __init__(self) -> None:
         self.policy: Policy | None = None
         self.answers: dict[Source, OracleAnswer] = {}
-        self._kept = KeptPages()
+        self._kept = KeptPages(IndexLayout())
+        self._host_text = HostText()
         self._same: dict[str, str] = {}
         self._apart: set[frozenset[str]] = set()
         self._guards: GuardOracle | None = None
+        self._guarded = False
 
     def read(self, sequence: int, record: LogRecord) -> None:
         """Apply the next record of the log."""
         match record:
             case PolicyRecord():
-                if self.policy is None or (not record.initial and record.policy.space_id == self.policy.space_id):
-                    self.policy = record.policy
-                    self._guards = (self._guards or GuardOracle()) if record.policy.rule.guards else None
+                self._follow_policy(record)
             case RetractionRecord():
                 self._remove(record.url)
             case CorrectionRecord():
@@ -88,6 +101,16 @@ class Oracle:
             case PageRecord():
                 if record.source not in self.answers:
                     self.answers[record.source] = self._answer(sequence, record)
+
+    def _follow_policy(self, record: PolicyRecord) -> None:
+        """Put a policy in force, unless it is void: a second initial one, or one of another space or layout."""
+        policy, now = record.policy, self.policy
+        if now is not None and (record.initial or (policy.space_id, policy.layout) != (now.space_id, now.layout)):
+            return
+        if now is None:
+            self._kept = KeptPages(policy.layout)
+        self.policy = policy
+        self._guards = (self._guards or GuardOracle()) if policy.rule.guards else None
 
     def _answer(self, sequence: int, record: PageRecord) -> OracleAnswer:
         assert self.policy is not None, "a page before any policy"
@@ -100,35 +123,120 @@ class Oracle:
         prepared = record.prepared
         if record.space_id != policy.space_id:
             return "undecided", None, f"made in space {record.space_id}, this log is of {policy.space_id}"
-        found = self._matched(policy.rule, prepared)
-        if self._guards is None:
-            return self._decide_on(sequence, prepared, policy, found)
-        if found is None:
+        self._kept.begin()
+        self._guarded = False
+        answer = self._decide_on(sequence, prepared, policy)
+        if self._guards is not None and not self._guarded:
             self._guards.unmatched()
-            return self._decide_on(sequence, prepared, policy, None)
-        refusal = self._guards.match(found.kept, prepared, policy.rule.guards)
-        return ("duplicate", found, None) if refusal is None else ("undecided", None, refusal)
-
-    def _matched(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
-        """Return the match by fingerprints and evidence; None for known URLs and corrected pages."""
-        if prepared.body_hash is None or self._kept.by_url(prepared.page.canonical_url) or self._corrected(prepared):
-            return None
-        return self._most_similar(rule, prepared)
+        evidence = Evidence(prepared.evidence)
+        if len(evidence.sentence_values):
+            host = host_hash(prepared.page.canonical_url)
+            self._host_text.follow(host, title_hash(evidence.terms), evidence.sentence_values)
+        return answer
 
     def _decide_on(
-        self, sequence: int, prepared: PreparedPage, policy: Policy, found: _Found | None
+        self, sequence: int, prepared: PreparedPage, policy: Policy
     ) -> tuple[str, _Found | None, str | None]:
         if prepared.body_hash is None:
             return "undecided", None, prepared.reason or "no text"
         known = self._kept.by_url(prepared.page.canonical_url)
         if known is not None:
             return self._visited_again(sequence, prepared, known)
-        found = self._corrected(prepared) or found
-        if found is not None:
-            return "duplicate", found, None
-        containment = self._containment(policy.rule, prepared)
+        corrected = self._corrected(prepared)
+        if corrected is not None:
+            return "duplicate", corrected, None
+        return self._claiming_or_judged(sequence, prepared, policy)
+
+    def _claiming_or_judged(
+        self, sequence: int, prepared: PreparedPage, policy: Policy
+    ) -> tuple[str, _Found | None, str | None]:
+        """Return the verdict on a page of an unknown URL, which may be a visit of the URL that it claims."""
+        claimed = self._kept.by_url(prepared.page.claimed_url)
+        if claimed is None or self._are_apart(prepared, claimed):
+            return self._judged(sequence, prepared, policy)
+        visit = self._compared(policy.rule, claimed, prepared)
+        if visit is not None:
+            return self._visited_by_claim(prepared, visit)
+        verdict, found, reason = self._judged(sequence, prepared, policy)
+        if found is None:
+            return verdict, None, NO_CLAIM if reason is None else f"{reason}; {NO_CLAIM}"
+        return verdict, replace(found, reason=f"{found.reason}; {NO_CLAIM}"), None
+
+    def _judged(self, sequence: int, prepared: PreparedPage, policy: Policy) -> tuple[str, _Found | None, str | None]:
+        """Return the verdict by comparison with kept pages."""
+        candidates = self._candidates(policy.rule, prepared)
+        compared = [(kept, self._compared(policy.rule, kept, prepared)) for kept in candidates]
+        found = [one for kept, one in compared if one is not None and not self._are_apart(prepared, kept)]
+        if found:
+            best = min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence))
+            self._guarded = True
+            refusal = None if self._guards is None else self._guards.match(best.kept, prepared, policy.rule.guards)
+            return ("duplicate", best, None) if refusal is None else ("undecided", None, refusal)
+        misses = [self._near_miss(policy.rule, kept, prepared) for kept, one in compared if one is None]
         self._kept.keep(sequence, prepared)
-        return ("unique", None, containment) if prepared.reason is None else ("undecided", None, prepared.reason)
+        if prepared.reason is not None:
+            return "undecided", None, prepared.reason
+        return "unique", None, max(misses, key=lambda miss: miss[0], default=(0.0, None))[1]
+
+    def _candidates(self, rule: MatchRule, prepared: PreparedPage) -> list[KeptPage]:
+        """Return the candidates; of many, those that may be similar without the host's own text."""
+        evidence = Evidence(prepared.evidence)
+        sentences = evidence.sentence_values
+        common = sentences[self._host_text.common(host_hash(prepared.page.canonical_url), sentences)]
+        found = self._kept.candidates(rule, prepared, common)
+        if len(found) <= COMPARED_AT_ONCE or not rule.verified:
+            return found
+        return [
+            kept
+            for kept in found
+            if _same_text(kept.prepared, prepared)
+            or similar([Evidence(kept.prepared.evidence)], evidence, common, least_similarity(rule))
+        ]
+
+    def _compared(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> _Found | None:
+        """Return the match with a kept page, None if the rule does not accept it."""
+        bits = _distance(kept.prepared, prepared)
+        if _same_text(kept.prepared, prepared):
+            return _Found(kept, bits, 1.0, "same text")
+        if not rule.verified:
+            accepted = _accepted_by_distance(rule, bits, kept.prepared, prepared)
+            return None if accepted is None else _Found(kept, bits, *accepted)
+        similarity = self._similarity(rule, kept, prepared)
+        if similarity is None:
+            return None
+        names = [row.name for row in rule.verified if row.holds(similarity)]
+        return _Found(kept, bits, round(similarity.jaccard, 4), names[0]) if names else None
+
+    def _near_miss(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> tuple[float, str | None]:
+        """Return rank and reason of a candidate that is no match; (0, None) if there is nothing to say."""
+        similarity = self._similarity(rule, kept, prepared) if rule.verified else None
+        if similarity is None:
+            return 0.0, None
+        name = kept.prepared.page.id
+        if any(replace(row, figures=None).holds(similarity) for row in rule.verified):
+            return 1.0 + similarity.jaccard, f"differs in a figure from {name}"
+        if similarity.length_ratio <= 1.5 or similarity.containment < 0.9:
+            return 0.0, None
+        longer = Evidence(prepared.evidence).letters > Evidence(kept.prepared.evidence).letters
+        return similarity.containment, f"{'contains' if longer else 'is contained in'} {name}"
+
+    def _similarity(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> Similarity | None:
+        """Return the similarity without the hosts' own text; None for pages that are not compared."""
+        ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
+        sentences = np.union1d(ours.sentence_values, theirs.sentence_values)
+        hosts = {host_hash(page.page.canonical_url) for page in (kept.prepared, prepared)}
+        common = sentences[np.any([self._host_text.common(host, sentences) for host in hosts], axis=0)]
+        if not len(common) and estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
+            return None
+        return Similarity(ours, theirs, Distance(**_distance(kept.prepared, prepared)), common)
+
+    def _are_apart(self, prepared: PreparedPage, kept: KeptPage) -> bool:
+        return frozenset((prepared.page.canonical_url, kept.url)) in self._apart
+
+    def _visited_by_claim(self, prepared: PreparedPage, visit: _Found) -> tuple[str, _Found, None]:
+        if visit.kept.prepared.body_hash == prepared.body_hash:
+            return "unchanged", replace(visit, score=1.0, reason="canonical link, same body"), None
+        return "updated", replace(visit, reason="canonical link, other body"), None
 
     def _visited_again(self, sequence: int, prepared: PreparedPage, known: KeptPage) -> tuple[str, _Found, None]:
         bits = _distance(known.prepared, prepared)
@@ -145,31 +253,6 @@ class Oracle:
             return None
         bits = _distance(kept.prepared, prepared)
         return _Found(kept, bits, _score(bits) or 0.0, "a person called it a duplicate")
-
-    def _most_similar(self, rule: MatchRule, prepared: PreparedPage) -> _Found | None:
-        """Return the most similar kept page that the rule accepts, the earliest of equals."""
-        found = []
-        for kept in self._kept.candidates(rule, prepared):
-            bits = _distance(kept.prepared, prepared)
-            accepted = _accepted(rule, bits, kept.prepared, prepared)
-            if accepted is not None and frozenset((prepared.page.canonical_url, kept.url)) not in self._apart:
-                found.append(_Found(kept, bits, *accepted))
-        return min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence), default=None)
-
-    def _containment(self, rule: MatchRule, prepared: PreparedPage) -> str | None:
-        """Return which candidate contains the page or is contained in it, with a length ratio over 1.5."""
-        best, reason = 0.0, None
-        candidates = self._kept.candidates(rule, prepared) if rule.verified else []
-        for kept in sorted(candidates, key=lambda kept: kept.sequence):
-            ours, theirs = Evidence(kept.prepared.evidence), Evidence(prepared.evidence)
-            likeness = Similarity(ours, theirs)
-            if likeness.jaccard < 0.15:
-                continue
-            if likeness.length_ratio > 1.5 and likeness.containment >= 0.9 and likeness.containment > best:
-                best = likeness.containment
-                relation = "contains" if theirs.letters > ours.letters else "is contained in"
-                reason = f"{relation} {kept.prepared.page.id}"
-        return reason
 
     def _remove(self, url: str) -> None:
         """Remove the kept page of a canonical URL, if there is one."""
@@ -212,13 +295,17 @@ def _score(bits: Bits) -> float | None:
     return round(sum(likeness) / len(likeness), 4) if likeness else None
 
 
-def _accepted(rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: PreparedPage) -> tuple[float, str] | None:
-    """Return score and reason if the rule accepts the pair, else None."""
+def _same_text(one: PreparedPage, other: PreparedPage) -> bool:
+    if one.text_hash is not None and one.text_hash == other.text_hash:
+        return True
+    return one.body_hash is not None and one.body_hash == other.body_hash and Evidence(other.evidence).size >= LONG
+
+
+def _accepted_by_distance(
+    rule: MatchRule, bits: Bits, kept: PreparedPage, prepared: PreparedPage
+) -> tuple[float, str] | None:
+    """Return score and reason if a rule without a table accepts the pair, else None."""
     ours, theirs = Evidence(kept.evidence), Evidence(prepared.evidence)
-    if rule.verified:
-        likeness = Similarity(ours, theirs, Distance(**bits))
-        rows = (row.name for row in rule.verified if row.holds(likeness))
-        return next(((round(likeness.jaccard, 4), name) for name in rows), None)
     for condition in rule.conditions:
         bounds = {"words": condition.words, "body": condition.body}
         if all(bound is None or _at_most(bits[channel], bound) for channel, bound in bounds.items()):

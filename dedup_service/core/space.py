@@ -16,7 +16,7 @@ __all__ = ["PAIRS", "SHINGLE", "Space", "digest"]
 
 SHINGLE = 3
 PAIRS = "pairs"
-ALGORITHM = 3
+ALGORITHM = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,14 @@
 """The live entries as one flat array: what a snapshot stores and a restore returns.
 
-The entries are a fold of the log: each record may add one entry (its own) and may remove one (`removes`).
-Folding the rest of a log over the entries at any sequence gives the entries at its end. A snapshot therefore
-makes a restore faster and never changes its result.
+Together with the rest of a decider's state (`DeciderState`) they are all that later verdicts depend on. A
+snapshot therefore makes a restore faster and never changes its result.
 
 Fields of ROW: sequence int64; words, body, body_hash, text_hash, url_hash uint64 (0 if absent); host
 uint32; ordinal uint64; evidence_bytes uint32, of which keys_bytes uint16 are keys; flags uint8. The evidence
 of all rows, each followed by its keys, is one byte string, in the order of the rows.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -95,15 +94,6 @@ class EntryRows:
 
     def __len__(self) -> int:
         return len(self.rows)
-
-    def followed_by(self, added: Self, removed: Iterable[int]) -> Self:
-        """Return these entries, then the `added` ones of later records, without the `removed` sequences."""
-        rows = np.concatenate([self.rows, added.rows])
-        evidence = self.evidence + added.evidence
-        dropped = np.fromiter(removed, dtype=np.int64)
-        if not len(dropped):
-            return type(self)(rows, evidence)
-        return type(self)(rows, evidence).where(~np.isin(rows["sequence"], dropped))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Self:
         """Return the entries for which mask: bool[n] is true."""

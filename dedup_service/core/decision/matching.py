@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.columns import similar
+from dedup_service.core.evidence.packed import Evidence, size_of
 from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, Similarity, jaccard
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.match_row import LONG
@@ -138,6 +139,24 @@ class Matcher:
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
 
+    def screened(
+        self, entries: list[Entry], prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32]
+    ) -> list[Entry]:
+        """Return the candidates without those that `compare` would find neither a match nor a near miss, faster.
+
+        common: those of the page's sentences that are the own text of its host, ascending: uint32[n].
+        """
+        if not self._rule.verified:
+            return entries
+        similar_ones = set(
+            similar([Evidence(entry.evidence) for entry in entries], evidence, common, self._min_jaccard)
+        )
+        return [
+            entry
+            for number, entry in enumerate(entries)
+            if number in similar_ones or _is_same_text(entry, prepared, evidence)
+        ]
+
     def _verified(self, sequence: int, similarity: Similarity) -> Match | NearMiss | None:
         for row in self._rule.verified:
             if row.holds(similarity):
@@ -151,7 +170,7 @@ class Matcher:
 
 def body_decides(packed: bytes) -> bool:
     """Whether a body with this evidence is long enough for an equal one to be a copy under any title."""
-    return Evidence(packed).size >= LONG
+    return size_of(packed) >= LONG
 
 
 def min_rough_jaccard(rule: MatchRule) -> float:

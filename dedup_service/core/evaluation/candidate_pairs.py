@@ -64,11 +64,11 @@ class CandidatePairs:
         host = urlsplit(prepared.page.canonical_url).hostname or ""
         self._compare(entry, host, prepared)
         self._entries[place] = (entry, host)
-        self._candidates.add(entry)
+        self._candidates.add(entry, Evidence(entry.evidence))
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:
         evidence, pairs = Evidence(entry.evidence), []
-        for place in self._candidates.find(entry.sequence, prepared)[-MAX_COMPARED:]:
+        for place in self._candidates.find(entry.sequence, prepared, evidence)[-MAX_COMPARED:]:
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel, kernel_inline
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
-from dedup_service.core.text.normalise import is_letter_above
+from dedup_service.core.text.normalise import is_letter_above, letter_table
 
 __all__ = ["CHARACTERS", "figures_digest", "numbers_of", "sampled_numbers"]
 
@@ -38,10 +38,11 @@ _UNSPACED_FROM = 0x0E00
 def _characters() -> npt.NDArray[np.uint8]:
     """Return uint8[65536]: what each character of the first plane is to a number."""
     kinds = np.zeros(_PLANE, dtype=np.uint8)
+    letters = letter_table()
+    kinds[:_UNSPACED_FROM][letters[:_UNSPACED_FROM]] = _LETTER
+    kinds[_UNSPACED_FROM:][letters[_UNSPACED_FROM:]] = _LETTER_UNSPACED
     for code in range(_PLANE):
-        if chr(code).isalnum():
-            kinds[code] = _LETTER if code < _UNSPACED_FROM else _LETTER_UNSPACED
-        elif unicodedata.category(chr(code)) == "Sc":
+        if unicodedata.category(chr(code)) == "Sc":
             kinds[code] = _CURRENCY
     for text, kind in (("%‰‱°", _SYMBOL), ("年月日号届期次", _CALENDAR), ("0123456789", _DIGIT)):
         for character in text:
@@ -69,7 +70,8 @@ _SCALES = np.array(
 )
 """Words that multiply the number before them by the powers of a thousand, ended by 0."""
 
-_SPACE, _PLUS, _COMMA, _MINUS, _POINT, _SLASH, _PLUS_MINUS, _MINUS_SIGN = 32, 43, 44, 45, 46, 47, 0xB1, 0x2212
+_SPACE, _PLUS, _COMMA, _MINUS, _POINT, _SLASH, _PLUS_MINUS = 32, 43, 44, 45, 46, 47, 0xB1
+_EN_DASH, _MINUS_SIGN = 0x2013, 0x2212
 _DEGREE = ord("°")
 _DATE_UNITS = (ord("日"), ord("月"), ord("年"))
 _ORDINAL, _DOT = ord("第"), ord("点")
@@ -357,15 +359,14 @@ def _before(code_points: npt.NDArray[np.uint32], characters: npt.NDArray[np.uint
 
 @kernel
 def _sign(code_points: npt.NDArray[np.uint32], characters: npt.NDArray[np.uint8], i: int) -> int:
-    """Return the sign at `i`; a hyphen after a digit or a letter of a word is none."""
+    """Return the sign at `i`; a hyphen or dash after a digit or a letter of a word is none."""
     code = _code(code_points, i)
-    if code == _MINUS_SIGN:
-        return 1
     if code == _PLUS:
         return 2
     if code == _PLUS_MINUS:
         return 3
-    return int(code == _MINUS and _kind(code_points, characters, i - 1) not in (_DIGIT, _LETTER))
+    is_minus = code in (_MINUS, _MINUS_SIGN, _EN_DASH)
+    return int(is_minus and _kind(code_points, characters, i - 1) not in (_DIGIT, _LETTER))
 
 
 @kernel

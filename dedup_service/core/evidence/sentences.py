@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
-from dedup_service.core.text.normalise import is_letter_above
+from dedup_service.core.text.normalise import is_letter_above, letter_table
 
 __all__ = [
     "ENDS",
@@ -41,7 +41,7 @@ _S6 = np.uint64(LENGTH_BITS)
 
 def _kinds() -> npt.NDArray[np.uint8]:
     """Return uint8[65536]: the kinds of each character of the first plane, as bits."""
-    kinds = np.fromiter((_LETTER * chr(code).isalnum() for code in range(_PLANE)), dtype=np.uint8, count=_PLANE)
+    kinds = letter_table().astype(np.uint8) * np.uint8(_LETTER)
     for text, kind in ((_ENDS, _END), (".", _STOP)):
         for character in text:
             kinds[ord(character)] |= kind
@@ -99,7 +99,7 @@ def _ends_here(code_points: npt.NDArray[np.uint32], i: int, kind: np.uint8) -> b
         return i + 1 >= len(code_points) or code_points[i + 1] == np.uint32(32)
     if i == 0 or i >= len(code_points):
         return False
-    return code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00)
+    return bool(code_points[i] == np.uint32(32) and np.uint32(0x0E00) <= code_points[i - 1] < np.uint32(0x0F00))
 
 
 def letters_of(values: npt.NDArray[np.uint32]) -> int:

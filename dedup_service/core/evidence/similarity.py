@@ -28,8 +28,8 @@ import numpy.typing as npt
 import xxhash
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.evidence.overlap import NONE_COMMON, letters_of_common, overlap, shared_of_common
 from dedup_service.core.evidence.packed import MAX_NUMBERS, MAX_SENTENCES, Evidence
-from dedup_service.core.evidence.sentences import letters_of
 from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.splitmix import GAMMA, mix64
 from dedup_service.core.text.normalise import fold
@@ -123,8 +123,7 @@ class Combined:
 
 
 _UNKNOWN = Distance()
-NONE_COMMON = np.empty(0, np.uint32)
-"""No common sentences: uint32[0]."""
+_LARGEST_VALUE = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -187,8 +186,8 @@ class Similarity:
 
     @cached_property
     def numbers(self) -> float:
-        """Share of the values of the page with fewer that the other page has, 0 to 1; 1 if it has none."""
-        one, other = ({value for value, _ in numbers} for numbers in self._numbers)
+        """Share of the numbers of the page with fewer that the other page has, with unit; 1 if it has none."""
+        one, other = self._numbers
         fewer = min(len(one), len(other))
         return len(one & other) / fewer if fewer else 1.0
 
@@ -210,6 +209,23 @@ class Similarity:
         ours, theirs = (Counter(unit for _, unit in numbers - common) for numbers in (one, other))
         conflicts = (ours & theirs).total()
         return conflicts / (conflicts + len(common)) if conflicts else 0.0
+
+    @cached_property
+    def alphabetic(self) -> float:
+        """Share of letters of an alphabet, in the page that has the larger share; 0 to 1.
+
+        It follows from the sizes: 15 letters of an alphabet count as 8.
+        """
+        shares = (
+            (page.letters - page.size) / page.letters * 15 / 7 if page.letters else 0.0
+            for page in (self.one, self.other)
+        )
+        return min(1.0, max(shares))
+
+    @property
+    def unspaced(self) -> float:
+        """Share of letters of scripts without spaces, in the page that has the smaller share; 0 to 1."""
+        return 1.0 - self.alphabetic
 
     @cached_property
     def sentences(self) -> float:
@@ -250,39 +266,29 @@ class Similarity:
 
     @cached_property
     def _overlap(self) -> tuple[float, float]:
-        """Estimated sizes of intersection and union of the shingles, without common sentences.
-
-        A sentence brings about as many shingles as it has letters.
-        """
+        """Estimated sizes of intersection and union of the shingles, without common sentences."""
         one, other = self.one.shingles, self.other.shingles
         if not (one and other):
             return 0.0, one + other
-        similarity = estimated_jaccard(self.one.sketch, self.other.sketch)
-        union = (one + other) / (1.0 + similarity)
-        if not any(self.common_letters):
-            return similarity * union, union
-        both = self._letters_common_to_both
-        either = sum(self.common_letters) - both
-        intersection = max(0.0, similarity * union - both)
-        return intersection, max(intersection, union - either)
+        jaccard = estimated_jaccard(self.one.sketch, self.other.sketch)
+        shared = 0.0
+        if any(self.common_letters):
+            values = self.one.sentence_values, self.other.sentence_values
+            ends = [int(sample[-1]) for sample in values if len(sample) == MAX_SENTENCES]
+            end = min(ends, default=_LARGEST_VALUE)
+            shared = shared_of_common(*values, np.uint32(end), self.common)
+        return overlap(one + other, *self.common_letters, shared, jaccard)
 
     @cached_property
     def common_letters(self) -> tuple[float, float]:
         """Letters of the common sentences in each page, at most all; estimated if its sentences were sampled."""
         if not len(self.common):
             return 0.0, 0.0
-        return _letters_among(self.one, self.common), _letters_among(self.other, self.common)
-
-    @cached_property
-    def _letters_common_to_both(self) -> float:
-        """Letters of the common sentences that both pages have, at most those of either."""
-        samples = _sampled_alike(self.one.sentence_values, self.other.sentence_values, MAX_SENTENCES)
-        sampled = sum(len(sample) for sample in samples)
-        if not sampled:
-            return 0.0
-        shared = np.intersect1d(np.intersect1d(*samples, assume_unique=True), self.common, assume_unique=True)
-        scale = (self.one.sentence_count + self.other.sentence_count) / sampled
-        return min(letters_of(shared) * scale, *self.common_letters)
+        one, other = (
+            letters_of_common(page.sentence_values, page.letters, page.sentence_count > MAX_SENTENCES, self.common)
+            for page in (self.one, self.other)
+        )
+        return one, other
 
     @cached_property
     def _sentences(self) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
@@ -316,12 +322,3 @@ def _sampled_alike(
         return one, other
     end = min(ends)
     return one[: np.searchsorted(one, end, side="right")], other[: np.searchsorted(other, end, side="right")]
-
-
-def _letters_among(page: Evidence, common: npt.NDArray[np.uint32]) -> float:
-    """Return the letters that the common sentences have in a page, at most all its letters."""
-    values = page.sentence_values
-    if not len(values):
-        return 0.0
-    found = letters_of(np.intersect1d(values, common, assume_unique=True))
-    return min(float(page.letters), found * page.sentence_count / len(values))

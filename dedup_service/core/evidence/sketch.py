@@ -1,13 +1,10 @@
-"""A set of shingles in 256 bytes, from which the Jaccard similarity of two sets is estimated; and its keys.
+"""A set of shingles in 256 bytes, from which the Jaccard similarity of two sets is estimated.
 
 Fast similarity sketching fills 2,048 bins with the smallest of independent hash values, as so many
 permutations would, in some 16,000 steps whatever the size of the set. One bit of the value of each bin is
 kept. Two sets of similarity J have equal bits with probability (1 + J)/2, so J is estimated as 2·(share of
 equal bits) − 1. The standard error is at most √((1 − J²)/2048) from the bits, plus √(J(1 − J)/2048) if both
 sets are larger than the sketch: .022 at J = .5.
-
-The keys are the smallest values of eight parts of the first round, for exact search. Two sets have each key
-in common with probability J, so at J = .5 they share at least one of the eight with probability .996.
 
 Source: Dahlgaard, Knudsen, Thorup, "Fast similarity sketching", FOCS 2017; Li and König, "b-bit minwise
 hashing", WWW 2010.
@@ -19,28 +16,23 @@ import numpy.typing as npt
 from dedup_service.core.kernels import kernel
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
-__all__ = ["BINS", "KEYS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
+__all__ = ["BINS", "SKETCH_BYTES", "estimated_jaccard", "sketch"]
 
 BINS = 2048
 SKETCH_BYTES = BINS // 8
-KEYS = 8
 
 _EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
 _S53 = np.uint64(53)
-_LOW32 = np.uint64(0xFFFFFFFF)
 _BIT = np.uint64(1)
 _MANY = 160  # values and empty bins, from which code without branches is faster than mispredicted branches
 
 
 @kernel
-def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
-    """Return the bits, uint8[256], and the keys, uint32[8], of the distinct hashes uint64[n].
-
-    A key is 0 where its part of a small set is empty. No shingles: all bits and keys are 0.
-    """
-    bits, keys = np.zeros(BINS // 8, dtype=np.uint8), np.zeros(KEYS, dtype=np.uint32)
+def sketch(shingles: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    """Return the bits, uint8[256], of the distinct hashes uint64[n]; without shingles all are 0."""
+    bits = np.zeros(BINS // 8, dtype=np.uint8)
     if len(shingles) == 0:
-        return bits, keys
+        return bits
     # A bin takes values below its bound: _EMPTY if it is empty, 0 if an earlier round filled it.
     bound = np.full(BINS, _EMPTY, dtype=np.uint64)
     minima = np.full(BINS, _EMPTY, dtype=np.uint64)
@@ -56,8 +48,6 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
             empty = _fill_many(values, bound, minima)
         else:
             empty -= _fill_few(values, bound, minima)
-        if number == 0:
-            _take_keys(minima, keys)
         if empty == 0:
             break
     for first in range(0, BINS, 8):
@@ -65,7 +55,7 @@ def sketch(shingles: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt
         for bit in range(8):
             byte |= (minima[first + bit] & _BIT) << np.uint64(bit)
         bits[first >> 3] = np.uint8(byte)
-    return bits, keys
+    return bits
 
 
 @kernel
@@ -118,18 +108,6 @@ def _fill_one(index: int, value: np.uint64, bound: npt.NDArray[np.uint64], minim
         return 0
     minima[index], bound[index] = value, np.uint64(0)
     return 1
-
-
-@kernel
-def _take_keys(minima: npt.NDArray[np.uint64], keys: npt.NDArray[np.uint32]) -> None:
-    """Set each key to 32 bits of the smallest value in its part of the bins, without the bin's number."""
-    for part in range(KEYS):
-        best = _EMPTY
-        for index in range(part * (BINS // KEYS), (part + 1) * (BINS // KEYS)):
-            if minima[index] != _EMPTY:
-                best = min(best, minima[index] << np.uint64(11))
-        if best != _EMPTY:
-            keys[part] = max(np.uint32((best >> np.uint64(11)) & _LOW32), np.uint32(1))
 
 
 def estimated_jaccard(a: bytes, b: bytes) -> float:

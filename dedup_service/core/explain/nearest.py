@@ -1,8 +1,8 @@
 """The kept pages nearest to a page, from a scan of all of them.
 
 The indexes are not used: an explanation should also show pages that they did not find. One pass over all
-entries takes distances and shared keys, 0.3 s for a million, and the best candidates are compared by their
-evidence.
+entries takes distances and the first bits of the sketches, 0.3 s for a million, and the best candidates are
+compared by their evidence.
 Invariant: entries are only read, chunk by chunk, and never copied in one piece.
 """
 
@@ -15,7 +15,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldChunk, HeldEntries
 from dedup_service.core.decision.entry_rows import entry_of
 from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.evidence.packed import Evidence, shared_keys
+from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.host_sentences import common_of_pair
 from dedup_service.core.kernels import long_kernel, popcount
@@ -24,13 +24,16 @@ from dedup_service.core.page import Fingerprint
 __all__ = ["nearest"]
 
 _COMPARED = 64
-"""Entries of a chunk that are compared by evidence; others share no key, or are far in both channels."""
+"""Entries of a chunk that are compared by evidence; others are far in both channels and in their sketches."""
 
 _FAR = 65
 """Distance where a fingerprint is absent: more than any real one."""
 
-_KEY_BITS = 8
-"""Bits that a shared key counts for: one of eight in common means about an eighth of the shingles."""
+_SKETCH_BYTES = 32
+"""Bytes of a sketch that are looked at: at J = 0, half of the 256 bits are equal, give or take 8."""
+
+_CHANCE = 4 * _SKETCH_BYTES + 24
+"""Equal bits of two sketches that share nothing, at most: three standard errors above the half."""
 
 
 def nearest(held: HeldEntries, page: Entry, limit: int, host_text: HostText) -> list[Entry]:
@@ -54,7 +57,7 @@ def nearest(held: HeldEntries, page: Entry, limit: int, host_text: HostText) -> 
 
 
 def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
-    """Yield the live entries of a chunk with the most keys in common and the smallest distance."""
+    """Yield the live entries of a chunk with the nearest sketches and the smallest distance."""
     rows = chunk.rows
     if not len(rows):
         return
@@ -67,8 +70,8 @@ def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
             present = (rows["flags"] & mark) > 0
             bits = distances(np.ascontiguousarray(rows[channel]), np.uint64(value))
             far = np.where(present, np.minimum(far, bits), far)
-    keys = Evidence(page.evidence).keys
-    far -= _KEY_BITS * shared_keys(chunk.evidence, starts, sizes, np.unique(keys[keys > 0]))
+    sketch = np.frombuffer(Evidence(page.evidence).sketch[:_SKETCH_BYTES], np.uint8)
+    far -= np.maximum(equal_sketch_bits(chunk.evidence, starts, sizes, sketch) - _CHANCE, 0)
     if chunk.alive is not None:
         far[~chunk.alive] = _FAR + 1
     for place in np.argsort(far, kind="stable")[: _COMPARED + 1].tolist():

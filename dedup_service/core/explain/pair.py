@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.matching import SAME_TEXT, Match, Matcher, NearMiss, min_rough_jaccard
 from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import NONE_COMMON, Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
@@ -121,7 +122,7 @@ def explain_pair(
     common: values of sentences that the host of either page repeats, ascending: uint32[n].
     """
     evidence, kept = Evidence(one.evidence), Evidence(other.evidence)
-    shared = sorted(_keys(evidence) & _keys(kept))
+    ours, theirs = _keys(one), _keys(other)
     similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)), common)
     return PairView(
         channels=tuple(
@@ -135,8 +136,8 @@ def explain_pair(
             for name in CHANNELS
         ),
         keys_used=rule.keys,
-        shared_keys=tuple(shared),
-        keys=(len(_keys(evidence)), len(_keys(kept))),
+        shared_keys=tuple(sorted(ours & theirs)),
+        keys=(len(ours), len(theirs)),
         similarity=similarity,
         compared=not rule.verified
         or len(common) > 0
@@ -152,8 +153,9 @@ def _prepared(entry: Entry) -> PreparedPage:
     return PreparedPage(_NO_PAGE, fingerprint, entry.body_hash, entry.evidence, text_hash=entry.text_hash)
 
 
-def _keys(evidence: Evidence) -> set[int]:
-    return {key for key in evidence.keys.tolist() if key}
+def _keys(entry: Entry) -> set[int]:
+    """Return the keys of an entry; none of one that is settled, which has a path through the cells instead."""
+    return set() if entry.settled else {key for key in unpacked_keys(entry.keys, LEVELS).ravel().tolist() if key}
 
 
 def _override(overrides: Overrides, one: int, other: int) -> bool | None:

@@ -136,13 +136,17 @@ class CellIndex:
         return levels.tobytes() + path[:taken].tobytes()
 
     def remove(self, sequence: int, ordinal: int, path: bytes) -> None:
-        """Remove an entry by its path; StateError if the index does not have it so."""
-        levels, keys = (
-            np.frombuffer(path[:PARTS], np.uint8).copy(),
-            np.frombuffer(path[PARTS:], "<u4").astype(np.uint32),
-        )
-        slot = ordinal % self._slots
-        if not remove_entry(sequence, slot, levels, keys, self._cells, self._rows, self._counters):
+        """Remove an entry by its path; StateError if the index does not have it so, and then nothing changes."""
+        levels, keys = np.frombuffer(path[:PARTS], np.uint8), path[PARTS:]
+        if path_size(path) != len(path) or not remove_entry(
+            sequence,
+            ordinal % self._slots,
+            levels.copy(),
+            np.frombuffer(keys, "<u4").astype(np.uint32),
+            self._cells,
+            self._rows,
+            self._counters,
+        ):
             raise StateError(f"entry {sequence} is not in the cells of its path; the index and its entries differ")
 
     def restore(

@@ -230,16 +230,22 @@ def remove_entry(
     rows: Rows,
     counters: npt.NDArray[np.int64],
 ) -> bool:
-    """Remove an entry by the levels and the path that its insertion returned; False if it is not stored so."""
+    """Remove an entry by the levels and the path that its insertion returned.
+
+    Returns False, and changes nothing, if it is not stored so.
+    """
     row, taken = np.int64(-1), 0
     for part in range(PARTS):
         stored = levels[part] < EMPTY_PART
         count = levels[part] + 1 if stored else levels[part] - EMPTY_PART
-        if stored:
-            at = find(path[taken + count - 1], part, slot, cells)
-            if cells[at, WORD] == 0 or cells[at, ROW] == NO_ROW or rows[0][cells[at, ROW]] != sequence:
+        for level in range(count):
+            at = find(path[taken + level], part, slot, cells)
+            if stored and level == count - 1:
+                if cells[at, WORD] == 0 or cells[at, ROW] == NO_ROW or rows[0][cells[at, ROW]] != sequence:
+                    return False
+                row = np.int64(cells[at, ROW])
+            elif cells[at, WORD] & _TURNED == 0:
                 return False
-            row = np.int64(cells[at, ROW])
         taken += count
     taken = 0
     for part in range(PARTS):

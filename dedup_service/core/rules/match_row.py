@@ -19,7 +19,18 @@ LONG = 160
 Shorter texts must be the same.
 """
 
-_SHARES = ("jaccard", "containment", "title", "sentences", "numbers", "figures", "metadata", "combined")
+_SHARES = (
+    "jaccard",
+    "containment",
+    "title",
+    "sentences",
+    "numbers",
+    "figures",
+    "alphabetic",
+    "unspaced",
+    "metadata",
+    "combined",
+)
 UPPER_BOUNDS = ("missing_numbers", "swapped_numbers", "length_ratio", "words_distance", "body_distance")
 """Bounds that hold if the quantity is at most the bound; all others hold if it is at least the bound."""
 
@@ -37,11 +48,13 @@ class MatchRow:
         containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
         title: Share of title terms in common, at least; 0 to 1.
         sentences: Share of sentences that occur word for word in the other page, at least; 0 to 1.
-        numbers: Share of numbers that the other page has, at least; 0 to 1.
+        numbers: Share of numbers that the other page has with the same unit, at least; 0 to 1.
         missing_numbers: Numbers that the other page lacks, at most.
         swapped_numbers: Share of numbers that stand under the same unit as another value in the other page, at
             most; 0 to 1.
         figures: 1 if every figure must be equal, with sign and unit; 0.5 if one page may have further figures.
+        alphabetic: Share of letters of an alphabet in the page that has more of them, at least; 0 to 1.
+        unspaced: Share of letters of scripts without spaces in the page that has fewer of them, at least; 0 to 1.
         length_ratio: Letters of the longer page for one of the shorter, at most.
         metadata: Jaccard similarity of keywords, tags and references, at least; 0 to 1.
         combined: Wang & Wang's μ/(H + 1) + (1 − μ)·J of word distance and metadata, μ = .9, at least.
@@ -66,6 +79,8 @@ class MatchRow:
     missing_numbers: float | None = None
     swapped_numbers: float | None = None
     figures: float | None = None
+    alphabetic: float | None = None
+    unspaced: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None

@@ -7,7 +7,7 @@ because the fsync is the expensive part. `journal_reader` has the queries.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
-              replaced; `keys`: its keys, NULL if it added no entry; `detail`: what a match added to the guard
+              replaced; `keys`: its keys, NULL without any; `detail`: what a match added to the guard
               state (bytes, see `core.decision.duplicate_clusters`), NULL for a page without a match.
   retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,

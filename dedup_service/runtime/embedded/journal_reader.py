@@ -100,7 +100,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(decided.prepared.text_hash),
         None if entry is None else flags_of(entry),
         decided.prepared.evidence or None,
-        None if entry is None else entry.keys or None,
+        decided.prepared.keys or None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
     )

@@ -44,7 +44,7 @@ MIN_LETTERS = 64
 """Minimum number of letters to judge a page, in a state whose space does not say."""
 
 _PAGE = (
-    "SELECT id, url, canonical_url, title, words, body, body_hash, text_hash, evidence, repeats "
+    "SELECT id, url, canonical_url, title, words, body, body_hash, text_hash, evidence, keys, repeats "
     "FROM log WHERE sequence = ? AND kind = 'page'"
 )
 _VISIT = (
@@ -149,7 +149,7 @@ class JournalPages:
         return None
 
     def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...], verdict: Verdict | None) -> Entry:
-        words, body, body_hash, text_hash, evidence = row[4:9]
+        words, body, body_hash, text_hash, evidence, keys = row[4:10]
         packed = evidence or b""
         # A page with enough letters may still have too little variety; its verdict says that it was not judged.
         unjudged = verdict is not None and verdict.kind is VerdictKind.UNDECIDED and verdict.guard is None
@@ -163,6 +163,7 @@ class JournalPages:
             evidence=packed,
             text_hash=_unsigned(text_hash),
             host=host_hash(canonical_url),
+            keys=keys or b"",
         )
 
 

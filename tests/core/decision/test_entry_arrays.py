@@ -12,7 +12,10 @@ from dedup_service.core.decision.entry_rows import EntryRows
 
 def entries_at(start: int, count: int) -> list[Entry]:
     """Entries at every third sequence, with evidence of several sizes, also empty."""
-    return [Entry(3 * at, at, None, at, at, evidence=b"S" * (at % 4)) for at in range(start, start + count)]
+    return [
+        Entry(3 * at, at, None, at, at, evidence=b"S" * (at % 4), keys=b"k" * (at % 3))
+        for at in range(start, start + count)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -1,5 +1,7 @@
 """The table of live entries, compared with a dictionary."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,15 +48,39 @@ def test_an_export_does_not_change(steps: list[tuple[int, bool]], exports: set[i
     assert list(table.rows().entries()) == list(held.values())
 
 
-def test_many_entries_are_kept_as_arrays() -> None:
-    """Only the latest entries are objects; all others are found, too, and a removed one is not."""
+def test_entries_that_have_left_the_window_are_kept_as_arrays() -> None:
+    """Only those of the window and the last thousand are objects; all are found, with paths in place of keys."""
     table = EntryTable(EntryRows.none())
-    entries = [Entry(3 * number, number, number, None, number) for number in range(10_000)]
-    for entry in entries:
+    window = 300
+    entries = [
+        Entry(3 * number, number, number, None, number, evidence=b"e", ordinal=number, keys=b"keys")
+        for number in range(10_000)
+    ]
+    for number, entry in enumerate(entries):
+        table.settle([(3 * at, b"path %d" % at) for at in range(number - window, number - window + 1) if at >= 0])
         table.add(entry)
-    assert len(table._latest) < 4096
+    assert len(table._latest) == window
+    assert len(table._settled) < 1024
     table.remove(3)
+    table.remove(3 * 9_990)
     assert table.get(3) is None
     assert table.get(4) is None
-    assert [table[3 * number] for number in range(2, 10_000)] == entries[2:]
-    assert len(table) == len(table.rows()) == 9_999
+    settled = [replace(entry, keys=b"path %d" % entry.ordinal, settled=True) for entry in entries[: 10_000 - window]]
+    expected = [entry for entry in [*settled, *entries[10_000 - window :]] if entry.ordinal not in {1, 9_990}]
+    assert [table[entry.sequence] for entry in expected] == expected
+    assert len(table) == len(table.rows()) == 9_998
+    assert list(table.rows().entries()) == expected
+
+
+def test_an_entry_removed_in_the_window_is_not_settled() -> None:
+    """Its path is of no use to the table: the cells alone still need it."""
+    table = EntryTable(EntryRows.from_entries([Entry(1, 1, None, 7, 1, keys=b"keys"), Entry(2, 2, None, 7, 2)]))
+    table.remove(1)
+    table.settle([(1, b"path"), (2, b"path")])
+    assert table.get(1) is None
+    assert [(entry.sequence, entry.keys, entry.settled) for entry in table.rows().entries()] == [(2, b"path", True)]
+    table.add(Entry(3, 3, None, 7, 3, keys=b"keys"))
+    restored = EntryTable(table.rows())
+    restored.settle([(3, b"path 3")])
+    assert [entry.keys for entry in restored.rows().entries()] == [b"path", b"path 3"]
+    assert [entry.keys for entry in table.rows().entries()] == [b"path", b"keys"]

@@ -74,7 +74,7 @@ def test_changed_guards_keep_the_guard_state() -> None:
     log += copies(2, 6)
     replica = Replica(NamesInMemory())
     read(replica, [FIRST, *log])
-    assert replica.state().watch is None
+    assert replica.state().decider.guards is None
     expected = ["unique", "duplicate", "duplicate", "undecided", "duplicate", "undecided", "duplicate", "duplicate"]
     assert [kind for kind in kinds(log) if kind] == expected
     assert kinds([*log, guarded, *copies(3, 20)])[-3:] == ["duplicate", "duplicate", "undecided"]

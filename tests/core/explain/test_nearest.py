@@ -6,7 +6,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryArrays, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.host_text import TITLES, HostText
-from dedup_service.core.evidence.packed import Evidence, shared_keys
+from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.nearest import nearest
 from tests.core.explain.pages import CHANGES, entry, prepared, prepared_text, sentence
@@ -73,14 +73,16 @@ def test_a_view_knows_its_live_entries() -> None:
     assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
 
 
-def test_shared_keys_are_those_of_both_sets() -> None:
-    """Keys are counted for every page; a page without evidence has none."""
+def test_equal_bits_are_counted_for_every_page() -> None:
+    """A page without evidence has none."""
     packed = [entry_.evidence for entry_ in ENTRIES] + [b"", b"junk"]
     sizes = np.array([len(piece) for piece in packed])
     starts = np.cumsum(sizes) - sizes
     for page in ENTRIES[::40]:
-        ours = {key for key in Evidence(page.evidence).keys.tolist() if key}
-        found = shared_keys(
-            np.frombuffer(b"".join(packed), np.uint8), starts, sizes, np.array(sorted(ours), np.uint32)
-        ).tolist()
-        assert found == [len(ours & set(Evidence(piece).keys.tolist())) for piece in packed]
+        ours = Evidence(page.evidence).sketch[:32]
+        found = equal_sketch_bits(
+            np.frombuffer(b"".join(packed), np.uint8), starts, sizes, np.frombuffer(ours, np.uint8)
+        )
+        theirs = [Evidence(entry_.evidence).sketch[:32] for entry_ in ENTRIES]
+        differing = [(int.from_bytes(ours) ^ int.from_bytes(bits)).bit_count() for bits in theirs]
+        assert found.tolist() == [*(256 - bits for bits in differing), 0, 0]

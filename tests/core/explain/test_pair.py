@@ -63,8 +63,8 @@ def test_shared_keys_are_those_of_both() -> None:
     """Unrelated pages share none, and no index finds the pair."""
     rule = PROFILES["balanced"]
     same = explain_pair(rule, entry(2, prepared(1, 0.02)), entry(1, prepared(1, 0.0)))
-    assert same.keys == (8, 8)
-    assert 0 < len(same.shared_keys) <= 8
+    assert same.keys == (64, 64)
+    assert 0 < len(same.shared_keys) <= 64
     assert same.found_by[-1].endswith("keys") or same.found_by[-1].endswith("key")
     unrelated = explain_pair(rule, entry(2, prepared(1, 0.0)), entry(1, prepared(2, 1.0)))
     assert unrelated.shared_keys == ()

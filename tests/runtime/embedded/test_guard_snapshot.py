@@ -1,7 +1,9 @@
 """The guard state is restored from the journal, with a snapshot or without."""
 
 import json
+import logging
 import sqlite3
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.embedded.snapshot import encode_guard_state, guard_state_of_log, read_snapshot
+from dedup_service.runtime.embedded.snapshot import decode_state, read_snapshot, write_snapshot
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
 
 from .prepared import SPACE, SPACE_ID, prepared
@@ -54,13 +56,13 @@ def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
 
 
 def test_a_rule_without_guards_writes_no_guard_state(tmp_path: Path) -> None:
-    """The journal is the same as before there were guards."""
+    """Neither the journal nor the snapshot."""
     state = opened(tmp_path / "state", MatchRule(rule_for().conditions))
     copies(state, range(5))
     state.close()
     rows = sqlite3.connect(tmp_path / "state" / JOURNAL_FILE).execute("SELECT detail FROM log WHERE kind = 'page'")
     assert {detail for (detail,) in rows} == {None}
-    assert read_snapshot(tmp_path / "state" / SNAPSHOT_FILE).extra == b""
+    assert decode_state(read_snapshot(tmp_path / "state" / SNAPSHOT_FILE).extra).guards is None
 
 
 def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
@@ -81,17 +83,35 @@ def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
     new.close()
 
 
-@pytest.mark.parametrize("extra", [b"", b"no MessagePack", b"\x82\xa7version\x63\xa5tracker\x80"])
-def test_an_unreadable_guard_state_is_rebuilt(tmp_path: Path, extra: bytes) -> None:
-    """It is rebuilt from the log, also if a later version wrote it."""
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda extra: b"",
+        lambda extra: b"no MessagePack",
+        lambda extra: b"\x81\xa7version\x63",
+        lambda extra: extra[:-1],
+        lambda extra: extra.replace(b"\xa7version\x01", b"\xa7version\x02"),
+        lambda extra: extra.replace(b"\xa7ordinal", b"\xa7ordinai"),
+    ],
+)
+def test_an_unreadable_state_is_rebuilt(
+    tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Guards, cells and window are those of the log, also if a later version wrote the snapshot."""
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
-    tracker = guard_state_of_log(state.journal.log, 4, extra)
-    assert tracker is not None
-    assert tracker.state() == guard_state_of(state)
-    assert (
-        encode_guard_state(tracker)
-        == encode_guard_state(state._decider.guard_tracker)
-        != encode_guard_state(GuardTracker())
-    )
+    expected, rows = state._decider.state(), state._decider.rows()
+    assert expected.guards == guard_state_of(state) != GuardTracker().state()
     state.close()
+    path = tmp_path / "state" / SNAPSHOT_FILE
+    snapshot = read_snapshot(path)
+    assert decode_state(snapshot.extra) == expected
+    damaged = damage(snapshot.extra)
+    assert damaged != snapshot.extra
+    write_snapshot(path, replace(snapshot.label, extra_bytes=len(damaged)), [snapshot.rows], damaged)
+    with caplog.at_level(logging.WARNING):
+        again = opened(tmp_path / "state")
+    assert "its state" in caplog.text
+    assert again._decider.state() == expected
+    assert list(again._decider.rows().entries()) == list(rows.entries())
+    again.close()

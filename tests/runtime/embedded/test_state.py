@@ -143,13 +143,17 @@ def test_another_space_is_refused_with_both_named(tmp_path: Path) -> None:
         State(tmp_path, "other", {"scheme": "b"})
 
 
-def test_a_newer_format_is_refused_with_both_named(tmp_path: Path) -> None:
-    """The message names both versions."""
+@pytest.mark.parametrize(
+    ("version", "says"),
+    [(99, r"format version 99.*up to 2.*update twinsieve"), (1, r"format version 1, .*reads 2.*start a new state")],
+)
+def test_another_format_is_refused_with_both_named(tmp_path: Path, version: int, says: str) -> None:
+    """The message names both versions and what to do: version 1 has no keys, ordinals or texts to compare with."""
     state = opened(tmp_path)
     with state.journal.database.transaction() as connection:
-        connection.execute("UPDATE meta SET value = '99' WHERE name = 'format_version'")
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'format_version'", (str(version),))
     state.close()
-    with pytest.raises(ForeignStateError, match=r"format version 99.*up to 1"):
+    with pytest.raises(ForeignStateError, match=says):
         opened(tmp_path)
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from dedup_service.core.index import IndexStatistics
+from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Distance, Guard, VerdictKind, guard_reason, visit_by_claim_reason
 from dedup_service.runtime.events import BatchEvent, IndexEvent, ProblemEvent, RemovalEvent
 from dedup_service.runtime.live_stats import LiveStats
@@ -136,12 +136,13 @@ def test_a_rejected_record_counts_once_though_both_steps_report_it(live_stats: L
 def test_the_state_of_index_and_pool(live_stats: LiveStats) -> None:
     """The index as it was reported, the pool as it is now."""
     sizes = IndexStatistics(entries=9, fingerprints=1 << 17, bytes=1000, largest_bucket=12, split_buckets=1)
-    live_stats.index(IndexEvent(entries=9, channels={"words": sizes}, keys=(8, 500)))
+    live_stats.index(IndexEvent(entries=9, channels={"words": sizes}, cells=CellStatistics(8, 60, 3, 500)))
     live_stats.pool = lambda: PoolState(4, 3, 2, 100, 1)
     live_stats.removed(RemovalEvent("retraction", "https://a.example/1"))
     figures = stats(live_stats)
     assert figures["index"]["bytes"] == 1500
     assert figures["index"]["channels"]["words"]["skew"] == 6.0
+    assert figures["index"]["cells"] == {"entries": 8, "cells": 60, "overflowed": 3, "bytes": 500}
     assert figures["index"]["removals"] == {"updated": 0, "retraction": 1, "correction": 0}
     assert figures["summary"]["pool"] == {"processes": 4, "ready": 3, "busy": 2, "waiting": 100, "deaths": 1}
 

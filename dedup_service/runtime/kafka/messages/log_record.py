@@ -138,6 +138,8 @@ class MatchRowLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     missing_numbers: float | None = None
     swapped_numbers: float | None = None
     figures: float | None = None
+    alphabetic: float | None = None
+    unspaced: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None

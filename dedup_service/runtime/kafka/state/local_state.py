@@ -119,6 +119,8 @@ class _MatchRowFields(msgspec.Struct, kw_only=True, rename={"min_letters": "leas
     missing_numbers: float | None = None
     swapped_numbers: float | None = None
     figures: float | None = None
+    alphabetic: float | None = None
+    unspaced: float | None = None
     length_ratio: float | None = None
     metadata: float | None = None
     combined: float | None = None

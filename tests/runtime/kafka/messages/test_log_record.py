@@ -24,6 +24,7 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import parse_profile, rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.verdict import Action
@@ -47,7 +48,14 @@ pages = st.builds(
     claimed_url=st.none() | texts,
 )
 prepared = st.builds(
-    PreparedPage, pages, st.builds(Fingerprint, values, values), values, st.binary(max_size=200), st.none() | texts
+    PreparedPage,
+    pages,
+    st.builds(Fingerprint, values, values),
+    values,
+    st.binary(max_size=200),
+    st.none() | texts,
+    values,
+    st.binary(max_size=256),
 )
 bounds = st.none() | st.integers(0, 64)
 rules = st.builds(
@@ -55,7 +63,8 @@ rules = st.builds(
     st.lists(st.builds(DistanceBound, st.integers(0, 7), bounds), min_size=1, max_size=3).map(tuple),
     st.none() | st.builds(Combined, st.integers(1, 1000)),
 )
-policies = st.builds(Policy, rules, st.sampled_from(Action), texts)
+layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 2, 8, 64]), window=st.integers(1, 1 << 20))
+policies = st.builds(Policy, rules, st.sampled_from(Action), texts, layouts)
 records: st.SearchStrategy[LogRecord] = st.one_of(
     st.builds(PageRecord, sources, prepared, texts),
     st.builds(RejectedRecord, sources, st.text(max_size=MAX_PROBLEM_CHARS)),
@@ -71,13 +80,15 @@ PAGE = PageRecord(
         Fingerprint(words=5, body=2**64 - 1),
         body_hash=0,
         evidence=b"S12345678",
+        text_hash=1,
+        keys=b"12",
     ),
     "space-1",
 )
 PAGE_VALUE = (
-    '{"kind":"page","v":1,"topic":"pages","partition":3,"offset":42,"space":"space-1","url":"https://a.example/1",'
+    '{"kind":"page","v":2,"topic":"pages","partition":3,"offset":42,"space":"space-1","url":"https://a.example/1",'
     '"title":"台风","words":"0000000000000005","body":"ffffffffffffffff","body_hash":"0000000000000000",'
-    '"evidence":"UzEyMzQ1Njc4"}'
+    '"evidence":"UzEyMzQ1Njc4","text_hash":"0000000000000001","keys":"MTI="}'
 ).encode()
 
 
@@ -111,27 +122,27 @@ def test_a_claim_goes_through_the_log() -> None:
 
 @given(records)
 def test_fields_of_a_later_writer_are_ignored(record: LogRecord) -> None:
-    """A field may be added to version 1 if no verdict depends on it."""
+    """A field may be added to version 2 if no verdict depends on it."""
     fields = json.loads(encode(record)) | {"added_later": {"a": [1, None]}}
     assert decode(json.dumps(fields).encode()) == record
 
 
-def test_the_format_of_version_1_is_fixed() -> None:
+def test_the_format_of_version_2_is_fixed() -> None:
     """A log is kept indefinitely, so old records stay readable; every process writes the same bytes."""
     assert encode(PAGE) == PAGE_VALUE
     assert decode(PAGE_VALUE) == PAGE
-    policy = b"""{"kind":"policy","v":1,"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}],
-        "combined_mu_thousandths":null},"action":"drop","space":"space-1","initial":true,"log":"5f0e"}"""
+    policy = b"""{"kind":"policy","v":2,"rule":{"conditions":[{"words":null,"body":7},{"words":6,"body":16}],
+        "combined_mu_thousandths":null},"action":"drop","space":"space-1","layout":{"slots":8,"window":4096},"initial":true,"log":"5f0e"}"""
     assert decode(policy) == PolicyRecord(
         Policy(MatchRule((DistanceBound(body=7), DistanceBound(words=6, body=16))), Action.DROP, "space-1"),
         initial=True,
         log="5f0e",
     )
-    rejected = b'{"kind":"rejected","v":1,"topic":"pages","partition":0,"offset":7,"problem":"not JSON"}'
+    rejected = b'{"kind":"rejected","v":2,"topic":"pages","partition":0,"offset":7,"problem":"not JSON"}'
     assert decode(rejected) == RejectedRecord(Source("pages", 0, 7), "not JSON")
-    retraction = b'{"kind":"retraction","v":1,"url":"https://a.example/1","reason":"taken down"}'
+    retraction = b'{"kind":"retraction","v":2,"url":"https://a.example/1","reason":"taken down"}'
     assert decode(retraction) == RetractionRecord("https://a.example/1", "taken down")
-    correction = b'{"kind":"correction","v":1,"url":"u:1","of":"u:2","duplicate":false,"reason":"two reports"}'
+    correction = b'{"kind":"correction","v":2,"url":"u:1","of":"u:2","duplicate":false,"reason":"two reports"}'
     assert decode(correction) == CorrectionRecord("u:1", "u:2", duplicate=False, reason="two reports")
 
 
@@ -152,18 +163,30 @@ def test_a_lone_surrogate_does_not_stop_the_stream() -> None:
     assert read.prepared.evidence == PAGE.prepared.evidence
 
 
+def policy_value(
+    rule: str = '{"conditions":[{"body":3}]}', action: str = "drop", layout: str = '{"slots":8,"window":9}'
+) -> bytes:
+    """A policy record."""
+    return f'{{"kind":"policy","v":2,"rule":{rule},"action":"{action}","space":"s","layout":{layout}}}'.encode()
+
+
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (b'{"kind":"page","v":2,"topic":{"name":"pages"}}', "version 2, this twinsieve reads 1: update"),
-        (b'{"kind":"merge","v":1}', "of kind 'merge', this twinsieve knows page, rejected"),
+        (b'{"kind":"page","v":3,"topic":{"name":"pages"}}', "version 3, this twinsieve reads 2: update"),
+        (b'{"kind":"page","v":1,"topic":"pages"}', "version 1, this twinsieve reads 2: start a new log"),
+        (b'{"kind":"merge","v":2}', "of kind 'merge', this twinsieve knows page, rejected"),
         (b'{"kind":"merge","v":9}', "version 9"),
         (b'{"kind":"retraction","url":"https://a.example/"}', "cannot be read"),
         (PAGE_VALUE.replace(b'"0000000000000005"', b'"xyz"'), "cannot be read"),
         (PAGE_VALUE.replace(b'"offset":42', b'"offset":"42"'), "cannot be read"),
-        (b'{"kind":"policy","v":1,"rule":{"conditions":[]},"action":"drop","space":"s"}', "cannot be read"),
-        (b'{"kind":"policy","v":1,"rule":{"conditions":[{"body":3,"x":1}]},"action":"drop","space":"s"}', "update"),
-        (b'{"kind":"policy","v":1,"rule":{"conditions":[{"body":3}]},"action":"burn","space":"s"}', "cannot be read"),
+        (policy_value(rule='{"conditions":[]}'), "cannot be read"),
+        (policy_value(rule='{"conditions":[{"body":3,"x":1}]}'), "update"),
+        (policy_value(action="burn"), "cannot be read"),
+        (policy_value(layout='{"slots":3,"window":9}'), "1, 2, 4, 8, 16, 32, 64 slots"),
+        (policy_value(layout='{"slots":8,"window":0}'), "a window of 1 page or more"),
+        (policy_value(layout='{"slots":8,"window":9,"levels":4}'), "update"),
+        (policy_value().replace(b"layout", b"other"), "`layout`"),
         (b"hello", "something else wrote to this topic"),
         (b"\xff\xfe", "something else wrote to this topic"),
         (b"[" * 10**6, "something else wrote to this topic"),

@@ -1,15 +1,21 @@
 """The deciding state as bytes."""
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dedup_service.core.decision.candidates import RemovedEntry
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import ROW as ENTRY_ROW
 from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import CorrectionRecord, Policy, Source
 from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
@@ -23,7 +29,31 @@ from dedup_service.runtime.kafka.state.local_state import (
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 
 rules = st.sampled_from([rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
-policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text())
+layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 8, 64]), window=st.integers(1, 9999))
+policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text(), layouts)
+words = st.integers(0, (1 << 64) - 1)
+entries = st.builds(
+    Entry,
+    st.integers(0, 1 << 40),
+    st.none() | words,
+    st.none() | words,
+    st.none() | words,
+    words,
+    st.booleans(),
+    st.binary(max_size=9),
+    st.none() | words,
+    st.integers(0, (1 << 32) - 1),
+    st.integers(0, 1 << 40),
+    st.binary(max_size=9),
+    st.booleans(),
+)
+deciders = st.builds(
+    DeciderState,
+    ordinal=st.integers(0, 1 << 40),
+    removed=st.lists(st.builds(RemovedEntry, st.integers(0, 1 << 40), entries), max_size=3).map(tuple),
+    host_text=st.binary(),
+    guards=st.none() | st.builds(GuardState),
+)
 partitions = st.tuples(st.text(), st.integers(0, 9))
 replica_states = st.builds(
     ReplicaState,
@@ -33,7 +63,7 @@ replica_states = st.builds(
     seen=st.dictionaries(partitions, st.binary()),
     counts=st.dictionaries(st.text(), st.integers(0, 1 << 40)),
     corrections=st.lists(st.builds(CorrectionRecord)).map(tuple),
-    watch=st.none() | st.builds(GuardState),
+    decider=deciders,
 )
 pending_outcomes = st.builds(
     PendingOutcome,
@@ -71,17 +101,36 @@ STATE = ReplicaState(
         ),
         Action.DROP,
         "space",
+        IndexLayout(slots=2, window=3),
     ),
     seen={("pages", 0): b"s"},
     counts={"unique": 3},
     corrections=(CorrectionRecord("u:1", "u:2", duplicate=False, reason="two"),),
-    watch=GuardState(groups=b"g", decided=1, recent=b"r", before=2, learned=3, usual=4),
+    decider=DeciderState(
+        ordinal=6,
+        removed=(RemovedEntry(5, Entry(7, 1, None, 2, 3, evidence=b"e", ordinal=4, keys=b"keys", settled=True)),),
+        host_text=b"h",
+        guards=GuardState(groups=b"g", decided=1, recent=b"r", before=2, learned=3, usual=4),
+    ),
 )
 PENDING = {Source("pages", 0, 4): PendingOutcome(9, "duplicate", b"{}", b"k", "u:2", drop=True)}
-BOUNDS = ("containment", "title", "sentences", "numbers", "missing_numbers", "length_ratio", "metadata", "combined")
+BOUNDS = (
+    "containment",
+    "title",
+    "sentences",
+    "numbers",
+    "missing_numbers",
+    "swapped_numbers",
+    "figures",
+    "alphabetic",
+    "unspaced",
+    "length_ratio",
+    "metadata",
+    "combined",
+)
 ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
-VERSION_1 = {
-    "version": 1,
+VERSION_2 = {
+    "version": 2,
     "memory": {
         "replica": {
             "sequence": 9,
@@ -96,11 +145,11 @@ VERSION_1 = {
                 },
                 "action": "drop",
                 "space_id": "space",
+                "layout": {"slots": 2, "window": 3},
             },
             "seen": {("pages", 0): b"s"},
             "counts": {"unique": 3},
             "corrections": [{"url": "u:1", "of": "u:2", "duplicate": False, "reason": "two"}],
-            "watch": {"groups": b"g", "decided": 1, "recent": b"r", "before": 2, "learned": 3, "usual": 4},
         },
         "pending": [
             [
@@ -109,33 +158,56 @@ VERSION_1 = {
             ]
         ],
         "written": {("pages", 0): 4},
+        "decider": msgspec.msgpack.encode(
+            {
+                "version": 1,
+                "ordinal": 6,
+                "removed_at": [5],
+                "removed": np.array([(7, 1, 0, 2, 0, 3, 0, 4, 5, 4, 1 + 4 + 8 + 32)], ENTRY_ROW).tobytes(),
+                "removed_evidence": b"ekeys",
+                "host_text": b"h",
+                "guards": {"groups": b"g", "decided": 1, "recent": b"r", "before": 2, "learned": 3, "usual": 4},
+            }
+        ),
     },
 }
 
 
-def test_version_1_stays_as_it_is() -> None:
+def test_version_2_stays_as_it_is() -> None:
     """Fields keep the names that they were first written with, whatever the classes call them now."""
-    value = msgspec.msgpack.encode(VERSION_1)
+    value = msgspec.msgpack.encode(VERSION_2)
     assert encode_deciding_state(STATE, PendingOutcomes(PENDING, {("pages", 0): 4})) == value
     decoded = decode_deciding_state(value)
     assert (decoded.replica, dict(decoded.pending), decoded.written) == (STATE, PENDING, {("pages", 0): 4})
 
 
-def test_a_state_from_before_guards_is_read() -> None:
+def test_a_state_without_later_fields_is_read() -> None:
     """A missing field has its default."""
     value = msgspec.msgpack.decode(encode_deciding_state(ReplicaState(sequence=7), PendingOutcomes()))
-    del value["memory"]["replica"]["watch"]
+    del value["memory"]["replica"]["corrections"]
     assert decode_deciding_state(msgspec.msgpack.encode(value)).replica == ReplicaState(sequence=7)
 
 
-@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 1}), b"\x80"])
+@pytest.mark.parametrize("decider", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), None])
+def test_a_state_without_that_of_its_decider_is_refused(decider: bytes | None) -> None:
+    """Entries without cells, window and host text would give other verdicts: there is no default for them."""
+    value = msgspec.msgpack.decode(encode_deciding_state(ReplicaState(sequence=7), PendingOutcomes()))
+    value["memory"]["decider"] = decider
+    if decider is None:
+        del value["memory"]["decider"]
+    with pytest.raises(UnreadableDecidingStateError):
+        decode_deciding_state(msgspec.msgpack.encode(value))
+
+
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), b"\x80"])
 def test_other_bytes_are_refused(value: bytes) -> None:
     """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
     with pytest.raises(UnreadableDecidingStateError):
         decode_deciding_state(value)
 
 
-def test_a_newer_version_is_named() -> None:
-    """A state of a later twinsieve is refused, naming both versions, before its content is decoded."""
-    with pytest.raises(UnreadableDecidingStateError, match="version 9, this twinsieve reads 1"):
-        decode_deciding_state(msgspec.msgpack.encode({"version": 9, "memory": "otherwise"}))
+@pytest.mark.parametrize("version", [1, 9])
+def test_another_version_is_named(version: int) -> None:
+    """It is refused, naming both versions, before its content is decoded. Version 1 knows no cells."""
+    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 2"):
+        decode_deciding_state(msgspec.msgpack.encode({"version": version, "memory": "otherwise"}))
