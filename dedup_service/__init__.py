@@ -50,6 +50,7 @@ __all__ = [
     "PROFILES",
     "Action",
     "BatchEvent",
+    "CellStatistics",
     "Combined",
     "ConfigurationError",
     "Correction",
