@@ -68,7 +68,7 @@ def main() -> None:
     table = Table("copies of", "copies", "duplicate", "undecided, by guard", "ordinary verdicts changed")
     half = len(ordinary) // 2
     unique = [page for page, verdict in zip(ordinary[:half], alone, strict=False) if verdict.kind is VerdictKind.UNIQUE]
-    made = {
+    made: dict[str, Callable[[], list[PreparedPage]]] = {
         **broken(unique, arguments.copies),
         "wire": lambda: wire(unique),
         "mirror": lambda: mirrored(ordinary[:half], 1),

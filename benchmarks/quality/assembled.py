@@ -78,7 +78,7 @@ class Supply:
         turn, at = divmod(place, len(self.texts))
         if turn == 0:
             return self.texts[at]
-        first, second = (self.texts[self.order(2 * turn + half)[at]] for half in (0, 1))
+        first, second = (self.texts[int(self.order(2 * turn + half)[at])] for half in (0, 1))
         return first[: _middle(first)] + second[_middle(second) :]
 
     def order(self, number: int) -> npt.NDArray[np.int32]:

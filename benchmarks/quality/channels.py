@@ -1,8 +1,8 @@
 """What each candidate channel finds, before and after verification by the rule table, and what it costs.
 
 Candidates are searched among all earlier pages. Greedy deduplication then runs over the verified ones.
-128-bit fingerprints have no index: their candidates come from comparing all pairs, so they have no time and
-no bytes.
+128-bit fingerprints and plain keys have no index: their candidates come from comparing all pairs, so they have no
+time and no bytes. The filter finds keys with the cell index, whose sieve is a part of it.
 """
 
 import time
@@ -23,18 +23,21 @@ from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.matching import Match, Matcher
 from dedup_service.core.evaluation.scoring import Evaluation, half_of, score_stream
+from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.index import BlockIndex, KeyIndex
+from dedup_service.core.index import BlockIndex, CellIndex
+from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.kernels import kernel
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.core.splitmix import mix64
+from dedup_service.core.splitmix import GAMMA, mix64
 from dedup_service.runtime.resources import SpaceOptions
 
-__all__ = ["ChannelFigures", "compute", "keys_in_parts"]
+__all__ = ["CELLS", "ChannelFigures", "compute", "keys_in_parts"]
 
 ENTRIES = 1_000_000
-STEP = np.uint64(0x9E3779B97F4A7C15)
+CELLS = "cells of 8 × 8 keys, sieve"
+SEED_OF_KEYS = np.uint64(0x5851F42D4C957F2D)
 Words = npt.NDArray[np.uint64]
 Index = TypeVar("Index")
 
@@ -101,18 +104,34 @@ def _channels(workspace: Workspace, pages: Sequence[PreparedPage]) -> dict[str, 
         found[f"128 bits, body and words, k = {k}"] = _joined([part.at_least(-k) for part in wide.values()], size)
     for parts in (4, 8, 16):
         found[f"{parts} keys"] = edges_sharing(*keys_in_parts(sets, parts))
-    both = [found["body and words, k = 3"], found["8 keys"]]
-    found["8 keys, body and words, k = 3"] = _joined(both, size)
+    found[CELLS] = _edges_of_cells(pages)
+    found[f"{CELLS}, body and words, k = 3"] = _joined([found["body and words, k = 3"], found[CELLS]], size)
     return found
+
+
+def _edges_of_cells(pages: Sequence[PreparedPage]) -> Edges:
+    """Return what the cell index finds for each page if all earlier pages are in it."""
+    index = CellIndex()
+    later, earlier = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for place, page in enumerate(pages):
+        found = index.probe(page.keys, _sieve(page))
+        later.append(np.full(len(found), place))
+        earlier.append(found)
+        index.insert(place, place, page.keys, _sieve(page))
+    joined = np.concatenate(later), np.concatenate(earlier)
+    return Edges(*joined, np.zeros(len(joined[0])))
+
+
+def _sieve(page: PreparedPage) -> bytes:
+    return Evidence(page.evidence).sketch[:SIEVE_BYTES] or bytes(SIEVE_BYTES)
 
 
 def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
     """Return owners int64[m] and keys uint64[m] of sets.
 
-    A key is the smallest hash of one part of the sketch's first round. With eight parts these are the keys
-    of the evidence.
+    A key is the smallest hash of one part. With eight parts these are the first keys that a page is stored by.
     """
-    owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values + STEP), parts)
+    owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values ^ SEED_OF_KEYS) + GAMMA, parts)
     return owners, keys
 
 
@@ -120,18 +139,19 @@ def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64],
 def _keys_in_parts(offsets: npt.NDArray[np.int64], mixed: Words, parts: int) -> tuple[npt.NDArray[np.int64], Words]:
     owners, keys = np.empty((len(offsets) - 1) * parts, np.int64), np.empty((len(offsets) - 1) * parts, np.uint64)
     shift, found = np.uint64(64 - 11), 0
+    first, last = np.uint64(3), np.uint64(32)
     minimum, present = np.zeros(parts, np.uint64), np.zeros(parts, np.bool_)
     for owner in range(len(offsets) - 1):
         present[:] = False
         for at in range(offsets[owner], offsets[owner + 1]):
             part = int(np.int64(mixed[at] >> shift)) * parts // 2048
-            value = mixed[at] << np.uint64(11)
+            value = max((mixed[at] << first) >> last, np.uint64(1))
             if not present[part] or value < minimum[part]:
                 minimum[part], present[part] = value, True
         for part in range(parts):
             if present[part]:
                 owners[found] = owner
-                keys[found] = (minimum[part] >> np.uint64(11)) & np.uint64(0xFFFFFFFF)
+                keys[found] = minimum[part]
                 found += 1
     return owners[:found], keys[:found]
 
@@ -195,22 +215,13 @@ def _costs(workspace: Workspace, pages: Sequence[PreparedPage]) -> dict[str, tup
         ):
             costs[f"{name}, k = {k}"] = of_blocks, _time_of_blocks(values[present & judged].tolist(), k)
         costs[f"body and words, k = {k}"] = _sum(costs[f"body, k = {k}"], costs[f"words, k = {k}"])
-    keys = [tuple(map(int, Evidence(page.evidence).keys)) for page in pages if page.evidence]
-    sixteen = [tuple(part.tolist()) for part in _split(*keys_in_parts(workspace.shingles("stream"), 16))]
-    costs["4 keys"] = _bytes_of_keys(4), _time_of_keys([row[:4] for row in keys])
-    costs["8 keys"] = _bytes_of_keys(8), _time_of_keys(keys)
-    halves = [row[:8] for row in sixteen], [row[8:] for row in sixteen]  # one index takes at most eight keys
-    costs["16 keys"] = 2 * _bytes_of_keys(8), sum(map(_time_of_keys, halves))
-    costs["8 keys, body and words, k = 3"] = _sum(costs["8 keys"], costs["body and words, k = 3"])
+    costs[CELLS] = _bytes_of_cells(), _time_of_cells(pages)
+    costs[f"{CELLS}, body and words, k = 3"] = _sum(costs[CELLS], costs["body and words, k = 3"])
     return costs
 
 
 def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     return one[0] + other[0], one[1] + other[1]
-
-
-def _split(owners: npt.NDArray[np.int64], keys: Words) -> list[Words]:
-    return np.split(keys, np.flatnonzero(np.diff(owners)) + 1)
 
 
 def _bytes_of_blocks() -> float:
@@ -219,12 +230,13 @@ def _bytes_of_blocks() -> float:
     return index.statistics().bytes / ENTRIES
 
 
-def _bytes_of_keys(count: int) -> float:
-    index = KeyIndex(max_found=32)
-    keys = np.zeros((ENTRIES, 8), np.uint32)
-    keys[:, :count] = np.random.default_rng(SEED).integers(1, 1 << 32, (ENTRIES, count), dtype=np.uint32)
-    index.insert_many(np.arange(ENTRIES), keys)
-    return index.size_bytes / ENTRIES
+def _bytes_of_cells() -> float:
+    """Return the bytes an entry of a cell index whose keys are all different, each in its first cell."""
+    paths = np.zeros((ENTRIES, PARTS + 4 * PARTS), np.uint8)  # of each part the level, 0, then its first key
+    paths[:, PARTS:] = np.random.default_rng(SEED).integers(0, 256, (ENTRIES, 4 * PARTS), dtype=np.uint8)
+    index, places = CellIndex(), np.arange(ENTRIES)
+    index.restore(places, places, np.zeros((ENTRIES, SIEVE_BYTES // 8), np.uint64), paths.tobytes())
+    return index.statistics().bytes / ENTRIES
 
 
 def _time_of_blocks(values: Sequence[int], k: int) -> float:
@@ -236,13 +248,15 @@ def _time_of_blocks(values: Sequence[int], k: int) -> float:
     return _timed(partial(BlockIndex, k), run, len(values))
 
 
-def _time_of_keys(keys: Sequence[tuple[int, ...]]) -> float:
-    def run(index: KeyIndex) -> None:
-        for sequence, values in enumerate(keys):
-            index.probe(values)
-            index.insert(sequence, values)
+def _time_of_cells(pages: Sequence[PreparedPage]) -> float:
+    rows = [(page.keys, _sieve(page)) for page in pages]
 
-    return _timed(partial(KeyIndex, max_found=32), run, len(keys))
+    def run(index: CellIndex) -> None:
+        for place, (keys, sieve) in enumerate(rows):
+            index.probe(keys, sieve)
+            index.insert(place, place, keys, sieve)
+
+    return _timed(CellIndex, run, len(rows))
 
 
 def _timed(make: Callable[[], Index], run: Callable[[Index], None], count: int) -> float:

@@ -15,6 +15,7 @@ from benchmarks.quality.systems import pairs_of_task
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.decision.decider import Decider
+from dedup_service.core.evidence.keys import LEVELS, unpacked_keys
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.page import PreparedPage
@@ -81,8 +82,9 @@ def candidate_edges(workspace: Workspace, pages: Sequence[PreparedPage]) -> Edge
 
 
 def key_edges(pages: Sequence[PreparedPage]) -> Edges:
-    """Return all pairs of pages that share a key of their evidence."""
-    keys = [Evidence(page.evidence).keys for page in pages]
+    """Return all pairs of pages that share the smallest key of a part."""
+    smallest = [unpacked_keys(page.keys, LEVELS)[:, 0] for page in pages]
+    keys = [values[values != 0] for values in smallest]
     owners = np.repeat(np.arange(len(keys)), [len(values) for values in keys])
     return edges_sharing(owners, np.array([key for values in keys for key in values], np.uint64))
 

@@ -226,7 +226,7 @@ def _scale(results: Results) -> Figure:
         axes[1].set_yscale("symlog", linthresh=0.1)
         axes[1].set(ylim=(0, 100), ylabel="different pages merged, %")
         axes[2].set_yscale("symlog", linthresh=1)
-        axes[2].set(ylim=(0, None), ylabel="evidence read a page, mean")
+        axes[2].set(ylim=(0, 200), ylabel="evidence read a page, mean")
     for panel in panels[1]:
         panel.set_xlabel("pages before")
     panels[0][0].legend(frameon=False, fontsize=7.5, loc="lower left")

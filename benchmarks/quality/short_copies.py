@@ -6,11 +6,12 @@ the text: a stock phrase under another title is another page.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.quality.assembled import FRESH, Crawl, Library, letters_of
-from benchmarks.quality.scale import Filter, Preparer, stored_library, without_text
+from benchmarks.quality.scale import Filter, PagePreparer, stored_library, without_text
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.evaluation.scoring import Share
@@ -93,33 +94,30 @@ def _text(library: Library, place: int, letters: int) -> tuple[str, int]:
 
 
 def short_copies(workspace: Workspace, rule: MatchRule) -> list[ShortCopies]:
-    """Return the figures of each form and length under a rule."""
+    """Return the figures of each form and length under a rule, shortest first."""
     texts = list(texts_of(stored_library(workspace)))
     fingerprinter = build_fingerprinter()
     decided = Filter(rule, fingerprinter.space_id)
-    merged: dict[tuple[str, int], int] = {}
-    found: dict[tuple[str, int], int] = {}
-    with Preparer(workspace) as preparer:
+    merged, found = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    with PagePreparer(workspace) as preparer:
         others = preparer.pages(CRAWL, BEFORE + len(texts))
         for _ in tracked(range(BEFORE), "exact copies: pages before", BEFORE):
             decided.decide(next(others))
         for text in tracked(texts, "exact copies: texts", len(texts)):
             verdict = decided.decide(without_text(fingerprinter, text.page(again=False)))
-            merged[text.form, text.letters] = merged.get((text.form, text.letters), 0) + (
-                verdict.kind is VerdictKind.DUPLICATE
-            )
+            merged[text.form, text.letters] += verdict.kind is VerdictKind.DUPLICATE
         for text in tracked(random.Random(SEED).sample(texts, len(texts)), "exact copies: copies", len(texts)):
             verdict = decided.decide(without_text(fingerprinter, text.page(again=True)))
             right = verdict.kind is VerdictKind.DUPLICATE and verdict.duplicate_of == text.page(again=False).id
-            found[text.form, text.letters] = found.get((text.form, text.letters), 0) + right
+            found[text.form, text.letters] += right
             decided.decide(next(others))
     return [
         ShortCopies(form, letters, Share(found[form, letters], TEXTS), Share(merged[form, letters], TEXTS))
-        for form, letters in found
+        for letters in LENGTHS
+        for form in FORMS
     ]
 
 
 def compute(workspace: Workspace) -> list[ShortCopies]:
-    """Return the figures with the default profile, shortest first."""
-    rows = short_copies(workspace, PROFILES[DEFAULT_PROFILE])
-    return sorted(rows, key=lambda row: (row.letters, FORMS.index(row.form)))
+    """Return the figures with the default profile."""
+    return short_copies(workspace, PROFILES[DEFAULT_PROFILE])

@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
-from dedup_service.core.evidence.packed import SHINGLE as EVIDENCE_SHINGLE
-from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.evidence.similarity import pack
 from dedup_service.core.features.hashing import word_hasher
 from dedup_service.core.features.idf import IdfTable
@@ -56,14 +55,16 @@ class Fingerprinter:
         exact_title, exact_body = map(exact_form, exact)
         body_letters = letters(folded)
         ngrams = distinct_ngrams(body_letters, self.space.shingle)
+        shingles = distinct_ngrams(body_letters, SHINGLE)
+        metadata = pack((*page.keywords, *page.tags, *page.references))
         return PreparedPage(
             page=page,
             fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(ngrams)),
             body_hash=body_hash(exact_body),
             text_hash=text_hash(exact_title, exact_body),
-            evidence=pack_evidence(title, folded, body_letters, pack((*page.keywords, *page.tags, *page.references))),
+            evidence=pack_evidence(title, folded, body_letters, metadata, shingles),
             reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
-            keys=packed_keys(min_hash_keys(body_letters, EVIDENCE_SHINGLE, LEVELS)),
+            keys=packed_keys(min_hash_keys(shingles, LEVELS)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:

@@ -32,7 +32,7 @@ from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.matching import body_decides, min_rough_jaccard
 from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.overlap import NONE_COMMON
-from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.packed import Evidence, sketch_of
 from dedup_service.core.index import BlockIndex, CellIndex, CellStatistics, IndexStatistics, SequenceMap, pairs_within
 from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.page import CHANNELS, PreparedPage
@@ -72,16 +72,18 @@ class Candidates(Protocol):
         """Announce the page with this ordinal; return the entries that have left the window."""
         ...
 
-    def find(self, sequence: int, prepared: PreparedPage, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[int]:
+    def find(
+        self, sequence: int, prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON
+    ) -> list[int]:
         """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
 
-        common: those of its sentences that are the own text of its host, ascending: uint32[n]. Entries that were
-        removed lately may be among the candidates.
+        evidence: of the page. common: those of its sentences that are the own text of its host, ascending:
+        uint32[n]. Entries that were removed lately may be among the candidates.
         """
         ...
 
-    def add(self, entry: Entry) -> None:
-        """Add `entry`: it is found from now on."""
+    def add(self, entry: Entry, evidence: Evidence) -> None:
+        """Add `entry` with its evidence: it is found from now on."""
         ...
 
     def remove(self, entry: Entry, ordinal: int) -> None:
@@ -181,7 +183,9 @@ class LocalCandidates:
         self._window.leave(due)
         return settled
 
-    def find(self, sequence: int, prepared: PreparedPage, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[int]:
+    def find(
+        self, sequence: int, prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON
+    ) -> list[int]:
         """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
@@ -199,7 +203,6 @@ class LocalCandidates:
                     near = index.probe(value).sequences.tolist()
                     looked_at += len(near)
                     found.update(near)
-        evidence = Evidence(prepared.evidence)
         if self._rule.keys and prepared.keys and evidence.shingles:
             found.update(self._cells.probe(prepared.keys, evidence.sketch[:SIEVE_BYTES]).tolist())
             passed, young = self._window.find(evidence, common, self._min_jaccard)
@@ -208,10 +211,10 @@ class LocalCandidates:
         self.last_candidates, self.last_read = looked_at, len(found)
         return sorted(found)
 
-    def add(self, entry: Entry) -> None:
-        """Add `entry`: it is found from now on. One that is not `indexed` is in no block index."""
+    def add(self, entry: Entry, evidence: Evidence) -> None:
+        """Add `entry` with its evidence: it is found from now on. One that is not `indexed` is in no block index."""
         self._added.append(entry)
-        self._window.add(entry)
+        self._window.add(entry, evidence)
         if entry.text_hash is not None:
             self._texts.add(entry.text_hash, entry.sequence)
         if entry.body_hash is not None and body_decides(entry.evidence):
@@ -295,12 +298,12 @@ class LocalCandidates:
         for entry in sorted(unsettled, key=lambda entry: entry.ordinal):
             self._added.append(entry)
             if entry.sequence not in self._paths:
-                self._window.add(entry)
+                self._window.add(entry, Evidence(entry.evidence))
 
 
 def _sieve(evidence: bytes) -> bytes:
-    unpacked = Evidence(evidence)
-    return unpacked.sketch[:SIEVE_BYTES] if unpacked.shingles else _NO_SIEVE
+    sketch = sketch_of(evidence, SIEVE_BYTES)
+    return sketch if len(sketch) == SIEVE_BYTES else _NO_SIEVE
 
 
 class _BatchIndex:

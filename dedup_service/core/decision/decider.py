@@ -20,9 +20,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
@@ -132,6 +129,7 @@ class Decider:
             rule, restored, layout=layout, removed=state.removed, shards=shards
         )
         self._ordinal = state.ordinal
+        self._evidence, self._host = Evidence(b""), 0  # of the page that is decided
         self.host_text = HostText(state.host_text)
         self._guard_tracker = GuardTracker(state.guards) if rule.guards else None
 
@@ -158,11 +156,11 @@ class Decider:
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Decide a page and apply the decision; `sequence` is larger than any before."""
-        self._begin()
+        self._begin(prepared)
         decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
             self._guard_tracker.follow(None)
-        self._follow(prepared)
+        self._learn_host_text()
         return decision
 
     def replay(
@@ -173,14 +171,14 @@ class Decider:
         kept: whether the page has an entry. removes: sequence of the entry that it replaced. copy: as in the
         `Decision`.
         """
-        self._begin()
+        self._begin(prepared)
         if self._guard_tracker is not None:
             self._guard_tracker.follow(copy)
         if removes is not None:
             self._remove(self._table[removes])
         if kept:
             self._add(sequence, prepared)
-        self._follow(prepared)
+        self._learn_host_text()
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
@@ -195,7 +193,7 @@ class Decider:
         claimed = self._claimed_visit(prepared, url)
         if claimed is None:
             return self._judged(sequence, prepared, url)
-        match = self._compare(self._table[claimed], prepared, Evidence(prepared.evidence))
+        match = self._compare(self._table[claimed], prepared)
         if isinstance(match, Match):
             return self._visit_by_claim(sequence, prepared, match)
         decision = self._judged(sequence, prepared, url)
@@ -345,14 +343,15 @@ class Decider:
         """
         best: Match | None = None
         near_miss: NearMiss | None = None
-        evidence = Evidence(prepared.evidence)
-        common = self._host_text_in(prepared, evidence)
-        found_entries = map(self._table.get, self._candidates.find(sequence, prepared, common))
+        evidence = self._evidence
+        sentences = evidence.sentence_values
+        common = sentences[self.host_text.common(self._host, sentences)]
+        found_entries = map(self._table.get, self._candidates.find(sequence, prepared, evidence, common))
         entries = [entry for entry in found_entries if entry is not None]  # some may have been removed lately
         if len(entries) > _FEW:
             entries = self._matcher.screened(entries, prepared, evidence, common)
         for entry in entries:
-            found = self._compare(entry, prepared, evidence)
+            found = self._compare(entry, prepared)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:
                     near_miss = found
@@ -360,29 +359,24 @@ class Decider:
                 best = found if best is None or found.score > best.score else best
         return best or near_miss
 
-    def _host_text_in(self, prepared: PreparedPage, evidence: Evidence) -> npt.NDArray[np.uint32]:
-        """Return those of a page's sentences that are the own text of its host, ascending."""
-        sentences = evidence.sentence_values
-        return sentences[self.host_text.common(host_hash(prepared.page.canonical_url), sentences)]
-
-    def _begin(self) -> None:
+    def _begin(self, prepared: PreparedPage) -> None:
         """Count the next page; what the page `window` places before it did reaches the cells."""
         self._table.settle(self._candidates.begin(self._ordinal))
         self._ordinal += 1
+        self._evidence = Evidence(prepared.evidence)
+        self._host = host_hash(prepared.page.canonical_url)
 
-    def _follow(self, prepared: PreparedPage) -> None:
-        """Let the host's own text be learned from a page, whatever its verdict."""
-        evidence = Evidence(prepared.evidence)
-        sentences = evidence.sentence_values
+    def _learn_host_text(self) -> None:
+        """Let the host's own text be learned from the page, whatever its verdict."""
+        sentences = self._evidence.sentence_values
         if len(sentences):
-            host = host_hash(prepared.page.canonical_url)
-            self.host_text.follow(host, title_hash(evidence.terms), sentences)
+            self.host_text.follow(self._host, title_hash(self._evidence.terms), sentences)
 
-    def _compare(self, entry: Entry, prepared: PreparedPage, evidence: Evidence) -> Match | NearMiss | None:
-        """Compare a page with an entry, without what is the own text of either host. evidence: of the page."""
-        host, kept = host_hash(prepared.page.canonical_url), Evidence(entry.evidence)
-        common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
-        return self._matcher.compare(entry, prepared, evidence, common)
+    def _compare(self, entry: Entry, prepared: PreparedPage) -> Match | NearMiss | None:
+        """Compare the page with an entry, without what is the own text of either host."""
+        evidence, kept = self._evidence, Evidence(entry.evidence)
+        common = self.host_text.common_to_pair(self._host, evidence.sentence_values, entry.host, kept.sentence_values)
+        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == self._host)
 
     def _verdict(
         self,
@@ -413,7 +407,7 @@ class Decider:
         entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url), self._ordinal - 1)
         self._table.add(entry)
         self._visits[entry.url_hash] = sequence
-        self._candidates.add(entry)
+        self._candidates.add(entry, self._evidence)
         return entry
 
     def _remove(self, entry: Entry) -> None:

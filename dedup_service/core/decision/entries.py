@@ -56,6 +56,23 @@ class Entry:
             keys=prepared.keys,
         )
 
+    def settle(self, path: bytes) -> Self:
+        """Return the entry after it left the window. path: through the cells."""
+        return type(self)(
+            self.sequence,
+            self.words,
+            self.body,
+            self.body_hash,
+            self.url_hash,
+            self.indexed,
+            self.evidence,
+            self.text_hash,
+            self.host,
+            self.ordinal,
+            path,
+            True,
+        )
+
     def channel(self, name: str) -> int | None:
         """Return the fingerprint of channel `name` (`words` or `body`), or None."""
         return self.words if name == "words" else self.body

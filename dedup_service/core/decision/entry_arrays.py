@@ -13,7 +13,7 @@ never written again, so another thread may read what `held` returned.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -231,7 +231,7 @@ class EntryTable:
         for sequence, path in settled:
             entry = self._latest.pop(sequence, None)
             if entry is not None:
-                self._settled[sequence] = replace(entry, keys=path, settled=True)
+                self._settled[sequence] = entry.settle(path)
         if len(self._settled) >= _MAX_SETTLED:
             self._append_settled()
 

@@ -29,6 +29,7 @@ class Window:
 
     def __init__(self) -> None:
         self._columns = EvidenceColumns(_FIRST_ROWS)
+        self._sieves = np.empty((_FIRST_ROWS, _SIEVE_WORDS), np.uint64)
         self._sequences = np.empty(_FIRST_ROWS, np.int64)
         self._ordinals = np.empty(_FIRST_ROWS, np.int64)
         self._start = self._end = 0
@@ -37,13 +38,16 @@ class Window:
         """Return the number of rows, those of removed entries included."""
         return self._end - self._start
 
-    def add(self, entry: Entry) -> None:
-        """Add a kept page, whose ordinal is larger than any before. A page without shingles is left out."""
-        evidence = Evidence(entry.evidence)
+    def add(self, entry: Entry, evidence: Evidence) -> None:
+        """Add a kept page with its evidence; its ordinal is larger than any before.
+
+        A page without shingles is left out.
+        """
         if not evidence.shingles:
             return
         self._make_room()
         self._columns.put(self._end, evidence)
+        self._sieves[self._end] = self._columns.sketches[self._end, :_SIEVE_WORDS]
         self._sequences[self._end], self._ordinals[self._end] = entry.sequence, entry.ordinal
         self._end += 1
 
@@ -68,7 +72,7 @@ class Window:
         if self._start == self._end or not evidence.shingles:
             return 0, np.empty(0, np.int64)
         sieve = np.frombuffer(evidence.sketch[:SIEVE_BYTES], np.uint64)
-        rows = _sifted(sieve, self._columns.sketches, self._sequences, self._start, self._end, MOST_DIFFERING)
+        rows = _sifted(sieve, self._sieves, self._sequences, self._start, self._end, MOST_DIFFERING)
         similar = self._columns.similar(rows, evidence, common, min_jaccard)
         return len(rows), self._sequences[similar]
 
@@ -78,16 +82,18 @@ class Window:
         rows, count = slice(self._start, self._end), self._end - self._start
         size = len(self._columns) if self._start > len(self._columns) // 2 else 2 * len(self._columns)
         columns, sequences, ordinals = EvidenceColumns(size), np.empty(size, np.int64), np.empty(size, np.int64)
+        sieves = np.empty((size, _SIEVE_WORDS), np.uint64)
         self._columns.move(rows, columns)
+        sieves[:count] = self._sieves[rows]
         sequences[:count], ordinals[:count] = self._sequences[rows], self._ordinals[rows]
-        self._columns, self._sequences, self._ordinals = columns, sequences, ordinals
+        self._columns, self._sequences, self._ordinals, self._sieves = columns, sequences, ordinals, sieves
         self._start, self._end = 0, count
 
 
 @kernel
 def _sifted(
     sieve: npt.NDArray[np.uint64],
-    sketches: npt.NDArray[np.uint64],
+    sieves: npt.NDArray[np.uint64],
     sequences: npt.NDArray[np.int64],
     start: int,
     end: int,
@@ -95,14 +101,14 @@ def _sifted(
 ) -> npt.NDArray[np.int64]:
     """Return the rows whose first bits differ from the sieve, uint64[2], in `most_differing` at most: int64[n].
 
-    sketches: uint64[rows, words]. sequences: int64[rows], negative for a removed entry.
+    sieves: uint64[rows, 2]. sequences: int64[rows], negative for a removed entry.
     """
     passed = np.empty(end - start, np.int64)
     count = 0
     for row in range(start, end):
         bits = 0
         for word in range(_SIEVE_WORDS):
-            bits += popcount(sieve[word] ^ sketches[row, word])
+            bits += popcount(sieve[word] ^ sieves[row, word])
         if bits <= most_differing and sequences[row] >= 0:
             passed[count] = row
             count += 1

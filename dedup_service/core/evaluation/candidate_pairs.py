@@ -64,15 +64,20 @@ class CandidatePairs:
         host = urlsplit(prepared.page.canonical_url).hostname or ""
         self._compare(entry, host, prepared)
         self._entries[place] = (entry, host)
-        self._candidates.add(entry)
+        self._candidates.add(entry, Evidence(entry.evidence))
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:
         evidence, pairs = Evidence(entry.evidence), []
-        for place in self._candidates.find(entry.sequence, prepared)[-MAX_COMPARED:]:
+        for place in self._candidates.find(entry.sequence, prepared, evidence)[-MAX_COMPARED:]:
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue
-            similarity = Similarity(Evidence(earlier.evidence), evidence, earlier.distance_to(prepared.fingerprint))
+            similarity = Similarity(
+                Evidence(earlier.evidence),
+                evidence,
+                earlier.distance_to(prepared.fingerprint),
+                same_host=earlier.host == entry.host,
+            )
             rule_margin = margin(self._rule, similarity)
             pairs.append(CandidatePair(place, entry.sequence, rule_margin, (min(host, other), max(host, other))))
             if rule_margin >= 0:

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel
-from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
-from dedup_service.core.text.ngrams import ngram_hash
+from dedup_service.core.splitmix import mix64_in_kernel
 
 __all__ = ["LEVELS", "MAX_LEVELS", "PARTS", "min_hash_keys", "packed_keys", "unpacked_keys"]
 
@@ -32,15 +31,15 @@ _SEED = np.uint64(0x5851F42D4C957F2D)
 
 
 @kernel
-def min_hash_keys(letters: npt.NDArray[np.uint32], n: int, levels: int) -> npt.NDArray[np.uint32]:
-    """Return the keys of the n-grams of letters uint32[m]: uint32[PARTS, levels].
+def min_hash_keys(shingles: npt.NDArray[np.uint64], levels: int) -> npt.NDArray[np.uint32]:
+    """Return the keys of the shingles uint64[n], hashes in any order: uint32[PARTS, levels].
 
-    Each row ascends; 0, which is no key, follows the last key of a part with fewer n-grams.
+    Each row ascends; 0, which is no key, follows the last key of a part with fewer shingles.
     """
     best = np.zeros((PARTS, levels), dtype=np.uint32)
     count = np.zeros(PARTS, dtype=np.int64)
-    for start in range(len(letters) - n + 1):
-        value = mix64_in_kernel(ngram_hash(letters, start, n) ^ _SEED) + GAMMA
+    for shingle in shingles:
+        value = mix64_in_kernel(shingle ^ _SEED)
         part = np.int64(value >> _S61)
         key = max(np.uint32((value << _S3) >> _S32), np.uint32(1))
         found = count[part]

@@ -10,19 +10,18 @@ Of many numbers or sentences, only those with the smallest hashes are kept, so t
 of what they have in common.
 """
 
-import re
 import struct
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-import xxhash
 
 from dedup_service.core.evidence.numbers import CHARACTERS, figures_digest, numbers_of, sampled_numbers
 from dedup_service.core.evidence.sentences import ENDS, sentence_values
 from dedup_service.core.evidence.sketch import BINS, SKETCH_BYTES, sketch
 from dedup_service.core.kernels import kernel, long_kernel, popcount
+from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 from dedup_service.core.text.ngrams import distinct_ngrams
+from dedup_service.core.text.normalise import PLANE, is_letter_above, letter_table
 
 __all__ = [
     "MAX_NUMBERS",
@@ -32,6 +31,8 @@ __all__ = [
     "Evidence",
     "equal_sketch_bits",
     "pack_evidence",
+    "size_of",
+    "sketch_of",
 ]
 
 SHINGLE = 5
@@ -46,24 +47,31 @@ _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # their place in Unicode also letters of scripts with spaces: Georgian, Ethiopic, polytonic Greek, and those of
 # Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
 _UNSPACED_FROM = 0x0E00
-_UNSPACED = chr(_UNSPACED_FROM)
 _NOTHING = (0,) * 10
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
-_TERM = re.compile(r"[^\W_\u0e00-\U0010ffff]+|[^\W_\u0000-\u0dff]+")  # below _UNSPACED_FROM, and from it on
 
 
-def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], metadata: bytes) -> bytes:
+def pack_evidence(
+    title: str,
+    folded: str,
+    letters: npt.NDArray[np.uint32],
+    metadata: bytes,
+    shingles: npt.NDArray[np.uint64] | None = None,
+) -> bytes:
     """Return the evidence of a page; b"" if it has neither text nor metadata.
 
     title, folded: the folded title and body. letters: of the body, uint32[n]. metadata: packed by
-    `core.evidence.similarity`, below 64 KiB.
+    `core.evidence.similarity`, below 64 KiB. shingles: distinct n-grams of SHINGLE letters, uint64[m], if they are
+    known already.
     """
     if not len(letters) and not metadata:
         return b""
+    if shingles is None:
+        shingles = distinct_ngrams(letters, SHINGLE)
     code_points = np.frombuffer(folded.encode("utf-32-le"), dtype=np.uint32)
-    counts, figures, bits, values, units, sentences = _of_body(letters, code_points, CHARACTERS, ENDS)
-    terms = title_terms(title)
+    counts, figures, bits, values, units, sentences = _of_body(letters, shingles, code_points, CHARACTERS, ENDS)
+    terms = title_terms(np.frombuffer(title.encode("utf-32-le"), np.uint32), letter_table())
     header = _HEADER.pack(len(letters), *counts, figures, len(values), len(sentences), len(terms), len(metadata))
     parts = (header, *(part.tobytes() for part in (bits, sentences, terms, values, units)), metadata)
     return b"".join(parts)
@@ -72,6 +80,7 @@ def pack_evidence(title: str, folded: str, letters: npt.NDArray[np.uint32], meta
 @kernel
 def _of_body(
     letters: npt.NDArray[np.uint32],
+    shingles: npt.NDArray[np.uint64],
     code_points: npt.NDArray[np.uint32],
     characters: npt.NDArray[np.uint8],
     ends: npt.NDArray[np.uint8],
@@ -88,7 +97,6 @@ def _of_body(
     Kept are the digest of the figures, the bits of the sketch, and samples of numbers
     (values and units) and of sentences.
     """
-    shingles = distinct_ngrams(letters, SHINGLE)
     bits = sketch(shingles)
     values, units = numbers_of(code_points, characters)
     kept_values, kept_units = sampled_numbers(values, units, MAX_NUMBERS)
@@ -101,16 +109,35 @@ def _of_body(
     return counts, figures_digest(values, units), bits, kept_values, kept_units, sentences[:MAX_SENTENCES]
 
 
-def title_terms(title: str) -> npt.NDArray[np.uint16]:
-    """Return hashes of the terms of a folded title, ascending: uint16[n].
+@kernel
+def title_terms(title: npt.NDArray[np.uint32], letters: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint16]:
+    """Return hashes of the terms of a folded title uint32[n], ascending and distinct: uint16[m].
 
-    Terms are words, or pairs of letters from `_UNSPACED_FROM` on.
+    Terms are words, or pairs of letters from `_UNSPACED_FROM` on; one such letter between others is a term, too.
+    letters: which characters of the first plane are letters, bool[65536].
     """
-    terms = set()
-    for run in _TERM.findall(title):
-        terms.update([run] if run[0] < _UNSPACED or len(run) == 1 else [a + b for a, b in pairwise(run)])
-    hashes = np.fromiter((xxhash.xxh3_64_intdigest(term.encode()) for term in terms), dtype=np.uint64, count=len(terms))
-    return np.unique((hashes >> np.uint64(48)).astype(np.uint16))[:MAX_TERMS]
+    hashes = np.empty(len(title) + 1, np.uint64)
+    count = run = 0
+    word = np.uint64(0)
+    before = np.uint32(0)
+    for place in range(len(title) + 1):
+        code = title[place] if place < len(title) else np.uint32(0)
+        is_letter = letters[code] if code < np.uint32(PLANE) else is_letter_above(code)
+        if run and (not is_letter or (code < np.uint32(_UNSPACED_FROM)) != (before < np.uint32(_UNSPACED_FROM))):
+            if before < np.uint32(_UNSPACED_FROM) or run == 1:
+                hashes[count] = word
+                count += 1
+            run, word = 0, np.uint64(0)
+        if is_letter:
+            if run and code >= np.uint32(_UNSPACED_FROM):
+                word = mix64_in_kernel(np.uint64(before) + GAMMA)
+            word = mix64_in_kernel(word + np.uint64(code) + GAMMA)
+            if run and code >= np.uint32(_UNSPACED_FROM):
+                hashes[count] = word
+                count += 1
+            run += 1
+            before = code
+    return np.unique((hashes[:count] >> np.uint64(48)).astype(np.uint16))[:MAX_TERMS]
 
 
 @long_kernel
@@ -133,6 +160,16 @@ def equal_sketch_bits(
             differing = packed[starts[piece] + _SKETCH_AT + byte] ^ sketch[byte]
             equal[piece] += 8 - popcount(np.uint64(differing))
     return equal
+
+
+def size_of(packed: bytes) -> int:
+    """Return `Evidence.size` of packed evidence, in a tenth of the time."""
+    return int.from_bytes(packed[4:8], "little")
+
+
+def sketch_of(packed: bytes, size: int) -> bytes:
+    """Return the first `size` bytes of the sketch in packed evidence; b"" for empty evidence."""
+    return packed[_SKETCH_AT : _SKETCH_AT + size]
 
 
 class Evidence:

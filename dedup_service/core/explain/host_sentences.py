@@ -45,7 +45,7 @@ def host_spans(text: str, is_common: Callable[[Values], npt.NDArray[np.bool_]]) 
     values, places = sentence_places(text)
     merged: list[tuple[int, int]] = []
     for start, stop in places[is_common(values)].tolist():
-        if merged and merged[-1][1] >= start:
+        if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
         else:
             merged.append((start, stop))

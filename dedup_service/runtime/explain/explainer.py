@@ -12,6 +12,7 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.decision.matching import SAME_TEXT
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.explain.channels import FeatureComparison, compare_features
 from dedup_service.core.explain.host_sentences import Spans, common_of_pair, host_spans
@@ -239,9 +240,8 @@ def _decided_by(verdict: Verdict | None, in_force: RuleInForce) -> str:
         return "unjudged" if verdict.guard is None else "guard"
     if verdict.kind is VerdictKind.UNIQUE:
         return "nothing"
-    if verdict.reason == BY_PERSON:
-        return "person"
-    return "row" if in_force.rule.verified else "distance"
+    by_rule = "row" if in_force.rule.verified else "distance"
+    return {BY_PERSON: "person", SAME_TEXT: "text"}.get(verdict.reason or "", by_rule)
 
 
 def _naming(corrections: list[Correction], page: KnownPage) -> list[Correction]:

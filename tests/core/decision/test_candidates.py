@@ -12,7 +12,7 @@ from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.keys import LEVELS, PARTS
-from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
@@ -40,7 +40,7 @@ class Shard:
 
     def find(self, sequence: int, page: PreparedPage) -> set[int]:
         """The live candidates for a page."""
-        return set(self.candidates.find(sequence, page)) & set(self.entries)
+        return set(self.candidates.find(sequence, page, Evidence(page.evidence))) & set(self.entries)
 
     def add(self, entry: Entry) -> None:
         """Add an entry."""
@@ -133,16 +133,17 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
 def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
     """Copies are not kept, so there are more than one only where pages were updated to one text."""
     candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=2))
-    entries = []
+    entries: list[Entry] = []
     for number in range(100):
         entry = Entry.from_page(number, crowd(number, text_hash=5), number, number)
         candidates.begin(number)
         candidates.add(entry)
         entries.append(entry)
-    assert candidates.find(200, replace(crowd(200, text_hash=5), keys=b"")) == list(range(64))
+    copy = replace(crowd(200, text_hash=5), keys=b"")
+    assert candidates.find(200, copy, Evidence(copy.evidence)) == list(range(64))
     candidates.begin(100)
-    candidates.remove(entries[99], 99)
-    assert candidates.find(200, replace(crowd(200, text_hash=5), keys=b"")) == list(range(64))
+    candidates.remove(entries[3], 99)
+    assert candidates.find(200, copy, Evidence(copy.evidence)) == [at for at in range(65) if at != 3]
 
 
 @pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])

@@ -1,11 +1,17 @@
 """Tests for evidence, and for the similarity of two pages by their evidence."""
 
+import random
+from collections import Counter
+
+import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.evidence.packed import MAX_NUMBERS, SHINGLE, Evidence, pack_evidence
 from dedup_service.core.evidence.similarity import Similarity
+from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import fold, letters
 
 STORY = [
@@ -54,6 +60,59 @@ def test_a_series_shares_its_wording_and_not_its_figures() -> None:
     assert alike.figures == 0.0
 
 
+def test_swapped_numbers_are_those_under_the_same_unit() -> None:
+    """A yearly event changes its numbers and keeps their units; a repost loses some and changes none."""
+    event = "第12届车展于5月20日开幕，共有300家企业参展，门票50元。"
+    later = "第13届车展于5月22日开幕，共有320家企业参展，门票50元。"
+    shorter = "第12届车展于5月20日开幕，门票50元。"
+    reworded = "车展（第12届）5月20日开幕，参展企业300家，门票卖50元，导游8名。"
+    assert Similarity(evidence(event), evidence(later)).swapped_numbers == pytest.approx(3 / 5)
+    assert Similarity(evidence(event), evidence(shorter)).swapped_numbers == 0.0
+    assert Similarity(evidence(event), evidence(reworded)).swapped_numbers == 0.0
+    assert Similarity(evidence("没有数字"), evidence(event)).swapped_numbers == 0.0
+
+
+NUMBERS = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(["kg", "km", "%", "€"])), max_size=25)
+
+
+def written(numbers: list[tuple[int, str]]) -> str:
+    """A text of numbers with units."""
+    return "; ".join(f"{value} {unit}" for value, unit in numbers)
+
+
+@given(NUMBERS, NUMBERS)
+def test_quantities_of_numbers_are_those_of_multisets(one: list[tuple[int, str]], other: list[tuple[int, str]]) -> None:
+    """Compared with counts of the numbers themselves: shares, conflicts by unit, and whether figures changed."""
+    ours, theirs = Counter(one), Counter(other)
+    common = (ours & theirs).total()
+    conflicts = 0
+    for unit in {unit for _, unit in one}:
+        counts = [sum(n for (_, at), n in numbers.items() if at == unit) for numbers in (ours, theirs, ours & theirs)]
+        conflicts += min(counts[:2]) - counts[2]
+    alike = Similarity(evidence(written(one)), evidence(written(other)))
+    fewer = min(len(one), len(other))
+    assert alike.numbers == (pytest.approx(common / fewer) if fewer else 1.0)
+    assert alike.missing_numbers == pytest.approx(fewer - common)
+    assert alike.swapped_numbers == (pytest.approx(conflicts / (conflicts + common)) if conflicts else 0.0)
+    assert alike.figures == (1.0 if ours == theirs else 0.5 if ours <= theirs or theirs <= ours else 0.0)
+
+
+def test_any_difference_is_a_change_where_figures_are_too_many() -> None:
+    """Of more numbers than evidence keeps, it does not say which were added; equal figures are still equal."""
+    many = [(value, "kg") for value in range(MAX_NUMBERS + 1)]
+    more = [*many, (99, "km")]
+    assert Similarity(evidence(written(many)), evidence(written(more))).figures == 0.0
+    assert Similarity(evidence(written(many)), evidence(written(many[::-1]))).figures == 1.0
+
+
+def test_the_script_follows_from_the_sizes() -> None:
+    """The page with more letters of an alphabet decides."""
+    chinese, english = evidence("大桥今天通车" * 40), evidence("the bridge opened today " * 40)
+    assert Similarity(chinese, chinese).alphabetic == 0.0
+    assert Similarity(english, english).alphabetic == pytest.approx(1.0, abs=0.01)
+    assert Similarity(chinese, english).unspaced == pytest.approx(0.0, abs=0.01)
+
+
 def test_titles_are_compared_by_their_terms() -> None:
     """Terms are words, or pairs of characters in unspaced scripts; a page without a title shares none."""
     assert Similarity(evidence("x", "Bridge opens in May"), evidence("x", "Bridge opens in June")).title == 0.6
@@ -97,7 +156,77 @@ def test_metadata_can_be_read_back() -> None:
 
 
 def test_the_evidence_of_a_long_text_is_bounded() -> None:
-    """Numbers and sentences are sampled, so the evidence of any page fits in 800 bytes."""
+    """Numbers and sentences are sampled, so the evidence of any page fits in 1,100 bytes."""
     long = "".join(f"{number} 号车站于第 {number * 7} 天开放。" for number in range(2000))
-    assert len(evidence(long, "标题" * 40).packed) < 800
+    assert len(evidence(long, "标题" * 40).packed) < 1100
     assert Similarity(evidence(long), evidence(long + STORY[0])).missing_numbers == pytest.approx(0.0, abs=0.1)
+
+
+def sentences_of(seed: int, number: int) -> list[str]:
+    """Sentences of 15 to 45 characters that no other seed has."""
+    rng = random.Random(seed)
+    return ["".join(chr(rng.randrange(0x4E00, 0x5E00)) for _ in range(rng.randint(15, 45))) for _ in range(number)]
+
+
+HEAD, OWN = sentences_of(1, 40), sentences_of(2, 140)
+
+
+def exact(one: list[str], other: list[str]) -> tuple[float, float]:
+    """Jaccard similarity and containment of two lists of sentences, by their shingles."""
+    ours, theirs = (set(distinct_ngrams(letters(fold("。".join(text))), SHINGLE).tolist()) for text in (one, other))
+    return len(ours & theirs) / len(ours | theirs), len(ours & theirs) / min(len(ours), len(theirs))
+
+
+def common_values(sentences: list[str]) -> npt.NDArray[np.uint32]:
+    """The values of sentences that a host repeats."""
+    values = [evidence(sentence).sentence_values for sentence in sentences]
+    return np.unique(np.concatenate([np.empty(0, np.uint32), *values]))
+
+
+@pytest.mark.parametrize("frame", [5, 12, 30])
+@pytest.mark.parametrize("hosts", ["one", "two"])
+@pytest.mark.parametrize("changed", [0, 2, 6, 20])
+def test_common_sentences_are_subtracted(frame: int, hosts: str, changed: int) -> None:
+    """Pages in frames have the quantities of their own sentences, as an exact comparison of these gives them."""
+    left = HEAD[:frame] if hosts == "one" else HEAD[: frame // 2]
+    right = HEAD[:frame] if hosts == "one" else HEAD[frame // 2 : frame]
+    ours, theirs = OWN[:20], OWN[changed : 20 + changed // 2]
+    common = common_values(HEAD[:frame])
+    alike = Similarity(evidence("。".join(left + ours)), evidence("。".join(right + theirs)), common=common)
+    share, contained = exact(ours, theirs)
+    assert alike.jaccard == pytest.approx(share, abs=0.15)
+    assert alike.containment == pytest.approx(contained, abs=0.15)
+    assert alike.sentences == pytest.approx(len(set(ours) & set(theirs)) / min(len(ours), len(theirs)), abs=0.15)
+    sizes = [len(letters(fold("".join(text)))) for text in (ours, theirs)]
+    assert alike.min_letters == pytest.approx(min(sizes), rel=0.1)
+    assert alike.length_ratio == pytest.approx(max(sizes) / min(sizes), rel=0.1)
+
+
+def test_common_sentences_of_long_pages_are_estimated() -> None:
+    """Of more sentences than evidence keeps, the letters of the common ones follow from their share."""
+    one, other = HEAD + OWN[:60], HEAD + OWN[30:90]
+    alike = Similarity(evidence("。".join(one)), evidence("。".join(other)), common=common_values(HEAD))
+    share, contained = exact(OWN[:60], OWN[30:90])
+    assert alike.jaccard == pytest.approx(share, abs=0.15)
+    assert alike.containment == pytest.approx(contained, abs=0.2)
+
+
+@given(TEXTS, TEXTS, st.lists(st.sampled_from(STORY), max_size=12))
+def test_quantities_without_common_sentences_stay_in_range(one: str, other: str, common: list[str]) -> None:
+    """Shares are from 0 to 1, lengths are not negative, and pages of nothing else have nothing in common."""
+    alike = Similarity(evidence(one), evidence(other), common=common_values(common))
+    for share in (alike.jaccard, alike.containment, alike.sentences):
+        assert 0.0 <= share <= 1.0
+    assert alike.min_letters >= 0
+    assert alike.length_ratio >= 1.0
+    turned = Similarity(evidence(other), evidence(one), common=common_values(common))
+    assert (turned.jaccard, turned.containment, turned.sentences) == (alike.jaccard, alike.containment, alike.sentences)
+
+
+def test_pages_of_common_sentences_alone_have_nothing_in_common() -> None:
+    """Two error pages of a host are no copies of one another."""
+    frame = "。".join(HEAD)
+    alike = Similarity(evidence(frame), evidence(frame + "。" + OWN[0]), common=common_values(HEAD))
+    assert alike.jaccard < 0.1
+    assert alike.min_letters < 100
+    assert alike.sentences == 0.0

@@ -41,7 +41,8 @@ def page(url: str, title: str, story: str, text_hash: int = 1) -> PreparedPage:
     """A page of twelve sentences; pages of one story are alike, and equal if their `text_hash` is."""
     fingerprint = random.Random(story).getrandbits(64)
     prints = Fingerprint(fingerprint, fingerprint)
-    return PreparedPage(Page(url=url, canonical_url=url, id=url), prints, text_hash, evidence(title, story))
+    body_hash = fingerprint ^ text_hash
+    return PreparedPage(Page(url=url, canonical_url=url, id=url), prints, body_hash, evidence(title, story))
 
 
 @cache

@@ -164,10 +164,10 @@ def test_a_folder_is_read_while_it_is_written(tmp_path: Path) -> None:
         with state_pages(folder) as pages:
             assert explainer(pages).explain(2).decided_by == "row"
     with NearDuplicateFilter.open(folder, rule=PROFILES["simhash"]) as dedup:
-        dedup.check(page(5, TEXT))
+        dedup.check_many([page(5, TEXT + " Yes."), page(6, TEXT)])
     with state_pages(folder) as pages:
-        old, new = explainer(pages).explain(2), explainer(pages).explain("p5")
-    assert (old.decided_by, new.decided_by) == ("row", "distance")
+        old, new, same = (explainer(pages).explain(reference) for reference in (2, "p5", "p6"))
+    assert (old.decided_by, new.decided_by, same.decided_by) == ("row", "distance", "text")
     assert (old.in_force.since, old.in_force.changed, new.in_force.changed) == (0, True, False)
     assert old.in_force.rule == PROFILES["balanced"]
     assert any("another rule is in force now" in note for note in old.notes)

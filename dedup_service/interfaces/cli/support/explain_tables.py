@@ -17,6 +17,7 @@ from dedup_service.runtime.explain import Explanation, KnownPage
 __all__ = ["show_explanation"]
 
 DECIDED_BY = {
+    "text": "the same text",
     "row": "a row of the rule table",
     "distance": "the Hamming distance",
     "person": "a person",

@@ -8,6 +8,7 @@ import { ruleOf } from "./why_rule.js";
 import { features, passages } from "./why_text.js";
 
 const DECIDED = {
+  text: "by its text",
   row: "by a row of the rule table",
   distance: "by the distance of the fingerprints",
   person: "by a person",
