@@ -65,7 +65,7 @@ def test_a_batch_is_reported_once_it_is_durable(tmp_path: Path) -> None:
     assert set(first.seconds) == {"decide", "commit"}
     assert (first.sequence, first.entries, first.repeated) == (3, 2, 0)
     assert (second.records, second.repeated, dict(second.verdicts)) == (1, 1, {})
-    assert (seen.indexes[0].entries, seen.indexes[0].channels["body"].fingerprints) == (2, 2)
+    assert (seen.indexes[0].entries, seen.indexes[0].channels["words"].fingerprints) == (2, 2)
     assert seen.indexes[0].size_bytes > 0
 
 

@@ -13,6 +13,7 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.splitmix import splitmix64
+from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
 
@@ -35,7 +36,7 @@ def content(number: int) -> tuple[str, bytes, bytes, int]:
     if number % 17 == 0:
         parts = parts[:1]
     title, text = f"{chosen.choice(['news', 'report'])} {story}", "".join(parts)
-    keys = packed_keys(min_hash_keys(letters(text), SHINGLE, LEVELS))
+    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(text), SHINGLE), LEVELS))
     return title, pack_evidence(title, text, letters(text), b""), keys, url_hash(title + text)
 
 
@@ -56,7 +57,7 @@ def page_at(seed: int) -> PreparedPage:
 def page_of(url: str, parts: list[str]) -> PreparedPage:
     """A page with the evidence and the keys of a text; its fingerprints and hashes are far from all others."""
     text, far = "".join(parts), url_hash(url)
-    keys = packed_keys(min_hash_keys(letters(text), SHINGLE, LEVELS))
+    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(text), SHINGLE), LEVELS))
     evidence = pack_evidence("", text, letters(text), b"")
     page = Page(url=url, canonical_url=url, id=url)
     return PreparedPage(page, Fingerprint(far, far), far, evidence, text_hash=far, keys=keys)

@@ -45,7 +45,7 @@ class Shard:
     def add(self, entry: Entry) -> None:
         """Add an entry."""
         self.entries[entry.sequence] = entry
-        self.candidates.add(entry)
+        self.candidates.add(entry, Evidence(entry.evidence))
 
     def remove(self, sequence: int, ordinal: int) -> None:
         """Remove an entry."""
@@ -137,7 +137,7 @@ def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
     for number in range(100):
         entry = Entry.from_page(number, crowd(number, text_hash=5), number, number)
         candidates.begin(number)
-        candidates.add(entry)
+        candidates.add(entry, Evidence(entry.evidence))
         entries.append(entry)
     copy = replace(crowd(200, text_hash=5), keys=b"")
     assert candidates.find(200, copy, Evidence(copy.evidence)) == list(range(64))

@@ -60,7 +60,7 @@ class History(RuleBasedStateMachine):
         for number in chosen:
             self.ordinal += 1 + skipped
             entry = Entry(5 * self.ordinal, None, None, None, 1, evidence=EVIDENCE[number], ordinal=self.ordinal)
-            self.window.add(entry)
+            self.window.add(entry, Evidence(entry.evidence))
             if number in PAGES:
                 self.kept.append(Kept(entry.sequence, entry.ordinal, entry.evidence))
 
@@ -97,9 +97,9 @@ def test_the_answer_is_that_of_the_pages_that_are_left(order: list[int], number:
     entries = [Entry(at, None, None, None, 1, evidence=EVIDENCE[at % len(EVIDENCE)], ordinal=at) for at in range(24)]
     lost, without = Window(), Window()
     for entry in entries:
-        lost.add(entry)
+        lost.add(entry, Evidence(entry.evidence))
         if entry.sequence >= 12 or entry.sequence not in order[:5]:
-            without.add(entry)
+            without.add(entry, Evidence(entry.evidence))
     for sequence in order[:5]:
         lost.remove(sequence)
     for window in (lost, without):
@@ -113,9 +113,9 @@ def test_an_empty_window_finds_nothing() -> None:
     page = Evidence(EVIDENCE[0])
     window = Window()
     assert window.find(page, NONE_COMMON, 0.0)[0] == 0
-    window.add(Entry(1, None, None, None, 1, evidence=EVIDENCE[-1], ordinal=1))
+    window.add(Entry(1, None, None, None, 1, ordinal=1), Evidence(EVIDENCE[-1]))
     assert (len(window), window.find(page, NONE_COMMON, 0.0)[0]) == (0, 0)
-    window.add(Entry(2, None, None, None, 1, evidence=EVIDENCE[0], ordinal=2))
+    window.add(Entry(2, None, None, None, 1, ordinal=2), Evidence(EVIDENCE[0]))
     assert window.find(page, NONE_COMMON, 1.0)[1].tolist() == [2]
     window.leave(2)
     assert (len(window), window.find(page, NONE_COMMON, 0.0)[0]) == (0, 0)
@@ -127,7 +127,7 @@ def test_its_memory_is_that_of_a_window(size: int) -> None:
     window = Window()
     for ordinal in range(5 * size + 200):
         window.leave(ordinal - size)
-        window.add(Entry(ordinal, None, None, None, 1, evidence=EVIDENCE[ordinal % 4], ordinal=ordinal))
+        window.add(Entry(ordinal, None, None, None, 1, ordinal=ordinal), Evidence(EVIDENCE[ordinal % 4]))
     assert len(window) == size
     assert len(window._sequences) <= max(64, 4 * size)
     expected = [at for at in range(ordinal - size + 1, ordinal + 1) if at % 4 == 3]

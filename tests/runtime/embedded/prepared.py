@@ -6,6 +6,7 @@ from functools import cache
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
 
 SPACE_ID = "test-space"
@@ -41,5 +42,5 @@ def evidence_and_keys(story: int, version: int) -> tuple[bytes, bytes]:
     rng = random.Random(story)
     sentences = ["".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(20)) for _ in range(15)]
     folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])
-    keys = packed_keys(min_hash_keys(letters(folded), SHINGLE, LEVELS))
+    keys = packed_keys(min_hash_keys(distinct_ngrams(letters(folded), SHINGLE), LEVELS))
     return pack_evidence("", folded, letters(folded), b""), keys

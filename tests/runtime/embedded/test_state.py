@@ -197,11 +197,15 @@ def test_a_state_in_memory_needs_no_folder() -> None:
 
 
 def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:
-    """It matches no page, before and after a restore; the same visit again is unchanged."""
+    """It matches no page but one with the same text, before and after a restore; the same visit again is unchanged."""
     first = opened(tmp_path)
     assert first.decide([(prepared("u1", 1, reason="too short", evidence=b""), None)])[0].kind is NONE
     first.close()
     second = opened(tmp_path)
-    verdicts = second.decide([(prepared("u2", 1), None), (prepared("u1", 1, reason="too short", evidence=b""), None)])
+    verdicts = second.decide(
+        [(prepared("u2", 1, version=1), None), (prepared("u1", 1, reason="too short", evidence=b""), None)]
+    )
     assert [v.kind for v in verdicts] == [U, SAME]
+    copy = second.decide([(prepared("u3", 1, reason="too short", evidence=b""), None)])[0]
+    assert (copy.kind, copy.duplicate_of, copy.reason) == (D, "u1", "same text")
     second.close()

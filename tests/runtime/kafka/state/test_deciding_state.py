@@ -117,6 +117,7 @@ PENDING = {Source("pages", 0, 4): PendingOutcome(9, "duplicate", b"{}", b"k", "u
 BOUNDS = (
     "containment",
     "title",
+    "title_on_host",
     "sentences",
     "numbers",
     "missing_numbers",
