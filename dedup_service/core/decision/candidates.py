@@ -203,7 +203,7 @@ class LocalCandidates:
                     near = index.probe(value).sequences.tolist()
                     looked_at += len(near)
                     found.update(near)
-        if self._rule.keys and prepared.keys:
+        if self._rule.keys and prepared.keys and evidence.shingles:
             found.update(self._cells.probe(prepared.keys, evidence.sketch[:SIEVE_BYTES]).tolist())
             passed, young = self._window.find(evidence, common, self._min_jaccard)
             found.update(young.tolist())
@@ -302,7 +302,8 @@ class LocalCandidates:
 
 
 def _sieve(evidence: bytes) -> bytes:
-    return sketch_of(evidence, SIEVE_BYTES) or _NO_SIEVE
+    sketch = sketch_of(evidence, SIEVE_BYTES)
+    return sketch if len(sketch) == SIEVE_BYTES else _NO_SIEVE
 
 
 class _BatchIndex:

@@ -244,7 +244,8 @@ class Evidence:
     @property
     def sentence_values(self) -> npt.NDArray[np.uint32]:
         """The sample of the sentences, as values (`core.evidence.sentences`), ascending: uint32[n]."""
-        return np.frombuffer(self.packed, np.dtype("<u4"), self._header[_SENTENCES], _REST_AT if self.packed else 0)
+        count = self._header[_SENTENCES]
+        return np.frombuffer(self.packed, np.dtype("<u4"), count, _REST_AT if count else 0)
 
     @property
     def terms(self) -> tuple[int, ...]:

@@ -14,16 +14,15 @@ from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.matching import score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
-from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
+from dedup_service.core.evidence.packed import pack_evidence
 from dedup_service.core.evidence.similarity import Combined, pack
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.text.normalise import letters
-from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from tests.core.decision.crowded import page_of
 
 RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
 
@@ -83,16 +82,6 @@ def sentences(count: int) -> list[str]:
 
 
 HARBOUR = sentences(12)
-
-
-def page_of(url: str, parts: list[str]) -> PreparedPage:
-    """A page with the evidence and the keys of a text; its fingerprints and hashes are far from all others."""
-    text = "".join(parts)
-    page = Page(url=url, canonical_url=url, id=url)
-    evidence = pack_evidence("", text, letters(text), b"")
-    far = url_hash(url)
-    keys = packed_keys(min_hash_keys(letters(text), SHINGLE, LEVELS))
-    return PreparedPage(page, Fingerprint(far, far), far, evidence, text_hash=far, keys=keys)
 
 
 def test_a_page_that_contains_another_is_kept_with_a_reason() -> None:

@@ -22,18 +22,22 @@ from dedup_service.core.log_records import (
     Source,
 )
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
+from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Action, VerdictKind
 from tests.page_names import NamesInMemory
 from tests.runtime.embedded.prepared import SPACE_ID, prepared
 
-FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID), initial=True, log="a-log")
+LAYOUT = IndexLayout(slots=2, window=3)
+FIRST = PolicyRecord(Policy(rule_for("body"), Action.FLAG, SPACE_ID, LAYOUT), initial=True, log="a-log")
 
 GUARDED = replace(rule_for("body"), guards=Guards(max_pages=2, max_hosts=1, max_titles=1))
 LENIENT = replace(GUARDED, guards=Guards(max_pages=6, max_hosts=0, max_titles=0))
 UNGUARDED = replace(GUARDED, guards=NO_GUARDS)
+KEYS_ALONE = MatchRule(keys=True, verified=rule_for().verified)
 
 
 def page(
@@ -68,7 +72,7 @@ def copies(number: int, start: int = 0) -> list[LogRecord]:
 def test_changed_guards_keep_the_guard_state() -> None:
     """Raised bounds accept the next copies, lowered ones none; a rule without guards drops the state."""
     guarded, lenient, unguarded = (
-        PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID)) for rule in (GUARDED, LENIENT, UNGUARDED)
+        PolicyRecord(Policy(rule, Action.FLAG, SPACE_ID, LAYOUT)) for rule in (GUARDED, LENIENT, UNGUARDED)
     )
     log: list[LogRecord] = [guarded, *copies(4), lenient, *copies(1, 4), guarded, *copies(1, 5), unguarded]
     log += copies(2, 6)
@@ -83,7 +87,7 @@ def test_changed_guards_keep_the_guard_state() -> None:
 def test_guards_are_counted() -> None:
     """Guards are counted by name, in addition to the verdicts."""
     replica = Replica(NamesInMemory())
-    log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID)), *copies(5)]
+    log: list[LogRecord] = [FIRST, PolicyRecord(Policy(GUARDED, Action.FLAG, SPACE_ID, LAYOUT)), *copies(5)]
     read(replica, log)
     assert (replica.counts["undecided"], replica.counts["guard_titles"], replica.counts["guard_pages"]) == (2, 0, 2)
 
@@ -132,9 +136,12 @@ records = st.lists(
             PolicyRecord,
             st.builds(
                 Policy,
-                st.sampled_from([rule_for("body"), rule_for("words", k=1), GUARDED, LENIENT, UNGUARDED]),
+                st.sampled_from(
+                    [rule_for("body"), rule_for("words", k=1), KEYS_ALONE, rule_for(), GUARDED, LENIENT, UNGUARDED]
+                ),
                 st.sampled_from(Action),
                 st.just(SPACE_ID),
+                st.sampled_from([LAYOUT] * 5 + [IndexLayout(slots=4, window=3)]),
             ),
             st.booleans(),
         ),
@@ -158,7 +165,7 @@ def test_a_replica_from_a_snapshot_continues_as_one_that_read_everything(
     second = Replica(names, rows=first.rows(), state=first.state())
     assert begun + read(second, log[cut:], start=cut) == expected
     assert second.state() == whole.state()
-    assert second.rows().rows.tolist() == whole.rows().rows.tolist()
+    assert list(second.rows().entries()) == list(whole.rows().entries())
 
 
 @given(records)
@@ -168,7 +175,7 @@ def test_apply_many_gives_the_outcomes_of_apply(log: list[LogRecord]) -> None:
     one_by_one, batch = Replica(NamesInMemory()), Replica(NamesInMemory())
     assert batch.apply_many(numbered) == [one_by_one.apply(sequence, record) for sequence, record in numbered]
     assert batch.state() == one_by_one.state()
-    assert batch.rows().rows.tolist() == one_by_one.rows().rows.tolist()
+    assert list(batch.rows().entries()) == list(one_by_one.rows().entries())
 
 
 @given(records)
@@ -281,7 +288,7 @@ def test_a_replaced_correction_does_not_return_with_a_snapshot() -> None:
 
 def test_a_policy_applies_from_its_place_in_the_log() -> None:
     """Earlier pages were decided by the earlier policy; the entries stay."""
-    strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID))
+    strict = PolicyRecord(Policy(rule_for("body", k=0), Action.DROP, SPACE_ID, LAYOUT))
     replica = Replica(NamesInMemory())
     outcomes = read(
         replica,
@@ -297,7 +304,7 @@ def test_a_policy_applies_from_its_place_in_the_log() -> None:
 
 def test_the_first_of_several_initial_policies_wins() -> None:
     """Services that start together on an empty log get one policy and one identity."""
-    second = PolicyRecord(Policy(rule_for("words"), Action.DROP, SPACE_ID), initial=True, log="another")
+    second = PolicyRecord(Policy(rule_for("words"), Action.DROP, SPACE_ID, LAYOUT), initial=True, log="another")
     replica = Replica(NamesInMemory())
     read(replica, [FIRST, second])
     assert (replica.policy, replica.log) == (FIRST.policy, "a-log")
@@ -308,6 +315,35 @@ def test_a_log_has_one_space() -> None:
     replica = Replica(NamesInMemory())
     read(replica, [FIRST, PolicyRecord(Policy(rule_for(), Action.DROP, "other-space"))])
     assert (replica.policy, replica.counts["policy_void"]) == (FIRST.policy, 1)
+
+
+def test_a_log_has_one_layout() -> None:
+    """With other slots or another window the same pages could get other verdicts: such a policy is void, too."""
+    replica = Replica(NamesInMemory())
+    others = [IndexLayout(slots=4, window=3), IndexLayout(slots=2, window=4), IndexLayout()]
+    read(replica, [FIRST, *(PolicyRecord(Policy(rule_for(), Action.DROP, SPACE_ID, layout)) for layout in others)])
+    assert (replica.policy, replica.counts["policy_void"]) == (FIRST.policy, 3)
+
+
+@given(records)
+def test_a_policy_keeps_cells_window_and_host_text(log: list[LogRecord]) -> None:
+    """Records of a rule that asks for no keys fill the cells like any others, so a rule with keys can follow."""
+    first = PolicyRecord(Policy(KEYS_ALONE, Action.FLAG, SPACE_ID, LAYOUT), initial=True, log="a-log")
+    then = PolicyRecord(Policy(KEYS_ALONE, Action.FLAG, SPACE_ID, LAYOUT))
+    away = PolicyRecord(Policy(rule_for("words", k=0), Action.FLAG, SPACE_ID, LAYOUT))
+    steady, moved = Replica(NamesInMemory()), Replica(NamesInMemory())
+    pages = [record for record in log if not isinstance(record, PolicyRecord)]
+    steady.apply(0, first)
+    moved.apply(0, first)
+    for number, record in enumerate(pages):
+        before = moved.state().decider
+        for at, policy in ((1, away), (2, then)):
+            moved.apply(4 * number + at, policy)
+            assert moved.state().decider == replace(before, guards=moved.state().decider.guards)
+        expected = steady.apply(4 * number + 3, record)
+        assert moved.apply(4 * number + 3, record) == expected
+        assert moved.state().decider == steady.state().decider
+        assert list(moved.rows().entries()) == list(steady.rows().entries())
 
 
 def test_a_page_before_any_policy_is_refused() -> None:

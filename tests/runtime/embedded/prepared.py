@@ -1,8 +1,10 @@
 """Prepared pages from a few numbers, for tests of what happens after the fingerprint."""
 
 import random
+from functools import cache
 
-from dedup_service.core.evidence.packed import pack_evidence
+from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
+from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.text.normalise import letters
 
@@ -28,13 +30,16 @@ def prepared(
         url=url, canonical_url=url, id=page_id or url, title=f"story {story}", text=text or f"story {story}, {version}"
     )
     body_hash = (story * 1000 + version) * STEP % (1 << 64)
-    evidence = evidence_of(story, version) if evidence is None else evidence
-    return PreparedPage(page, Fingerprint(fingerprint, fingerprint), body_hash, evidence=evidence, reason=reason)
+    packed, keys = evidence_and_keys(story, version) if evidence is None else (evidence, b"")
+    text_hash = (body_hash + STEP) % (1 << 64)
+    return PreparedPage(page, Fingerprint(fingerprint, fingerprint), body_hash, packed, reason, text_hash, keys)
 
 
-def evidence_of(story: int, version: int) -> bytes:
-    """Evidence of a text that depends on the story; another version has one more sentence."""
+@cache
+def evidence_and_keys(story: int, version: int) -> tuple[bytes, bytes]:
+    """Evidence and keys of a text that depends on the story; another version has one more sentence."""
     rng = random.Random(story)
     sentences = ["".join(chr(rng.randrange(0x4E00, 0x9000)) for _ in range(20)) for _ in range(15)]
     folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])
-    return pack_evidence("", folded, letters(folded), b"")
+    keys = packed_keys(min_hash_keys(letters(folded), SHINGLE, LEVELS))
+    return pack_evidence("", folded, letters(folded), b""), keys

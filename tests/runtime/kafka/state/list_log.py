@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, Source
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.messages.log_record import encode
@@ -46,9 +47,10 @@ class ListLog:
         return next((record for record in self.records if record.offset >= offset), None)
 
 
-def first(log: str = "a-log", rule: str = "body") -> PolicyRecord:
-    """The first record of a log."""
-    return PolicyRecord(Policy(rule_for(rule), Action.FLAG, SPACE_ID), initial=True, log=log)
+def first(log: str = "a-log", rule: str | None = "body") -> PolicyRecord:
+    """The first record of a log, with a short window."""
+    layout = IndexLayout(slots=2, window=3)
+    return PolicyRecord(Policy(rule_for(rule), Action.FLAG, SPACE_ID, layout), initial=True, log=log)
 
 
 def page(offset: int, url: str, story: int, version: int = 0) -> PageRecord:

@@ -25,8 +25,13 @@ SOME = [first(), *(page(number, f"u{number}", number % 7) for number in range(20
 
 def state_of(restored: RestoredReplica) -> tuple[object, ...]:
     """Return everything that two readers of one log have in common."""
-    rows = [(entry.sequence, entry.body, entry.url_hash) for entry in restored.replica.rows().entries()]
-    return rows, restored.replica.state(), dict(restored.pending_outcomes.items()), restored.position, restored.tail
+    return (
+        list(restored.replica.rows().entries()),
+        restored.replica.state(),
+        dict(restored.pending_outcomes.items()),
+        restored.position,
+        restored.tail,
+    )
 
 
 def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> RestoredReplica:
@@ -57,12 +62,17 @@ records = st.lists(
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(records, st.integers(0, 26), st.integers(0, 13), st.booleans())
+@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans())
 def test_a_snapshot_changes_nothing(
-    tmp_path_factory: pytest.TempPathFactory, some: list[LogRecord], cut: int, written: int, names_lost: bool
+    tmp_path_factory: pytest.TempPathFactory,
+    rule: str | None,
+    some: list[LogRecord],
+    cut: int,
+    written: int,
+    names_lost: bool,
 ) -> None:
-    """Wherever it was taken, with or without page names, the state is that of the log alone."""
-    log, folder = [first(), *some], tmp_path_factory.mktemp("cut")
+    """Wherever it was taken, with or without page names, the state is that of the log alone, window and cells too."""
+    log, folder = [first(rule=rule), *some], tmp_path_factory.mktemp("cut")
     run(folder, ListLog(log[: cut + 1]), keep=True)
     if names_lost:
         (folder / NAMES_FILE).unlink()

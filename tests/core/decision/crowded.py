@@ -1,0 +1,127 @@
+"""Pages of a few sites with templates, so that keys are common, cells overflow, and windows matter."""
+
+import random
+from functools import cache
+
+from dedup_service.core.decision.decider import Decider, Decision
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
+from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
+from dedup_service.core.log_records import CorrectionRecord
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.splitmix import splitmix64
+from dedup_service.core.text.normalise import letters
+from dedup_service.core.url import url_hash
+
+__all__ = ["Run", "content", "page_at", "page_of"]
+
+_words = random.Random(11)
+SENTENCES = ["".join(_words.choices("abcdefghijklmnopqrstuvwxyz ", k=70)) + ". " for _ in range(40)]
+TEMPLATE = SENTENCES[:12]
+OWN = SENTENCES[12:]
+
+
+@cache
+def content(number: int) -> tuple[str, bytes, bytes, int]:
+    """Title, evidence, keys and hash of a text: 12 stories under a template, each in some versions."""
+    chosen = random.Random(number)
+    story = number % 12
+    own = random.Random(story).sample(OWN, 6)
+    del own[: chosen.randrange(3)]
+    parts = [*TEMPLATE[: chosen.choice([0, 4, 12])], *own, *chosen.sample(OWN, chosen.randrange(2))]
+    if number % 17 == 0:
+        parts = parts[:1]
+    title, text = f"{chosen.choice(['news', 'report'])} {story}", "".join(parts)
+    keys = packed_keys(min_hash_keys(letters(text), SHINGLE, LEVELS))
+    return title, pack_evidence(title, text, letters(text), b""), keys, url_hash(title + text)
+
+
+def page_at(seed: int) -> PreparedPage:
+    """A page of three hosts, with a claim now and then, near the other versions of its story or far from them."""
+    chosen = random.Random(seed)
+    url = f"http://site{chosen.randrange(3)}/{chosen.randrange(20)}"
+    title, evidence, keys, hashed = content(chosen.randrange(60))
+    claimed = f"http://site1/{chosen.randrange(20)}" if chosen.random() < 0.1 else None
+    page = Page(url=url, canonical_url=url, id=url, title=title, claimed_url=None if claimed == url else claimed)
+    if chosen.random() < 0.05:
+        return PreparedPage(page, Fingerprint(), None, reason="no text")
+    far = splitmix64(hashed) if chosen.random() < 0.7 else hashed % 4
+    reason = "too little text" if chosen.random() < 0.05 else None
+    return PreparedPage(page, Fingerprint(far, splitmix64(far)), hashed, evidence, reason, splitmix64(hashed), keys)
+
+
+def page_of(url: str, parts: list[str]) -> PreparedPage:
+    """A page with the evidence and the keys of a text; its fingerprints and hashes are far from all others."""
+    text, far = "".join(parts), url_hash(url)
+    keys = packed_keys(min_hash_keys(letters(text), SHINGLE, LEVELS))
+    evidence = pack_evidence("", text, letters(text), b"")
+    page = Page(url=url, canonical_url=url, id=url)
+    return PreparedPage(page, Fingerprint(far, far), far, evidence, text_hash=far, keys=keys)
+
+
+class Run:
+    """A decider with the names and the decisions of its pages. begun: to go on as another run would."""
+
+    def __init__(self, rule: MatchRule, layout: IndexLayout, begun: "Run | None" = None) -> None:
+        self.rule, self.layout = rule, layout
+        self.names = {} if begun is None else dict(begun.names)
+        self.sequence = 0 if begun is None else begun.sequence
+        self.corrections = [] if begun is None else list(begun.corrections)
+        self.overrides = Overrides(self.corrections)
+        self.decider = Decider(
+            rule,
+            "space",
+            self,
+            layout=layout,
+            overrides=self.overrides,
+            restored=None if begun is None else EntryRows(begun.decider.rows().rows, begun.decider.rows().evidence),
+            state=None if begun is None else begun.decider.state(),
+        )
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of a page."""
+        return self.names[sequence], self.names[sequence]
+
+    def next(self, prepared: PreparedPage) -> int:
+        """Return the sequence of the next page, which has a name from now on."""
+        self.sequence += 1
+        self.names[self.sequence] = prepared.page.id
+        return self.sequence
+
+    def decide(self, pages: list[PreparedPage], *, batch: bool = False) -> list[Decision]:
+        """Decide pages, one by one or as a batch."""
+        numbered = [(self.next(page), page) for page in pages]
+        if not batch:
+            return [self.decider.decide(*page) for page in numbered]
+        with self.decider.batch(numbered):
+            return [self.decider.decide(*page) for page in numbered]
+
+    def replay(self, pages: list[PreparedPage], decisions: list[Decision]) -> None:
+        """Apply decisions that another run made."""
+        for page, made in zip(pages, decisions, strict=True):
+            kept = made.entry is not None
+            self.decider.replay(self.next(page), page, kept=kept, removes=made.replaces, copy=made.copy)
+
+    def retract(self, number: int) -> None:
+        """Remove one of the live entries, if there is any."""
+        live = [sequence for sequence in self.names if self.decider.holds(sequence)]
+        if live:
+            self.decider.retract(live[number % len(live)])
+
+    def correct(self, number: int) -> None:
+        """Call two addresses copies of each other, or not."""
+        chosen = random.Random(number)
+        url, original = (f"http://site{chosen.randrange(3)}/{chosen.randrange(20)}" for _ in range(2))
+        record = CorrectionRecord(url, original, duplicate=chosen.random() < 0.5, reason="")
+        self.corrections.append(record)
+        self.overrides.add(record)
+        visit = self.decider.sequence_of(url)
+        if record.duplicate and visit is not None:
+            self.decider.retract(visit)
+
+    def snapshot(self) -> tuple[object, list[object]]:
+        """All that later verdicts depend on."""
+        return self.decider.state(), list(self.decider.rows().entries())

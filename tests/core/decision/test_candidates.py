@@ -1,0 +1,189 @@
+"""Where candidates come from: cells, window, equal texts, block indexes."""
+
+import random
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.evidence.keys import LEVELS, PARTS
+from dedup_service.core.evidence.packed import Evidence, pack_evidence
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import PROFILES, rule_for
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.text.normalise import letters
+from dedup_service.core.verdict import VerdictKind
+from tests.core.decision.crowded import Run, page_at, page_of
+
+KEYS_ALONE = MatchRule(keys=True, verified=PROFILES["broad"].verified)
+LAYOUTS = [IndexLayout(slots=slots, window=window) for slots, window in ((1, 1), (2, 1), (2, 3), (8, 4), (64, 2))]
+
+
+@dataclass
+class Shard:
+    """Candidates beside the entries that their owner keeps, as a decider does."""
+
+    candidates: LocalCandidates
+    entries: dict[int, Entry] = field(default_factory=dict)
+
+    def begin(self, ordinal: int) -> None:
+        """Announce a page."""
+        for sequence, path in self.candidates.begin(ordinal):
+            if sequence in self.entries:
+                self.entries[sequence] = replace(self.entries[sequence], keys=path, settled=True)
+
+    def find(self, sequence: int, page: PreparedPage) -> set[int]:
+        """The live candidates for a page."""
+        return set(self.candidates.find(sequence, page, Evidence(page.evidence))) & set(self.entries)
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
+        self.entries[entry.sequence] = entry
+        self.candidates.add(entry)
+
+    def remove(self, sequence: int, ordinal: int) -> None:
+        """Remove an entry."""
+        self.candidates.remove(self.entries.pop(sequence), ordinal)
+
+
+@given(st.sampled_from(LAYOUTS), st.sampled_from([1, 2, 8]), st.lists(st.integers(0, 1 << 32), max_size=50))
+def test_slots_find_together_what_one_index_finds(layout: IndexLayout, count: int, seeds: list[int]) -> None:
+    """Each shard has the entries of some slots alone, under their ordinals, through additions and removals."""
+    rule = rule_for()
+    whole = Shard(LocalCandidates(rule, layout=layout))
+    shards = [Shard(LocalCandidates(rule, layout=layout)) for _ in range(count)]
+    for ordinal, seed in enumerate(seeds):
+        page, sequence = page_at(seed), 2 * ordinal + 1
+        for shard in (whole, *shards):
+            shard.begin(ordinal)
+        found = [shard.find(sequence, page) for shard in shards]
+        assert set().union(*found) == whole.find(sequence, page)
+        assert sum(map(len, found)) == len(whole.find(sequence, page))
+        if seed % 4:
+            entry = Entry.from_page(sequence, page, seed, ordinal)
+            whole.add(entry)
+            shards[ordinal % layout.slots % count].add(entry)
+        if whole.entries and seed % 5 == 0:
+            gone = sorted(whole.entries)[seed % len(whole.entries)]
+            whole.remove(gone, ordinal)
+            shards[gone // 2 % layout.slots % count].remove(gone, ordinal)
+
+
+def crowd(number: int, *, body: str = "b", text_hash: int | None = None, title: str = "") -> PreparedPage:
+    """A page with the keys that all others of its crowd have; its fingerprint and its sketch are its own."""
+    url = f"http://site/{number}"
+    keys = np.tile(np.arange(1, LEVELS + 1, dtype="<u4"), (PARTS, 1)).tobytes()
+    text = body if len(body) > 1 else "".join(random.Random(number).choices("abcdefghij", k=30))
+    folded = letters(text)
+    evidence = pack_evidence(title, text, folded, b"")
+    far = random.Random(number).getrandbits(64)
+    page = Page(url=url, canonical_url=url, id=url, title=title)
+    reason = "too little text" if len(folded) < 60 else None
+    return PreparedPage(
+        page, Fingerprint(far, far), far, evidence, reason, far if text_hash is None else text_hash, keys
+    )
+
+
+def test_an_exact_copy_is_found_in_any_crowd() -> None:
+    """Ten thousand pages whose keys are all the same: a copy of any of them is a duplicate of it.
+
+    Before and after the original has left the window, and also if it is too short to be judged.
+    """
+    run = Run(rule_for(), IndexLayout())
+    pages = [crowd(number) for number in range(10_000)]
+    kinds = {decision.verdict.kind for decision in run.decide(pages)}
+    assert kinds == {VerdictKind.UNDECIDED}  # too short, and kept
+    for number in (0, 1, 17, 5_000, 9_500, 9_998, 9_999):
+        copy = replace(pages[number], page=replace(pages[number].page, canonical_url=f"http://other/{number}"))
+        verdict = run.decide([copy])[0].verdict
+        assert (verdict.kind, verdict.duplicate_of, verdict.reason) == (
+            VerdictKind.DUPLICATE,
+            f"http://site/{number}",
+            "same text",
+        )
+
+
+@pytest.mark.parametrize("size", [20, 159, 160, 2_000])
+@pytest.mark.parametrize("rule", [rule_for(), rule_for("words"), KEYS_ALONE], ids=["balanced", "words", "keys"])
+def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> None:
+    """Under another title a shorter one is another page; with its title it is a copy, whatever the rule compares."""
+    body = "".join(chr(0x4E00 + letter) for letter in random.Random(size).choices(range(900), k=size))
+    made = crowd(1, body=body, title="one", text_hash=5)
+    run = Run(rule, IndexLayout(slots=2, window=1))
+    run.decide([made, *(crowd(number) for number in range(2, 6))])
+    far = Fingerprint(1, 1)
+    for number, (text_hash, expected) in enumerate([(5, True), (6, size >= 160)]):
+        page = replace(made.page, canonical_url=f"http://other/{number}")
+        evidence = made.evidence if text_hash == 5 else pack_evidence("two", "12", letters("12"), b"")
+        copy = replace(made, page=page, text_hash=text_hash, fingerprint=far)
+        if text_hash == 6:
+            copy = replace(copy, keys=b"")
+            assert evidence
+        verdict = run.decide([copy])[0].verdict
+        assert (verdict.reason == "same text") == expected
+        assert (verdict.kind is VerdictKind.DUPLICATE) == expected
+
+
+def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
+    """Copies are not kept, so there are more than one only where pages were updated to one text."""
+    candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=2))
+    entries: list[Entry] = []
+    for number in range(100):
+        entry = Entry.from_page(number, crowd(number, text_hash=5), number, number)
+        candidates.begin(number)
+        candidates.add(entry)
+        entries.append(entry)
+    copy = replace(crowd(200, text_hash=5), keys=b"")
+    assert candidates.find(200, copy, Evidence(copy.evidence)) == list(range(64))
+    candidates.begin(100)
+    candidates.remove(entries[3], 99)
+    assert candidates.find(200, copy, Evidence(copy.evidence)) == [at for at in range(65) if at != 3]
+
+
+@pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])
+@pytest.mark.parametrize("keys", [b"", b"1234", bytes(256), b"\1" * 256])
+def test_evidence_and_keys_that_are_none_stop_nobody(evidence: bytes, keys: bytes) -> None:
+    """A record that something else wrote reads as a page without shingles: kept, removed, and settled like others."""
+    run = Run(rule_for(), IndexLayout(slots=2, window=2))
+    pages = []
+    for number in range(12):
+        page = crowd(number)
+        pages.append(replace(page, evidence=evidence, keys=keys) if number % 2 else page)
+    run.decide(pages)
+    again = Run(rule_for(), IndexLayout(slots=2, window=2), run)
+    for number in range(12):
+        run.retract(0)
+        again.retract(0)
+        later = [page_at(number)]
+        assert run.decide(later) == again.decide(later)
+        assert run.snapshot() == again.snapshot()
+
+
+def test_a_candidate_in_the_cells_is_found_however_far_back() -> None:
+    """Edited copies of the first, a middle and the latest page of a site with a template, behind the window."""
+    rng = random.Random(9)
+    sentences = ["".join(rng.choices("abcdefghijklmnopqrstuvwxyz ", k=60)) + ". " for _ in range(4_100)]
+    template = sentences[:12]
+
+    run = Run(rule_for(), IndexLayout(slots=8, window=16))
+    own = [sentences[12 + 8 * number : 20 + 8 * number] for number in range(500)]
+    pages = [page_of(f"http://site{number}/", [*template, *own[number]]) for number in range(500)]
+    assert {made.verdict.kind for made in run.decide(pages)} == {VerdictKind.UNIQUE}
+    for number in (0, 250, 470, 499):
+        copy = page_of(f"http://copy{number}/", [*template, *own[number][:7]])
+        verdict = run.decide([copy])[0].verdict
+        assert (verdict.kind, verdict.duplicate_of) == (VerdictKind.DUPLICATE, f"http://site{number}/")
+
+
+def test_the_state_of_a_decider_says_how_many_pages_it_decided() -> None:
+    """Every page counts, of which no entry remains, too."""
+    run = Run(rule_for(), IndexLayout(slots=2, window=3))
+    run.decide([page_at(number) for number in range(20)])
+    assert run.decider.state().ordinal == 20
+    assert Decider(rule_for(), "space", run).state().ordinal == 0
