@@ -228,7 +228,8 @@ class Oracle:
         common = sentences[np.any([self._host_text.common(host, sentences) for host in hosts], axis=0)]
         if not len(common) and estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
             return None
-        return Similarity(ours, theirs, Distance(**_distance(kept.prepared, prepared)), common)
+        distance = Distance(**_distance(kept.prepared, prepared))
+        return Similarity(ours, theirs, distance, common, same_host=len(hosts) == 1)
 
     def _are_apart(self, prepared: PreparedPage, kept: KeptPage) -> bool:
         return frozenset((prepared.page.canonical_url, kept.url)) in self._apart

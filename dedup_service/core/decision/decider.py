@@ -376,7 +376,7 @@ class Decider:
         """Compare the page with an entry, without what is the own text of either host."""
         evidence, kept = self._evidence, Evidence(entry.evidence)
         common = self.host_text.common_to_pair(self._host, evidence.sentence_values, entry.host, kept.sentence_values)
-        return self._matcher.compare(entry, prepared, evidence, common)
+        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == self._host)
 
     def _verdict(
         self,

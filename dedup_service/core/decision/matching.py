@@ -119,12 +119,14 @@ class Matcher:
         prepared: PreparedPage,
         evidence: Evidence,
         common: npt.NDArray[np.uint32] = NONE_COMMON,
+        *,
+        same_host: bool = False,
     ) -> Match | NearMiss | None:
         """Return the match of a page with a candidate, or None.
 
         entry: the candidate. evidence: that of `prepared`. common: values of sentences that the host of either
-        page repeats, ascending: uint32[n]. With a rule table, returns a `NearMiss` if there is no match but the
-        verdict should name the candidate.
+        page repeats, ascending: uint32[n]. same_host: whether both are of one host. With a rule table, returns a
+        `NearMiss` if there is no match but the verdict should name the candidate.
         """
         distance = entry.distance_to(prepared.fingerprint)
         if _is_same_text(entry, prepared, evidence):
@@ -132,7 +134,8 @@ class Matcher:
         if self._rule.verified:
             if not len(common) and evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
                 return None
-            return self._verified(entry.sequence, Similarity(Evidence(entry.evidence), evidence, distance, common))
+            similarity = Similarity(Evidence(entry.evidence), evidence, distance, common, same_host)
+            return self._verified(entry.sequence, similarity)
         for condition in self._rule.conditions:
             if _within(distance.words, condition.words) and _within(distance.body, condition.body):
                 return Match(entry.sequence, distance, score_of(distance) or 0.0, str(condition))

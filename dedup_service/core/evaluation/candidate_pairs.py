@@ -72,7 +72,12 @@ class CandidatePairs:
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue
-            similarity = Similarity(Evidence(earlier.evidence), evidence, earlier.distance_to(prepared.fingerprint))
+            similarity = Similarity(
+                Evidence(earlier.evidence),
+                evidence,
+                earlier.distance_to(prepared.fingerprint),
+                same_host=earlier.host == entry.host,
+            )
             rule_margin = margin(self._rule, similarity)
             pairs.append(CandidatePair(place, entry.sequence, rule_margin, (min(host, other), max(host, other))))
             if rule_margin >= 0:

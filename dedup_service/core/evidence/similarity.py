@@ -139,6 +139,7 @@ class Similarity:
     other: Evidence
     distance: Distance = _UNKNOWN
     common: npt.NDArray[np.uint32] = field(default_factory=lambda: NONE_COMMON)
+    same_host: bool = False
 
     @cached_property
     def jaccard(self) -> float:
@@ -242,6 +243,11 @@ class Similarity:
         if not (one and other):
             return 0.0
         return len(one & other) / len(one | other)
+
+    @property
+    def title_on_host(self) -> float:
+        """The same for two pages of one host that have titles; 1 for any others."""
+        return self.title if self.same_host and self.one.terms and self.other.terms else 1.0
 
     @property
     def words_distance(self) -> float:

@@ -123,7 +123,8 @@ def explain_pair(
     """
     evidence, kept = Evidence(one.evidence), Evidence(other.evidence)
     ours, theirs = _keys(one), _keys(other)
-    similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)), common)
+    same_host = one.host == other.host
+    similarity = Similarity(kept, evidence, other.distance_to(Fingerprint(one.words, one.body)), common, same_host)
     return PairView(
         channels=tuple(
             compare_channel(
@@ -143,7 +144,7 @@ def explain_pair(
         or len(common) > 0
         or evidence.rough_jaccard(other.evidence) >= min_rough_jaccard(rule),
         rows=rows_of(rule, similarity),
-        found=Matcher(rule).compare(other, _prepared(one), evidence, common),
+        found=Matcher(rule).compare(other, _prepared(one), evidence, common, same_host=same_host),
         override=None if overrides is None else _override(overrides, one.url_hash, other.url_hash),
     )
 

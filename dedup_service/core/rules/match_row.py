@@ -23,6 +23,7 @@ _SHARES = (
     "jaccard",
     "containment",
     "title",
+    "title_on_host",
     "sentences",
     "numbers",
     "figures",
@@ -47,6 +48,7 @@ class MatchRow:
         jaccard: Required. Estimated share of shingles (five letters) in common, at least; above 0, up to 1.
         containment: Estimated share of the smaller page's shingles that the other has, at least; 0 to 1.
         title: Share of title terms in common, at least; 0 to 1.
+        title_on_host: The same for two pages of one host that have titles, at least; 0 to 1. Other pairs pass.
         sentences: Share of sentences that occur word for word in the other page, at least; 0 to 1.
         numbers: Share of numbers that the other page has with the same unit, at least; 0 to 1.
         missing_numbers: Numbers that the other page lacks, at most.
@@ -74,6 +76,7 @@ class MatchRow:
     jaccard: float
     containment: float | None = None
     title: float | None = None
+    title_on_host: float | None = None
     sentences: float | None = None
     numbers: float | None = None
     missing_numbers: float | None = None

@@ -40,6 +40,12 @@ REWORDED_LONG = 350
 Pieces of unrelated pages that the rows for such texts would call duplicates are shorter (docs/quality.md).
 """
 
+OWN_TITLE = 0.3
+"""Share of title terms that two pages of one host have in common if one is a copy of the other, edited heavily.
+
+Under titles of their own they are two articles, to which extraction added the same comment thread or sidebar.
+"""
+
 MOSTLY = 0.5
 """Share of letters from which a page counts as one of its script."""
 
@@ -96,6 +102,7 @@ BALANCED = (
         min_letters=REWORDED_LONG,
         jaccard=0.4,
         containment=0.7,
+        title_on_host=OWN_TITLE,
         swapped_numbers=0.0,
         missing_numbers=3,
         length_ratio=2.0,
@@ -117,13 +124,20 @@ PRECISE = (
 BROAD = (
     *BALANCED,
     MatchRow(
-        name="same passages", min_letters=LONG, jaccard=0.4, sentences=0.5, swapped_numbers=0.3, missing_numbers=8
+        name="same passages",
+        min_letters=LONG,
+        jaccard=0.4,
+        title_on_host=OWN_TITLE,
+        sentences=0.5,
+        swapped_numbers=0.3,
+        missing_numbers=8,
     ),
     MatchRow(
         name="held, lengthened",
         min_letters=REWORDED_LONG,
         jaccard=0.3,
         containment=0.75,
+        title_on_host=OWN_TITLE,
         swapped_numbers=0.1,
         missing_numbers=4,
     ),

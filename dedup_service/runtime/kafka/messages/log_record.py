@@ -133,6 +133,7 @@ class MatchRowLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     least_letters: int = 0
     containment: float | None = None
     title: float | None = None
+    title_on_host: float | None = None
     sentences: float | None = None
     numbers: float | None = None
     missing_numbers: float | None = None

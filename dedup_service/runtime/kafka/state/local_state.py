@@ -114,6 +114,7 @@ class _MatchRowFields(msgspec.Struct, kw_only=True, rename={"min_letters": "leas
     jaccard: float
     containment: float | None = None
     title: float | None = None
+    title_on_host: float | None = None
     sentences: float | None = None
     numbers: float | None = None
     missing_numbers: float | None = None
