@@ -180,10 +180,11 @@ class Similarity:
         """
         if self.one.figures == self.other.figures:
             return 1.0
-        if max(self.one.number_count, self.other.number_count) > MAX_NUMBERS:
+        fewer, more = sorted((self.one, self.other), key=lambda page: page.number_count)
+        if more.number_count > MAX_NUMBERS or fewer.number_count == more.number_count:
             return 0.0
-        one, other = set(self.one.numbers), set(self.other.numbers)
-        return 0.5 if one < other or other < one else 0.0
+        # Counted, since two numbers of a page may have the same hashes.
+        return 0.0 if Counter(fewer.numbers) - Counter(more.numbers) else 0.5
 
     @cached_property
     def numbers(self) -> float:
