@@ -45,7 +45,7 @@ __all__ = [
     "STREAM_SHARE",
     "Arrays",
     "Filter",
-    "Preparer",
+    "CrawlPreparer",
     "Scale",
     "ScaleRow",
     "Work",
@@ -141,7 +141,7 @@ class Filter:
 
 
 @dataclass
-class Preparer:
+class CrawlPreparer:
     """Assembles and prepares pages in worker processes; a context manager.
 
     workspace: whose data the pages are assembled from.
@@ -215,7 +215,7 @@ def without_text(fingerprinter: Fingerprinter, page: Page) -> PreparedPage:
 
 
 def of_crawl(
-    preparer: Preparer, crawl: Crawl, size: int, rule: MatchRule, *, with_stream: bool = False, label: str = ""
+    preparer: CrawlPreparer, crawl: Crawl, size: int, rule: MatchRule, *, with_stream: bool = False, label: str = ""
 ) -> ScaleRow:
     """Return the figures of one crawl of `size` pages."""
     begin = time.monotonic()
@@ -277,7 +277,7 @@ def measured(
 ) -> list[ScaleRow]:
     """Return the figures of each crawl. stream_from: size from which the stream follows a mixed crawl."""
     rows = []
-    with Preparer(workspace) as preparer:
+    with CrawlPreparer(workspace) as preparer:
         for crawl, size in crawls:
             followed = crawl.mixed and crawl.share == STREAM_SHARE and size >= stream_from
             rows.append(of_crawl(preparer, crawl, size, rule, with_stream=followed))
