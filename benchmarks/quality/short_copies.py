@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.quality.assembled import FRESH, Crawl, Library, letters_of
-from benchmarks.quality.scale import Filter, CrawlPreparer, stored_library, without_text
+from benchmarks.quality.scale import CrawlPreparer, Filter, stored_library, without_text
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.evaluation.scoring import Share
