@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.evidence.keys import LEVELS, MAX_LEVELS, PARTS, min_hash_keys, packed_keys, unpacked_keys
-from dedup_service.core.splitmix import GAMMA
-from dedup_service.core.text.ngrams import ngram_hash
+from dedup_service.core.text.ngrams import distinct_ngrams, ngram_hash
 from dedup_service.core.text.normalise import letters
 
 WORD = (1 << 64) - 1
@@ -30,7 +29,7 @@ def keys_by_definition(text: str, n: int, levels: int) -> list[list[int]]:
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     parts: list[set[int]] = [set() for _ in range(PARTS)]
     for gram in {tuple(points[at : at + n].tolist()) for at in range(len(points) - n + 1)}:
-        value = (mix(int(ngram_hash(np.array(gram, np.uint32), 0, n)) ^ SEED) + int(GAMMA)) & WORD
+        value = mix(int(ngram_hash(np.array(gram, np.uint32), 0, n)) ^ SEED)
         parts[value >> 61].add(max(value >> 29 & 0xFFFFFFFF, 1))
     return [(sorted(part) + [0] * levels)[:levels] for part in parts]
 
@@ -39,7 +38,7 @@ def keys_by_definition(text: str, n: int, levels: int) -> list[list[int]]:
 def test_keys_are_the_smallest_of_each_part(text: str, n: int, levels: int) -> None:
     """However often an n-gram comes, and in whatever order."""
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    keys = min_hash_keys(points, n, levels)
+    keys = min_hash_keys(distinct_ngrams(points, n), levels)
     assert (keys.shape, keys.dtype) == ((PARTS, levels), np.uint32)
     assert keys.tolist() == keys_by_definition(text, n, levels)
 
@@ -48,15 +47,16 @@ def test_keys_are_the_smallest_of_each_part(text: str, n: int, levels: int) -> N
 def test_fewer_levels_are_the_first_of_more(text: str, levels: int) -> None:
     """So levels can be added without other keys before them; a row ascends and has no key twice."""
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
-    more = min_hash_keys(points, 3, levels + 3)
-    assert min_hash_keys(points, 3, levels).tolist() == more[:, :levels].tolist()
+    shingles = distinct_ngrams(points, 3)
+    more = min_hash_keys(shingles, levels + 3)
+    assert min_hash_keys(shingles, levels).tolist() == more[:, :levels].tolist()
     assert all(a < b or b == 0 for row in more.tolist() for a, b in pairwise(row))
 
 
 @given(texts, st.integers(1, MAX_LEVELS))
 def test_packed_keys_are_read_back(text: str, levels: int) -> None:
     """As many bytes as keys, little-endian; without any key none."""
-    keys = min_hash_keys(letters(text), 5, levels)
+    keys = min_hash_keys(distinct_ngrams(letters(text), 5), levels)
     packed = packed_keys(keys)
     assert unpacked_keys(packed, levels).tolist() == keys.tolist()
     assert len(packed) == (4 * PARTS * levels if keys.any() else 0)
