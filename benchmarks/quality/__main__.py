@@ -5,7 +5,7 @@
 DIR has the folders stream/, pairs/ and html/ of the evaluation data. Results are cached under a digest of
 the code and data that they depend on, so an interrupted run continues, and an unchanged part costs nothing.
 With --only, tables and pictures that also need other parts are left unchanged, unless those parts are in the
-cache. The part `million` takes most of an hour and runs only when it is named.
+cache. The part `million` takes hours and runs only when it is named.
 """
 
 import argparse

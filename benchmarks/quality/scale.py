@@ -44,8 +44,8 @@ __all__ = [
     "PLACES",
     "STREAM_SHARE",
     "Arrays",
+    "CrawlPreparer",
     "Filter",
-    "PagePreparer",
     "Scale",
     "ScaleRow",
     "Work",
@@ -141,7 +141,7 @@ class Filter:
 
 
 @dataclass
-class PagePreparer:
+class CrawlPreparer:
     """Assembles and prepares pages in worker processes; a context manager.
 
     workspace: whose data the pages are assembled from.
@@ -215,7 +215,7 @@ def without_text(fingerprinter: Fingerprinter, page: Page) -> PreparedPage:
 
 
 def of_crawl(
-    preparer: PagePreparer, crawl: Crawl, size: int, rule: MatchRule, *, with_stream: bool = False, label: str = ""
+    preparer: CrawlPreparer, crawl: Crawl, size: int, rule: MatchRule, *, with_stream: bool = False, label: str = ""
 ) -> ScaleRow:
     """Return the figures of one crawl of `size` pages."""
     begin = time.monotonic()
@@ -250,6 +250,12 @@ def _label(crawl: Crawl, size: int) -> str:
     return f"{crawl.name}, template {crawl.share:g}, {size:,} pages"
 
 
+def _in_short(row: ScaleRow) -> str:
+    found = " / ".join(str(row.found[age, "same host"].hits) for age in AGES)
+    work = f"{row.work.candidates.mean():.1f} candidates and {row.work.read.mean():.2f} read a page"
+    return f"{_label(row.crawl, row.size)}: {row.seconds:.0f} s; found {found}, merged {row.merged.hits:,}; {work}"
+
+
 def _is_right(verdict: Verdict, number: int) -> bool:
     """Whether a verdict calls a copy of page `number` a duplicate of it, or of another copy of it."""
     named = verdict.duplicate_of_url or ""
@@ -271,11 +277,11 @@ def measured(
 ) -> list[ScaleRow]:
     """Return the figures of each crawl. stream_from: size from which the stream follows a mixed crawl."""
     rows = []
-    with PagePreparer(workspace) as preparer:
+    with CrawlPreparer(workspace) as preparer:
         for crawl, size in crawls:
             followed = crawl.mixed and crawl.share == STREAM_SHARE and size >= stream_from
             rows.append(of_crawl(preparer, crawl, size, rule, with_stream=followed))
-            print(f"  {_label(crawl, size)}: {rows[-1].seconds:.0f} s", file=sys.stderr, flush=True)
+            print(f"  {_in_short(rows[-1])}", file=sys.stderr, flush=True)
     return rows
 
 

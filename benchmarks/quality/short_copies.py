@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from benchmarks.quality.assembled import FRESH, Crawl, Library, letters_of
-from benchmarks.quality.scale import Filter, PagePreparer, stored_library, without_text
+from benchmarks.quality.scale import CrawlPreparer, Filter, stored_library, without_text
 from benchmarks.quality.work import tracked
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.evaluation.scoring import Share
@@ -99,7 +99,7 @@ def short_copies(workspace: Workspace, rule: MatchRule) -> list[ShortCopies]:
     fingerprinter = build_fingerprinter()
     decided = Filter(rule, fingerprinter.space_id)
     merged, found = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
-    with PagePreparer(workspace) as preparer:
+    with CrawlPreparer(workspace) as preparer:
         others = preparer.pages(CRAWL, BEFORE + len(texts))
         for _ in tracked(range(BEFORE), "exact copies: pages before", BEFORE):
             decided.decide(next(others))

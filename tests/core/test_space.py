@@ -21,12 +21,12 @@ SPACE = Space(
 @pytest.mark.parametrize(
     ("scheme", "space_id"),
     [
-        ("twinsieve", "twinsieve-e365b549c9bb"),
-        ("tf", "tf-96202cbf62f9"),
-        ("levels", "levels-7a6f84d83a53"),
-        ("wang2019", "wang2019-1954bca780f6"),
-        ("zhang2020", "zhang2020-d6e83cfa13af"),
-        ("seed-java", "seed-java-a97a063467da"),
+        ("twinsieve", "twinsieve-833c3a88a786"),
+        ("tf", "tf-219b45a68cfe"),
+        ("levels", "levels-bb567bbda0f0"),
+        ("wang2019", "wang2019-16dc4a298052"),
+        ("zhang2020", "zhang2020-ca98a026a2da"),
+        ("seed-java", "seed-java-7dc235d6760e"),
     ],
 )
 def test_the_space_id_of_every_scheme_is_fixed(scheme: str, space_id: str) -> None:

@@ -2,7 +2,8 @@
 
 A sketch cannot be taken apart, but the sizes that it estimates can: of the shingles that two pages share,
 those of common sentences in both are subtracted, and of the shingles that either has, those of common
-sentences in either. A sentence brings about as many shingles as it has letters.
+sentences in either. A sentence brings as many shingles as its letters times the page's shingles a letter, which
+is nearly 1, and less where sentences repeat each other's words.
 
 Of a page with many sentences only those with the smallest hashes are known, the same part for each page. The
 letters of all its common sentences are then estimated by their share of the letters that are known.
@@ -80,7 +81,7 @@ def overlap(
 ) -> tuple[float, float]:
     """Return the sizes of intersection and union of the shingles, without common sentences.
 
-    shingles: of both pages together. common_of_one, common_of_other: letters of common sentences in each.
+    shingles: of both pages together. common_of_one, common_of_other: shingles of common sentences in each.
     shared: share of these that is in both, 0 to 1. jaccard: of all shingles.
     |A ∩ B| = J·(|A| + |B|)/(1 + J).
     """
@@ -116,12 +117,12 @@ def screened(
     count = 0
     bits = 64 * sketches.shape[1]
     mine = letters_of_common(sentences, letters, False, common)
-    cut = 1.0
     known = 0.0
     for value in sentences:
         known += letters_in(value)
+    scale = shingles / letters if letters else 0.0
     if known > 0.0:
-        cut = max(1.0, letters / known)
+        scale *= max(1.0, letters / known)
     for row in rows:
         differing = 0
         for word in range(sketches.shape[1]):
@@ -136,8 +137,8 @@ def screened(
                 theirs += 1
             if theirs < other_counts[row] and other_sentences[row, theirs] == value:
                 both += letters_in(value)
-        rest = max(0.0, intersection - both * cut)
-        if rest >= min_jaccard * max(rest, shingles - mine * cut) and jaccard >= min_jaccard:
+        rest = max(0.0, intersection - both * scale)
+        if rest >= min_jaccard * max(rest, shingles - mine * scale) and jaccard >= min_jaccard:
             kept[count] = row
             count += 1
     return kept[:count]

@@ -1,4 +1,4 @@
-"""The evidence of a page as bytes, some 460 a page, to verify candidates with.
+"""The evidence of a page as bytes, some 470 a page, to verify candidates with.
 
 Layout, little-endian: a header, with letters, size, shingles, numbers and sentences (uint32 each) and the
 digest of the figures (uint64), then how many numbers, sentences and title terms follow (uint8 each), and how

@@ -150,7 +150,7 @@ class Similarity:
     @cached_property
     def containment(self) -> float:
         """Estimated share of the smaller page's shingles that the larger one has, 0 to 1."""
-        one, other = self.common_letters
+        one, other = self._common_shingles
         fewer = min(self.one.shingles - one, self.other.shingles - other)
         return min(1.0, self._overlap[0] / fewer) if fewer > 0 else 0.0
 
@@ -180,10 +180,11 @@ class Similarity:
         """
         if self.one.figures == self.other.figures:
             return 1.0
-        if max(self.one.number_count, self.other.number_count) > MAX_NUMBERS:
+        fewer, more = sorted((self.one, self.other), key=lambda page: page.number_count)
+        if more.number_count > MAX_NUMBERS or fewer.number_count == more.number_count:
             return 0.0
-        one, other = set(self.one.numbers), set(self.other.numbers)
-        return 0.5 if one < other or other < one else 0.0
+        # Counted, since two numbers of a page may have the same hashes.
+        return 0.0 if Counter(fewer.numbers) - Counter(more.numbers) else 0.5
 
     @cached_property
     def numbers(self) -> float:
@@ -283,7 +284,7 @@ class Similarity:
             ends = [int(sample[-1]) for sample in values if len(sample) == MAX_SENTENCES]
             end = min(ends, default=_LARGEST_VALUE)
             shared = shared_of_common(*values, np.uint32(end), self.common)
-        return overlap(one + other, *self.common_letters, shared, jaccard)
+        return overlap(one + other, *self._common_shingles, shared, jaccard)
 
     @cached_property
     def common_letters(self) -> tuple[float, float]:
@@ -293,6 +294,15 @@ class Similarity:
         one, other = (
             letters_of_common(page.sentence_values, page.letters, page.sentence_count > MAX_SENTENCES, self.common)
             for page in (self.one, self.other)
+        )
+        return one, other
+
+    @property
+    def _common_shingles(self) -> tuple[float, float]:
+        """Shingles that the common sentences bring to each page."""
+        one, other = (
+            letters * min(1.0, page.shingles / page.letters) if page.letters else 0.0
+            for page, letters in zip((self.one, self.other), self.common_letters, strict=True)
         )
         return one, other
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks.quality.assembled import Crawl
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.parts import PARTS
-from benchmarks.quality.scale import AGES, PLACES, PagePreparer, ScaleRow, Work, of_crawl
+from benchmarks.quality.scale import AGES, PLACES, CrawlPreparer, ScaleRow, Work, of_crawl
 from benchmarks.quality.scale_tables import copies_table, work_table
 from benchmarks.quality.store import Store
 from benchmarks.quality.workspace import Workspace
@@ -33,7 +33,7 @@ def workspace(tmp_path_factory):
 @pytest.mark.slow
 def test_copies_are_found_where_there_is_no_template(workspace):
     """Nearly all edited copies are found at every age, no page is merged, and distance alone finds fewer copies."""
-    with PagePreparer(workspace) as preparer:
+    with CrawlPreparer(workspace) as preparer:
         row, other = (of_crawl(preparer, Crawl(0.0), 300, PROFILES[name]) for name in ("balanced", "simhash"))
     assert row.merged == Share(0, 300)
     assert set(row.found) == {(age, where) for age in AGES for where in PLACES}

@@ -1,4 +1,4 @@
-"""`precise` and pages that differ in one figure: generated pairs, Chinese and English, 60 to 5,000 words."""
+"""`precise` and pages that differ in one figure: generated pairs, Chinese and English, 120 to 5,000 words."""
 
 import random
 from collections.abc import Callable

@@ -53,6 +53,8 @@ def digest(text: str) -> int:
         ("１２％", "12%"),
         ("１２℃", "12°C"),
         ("$5 million", "$5,000,000"),
+        ("–12℃", "−12℃"),
+        ("३.५ किलोमीटर", "3.5 किलोमीटर"),
     ],
 )
 def test_ways_to_write_one_number(one: str, other: str) -> None:
@@ -82,6 +84,7 @@ def test_ways_to_write_one_number(one: str, other: str) -> None:
         ("三点五", "三点六"),
         ("第三届", "第四届"),
         ("百分之十五", "十五"),
+        ("3 किलो", "3 कलो"),
     ],
 )
 def test_what_makes_another_figure(one: str, other: str) -> None:
@@ -108,7 +111,7 @@ def test_what_is_a_number(text: str, count: int) -> None:
 
 def test_a_hyphen_between_words_or_digits_is_no_sign() -> None:
     """Ranges, dates and names have hyphens before numbers."""
-    assert values("5-12 a-12") == values("5 12 12")
+    assert values("5-12 a-12") == values("5–12 a–12") == values("5 12 12")
     assert values("(-12) -12") == values("−12 −12") != values("12 12")
 
 

@@ -30,7 +30,7 @@ def state(cli: Cli, tmp_path: Path) -> Path:
         page(1, TEXT + " In 2024."),
         page(2),
         page(3, CHINESE),
-        page(4, CHINESE.replace("3200", "3300"), title="通车\x1b[31m\u202e"),
+        page(4, CHINESE.replace("上午", "下午", 1), title="通车\x1b[31m\u202e"),
     ]
     assert cli("filter", write_lines(tmp_path / "pages.jsonl", values), "--state", tmp_path / "state", "-q").code == 0
     return tmp_path / "state"
@@ -42,8 +42,8 @@ def test_a_duplicate_is_explained_side_by_side(cli: Cli, state: Path) -> None:
     assert ran.code == 0
     for text in (
         "duplicate of https://news.example/3 (sequence 4)",
-        "⟦3300⟧",
-        "⟦3200⟧",
+        "⟦下⟧",
+        "⟦上⟧",
         "nearly equal",
         "decides",
         "大桥",
