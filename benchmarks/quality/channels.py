@@ -30,7 +30,7 @@ from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.kernels import kernel
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE, PROFILES
-from dedup_service.core.splitmix import GAMMA, mix64
+from dedup_service.core.splitmix import mix64
 from dedup_service.runtime.resources import SpaceOptions
 
 __all__ = ["CELLS", "ChannelFigures", "compute", "keys_in_parts"]
@@ -131,7 +131,7 @@ def keys_in_parts(sets: ShingleSets, parts: int) -> tuple[npt.NDArray[np.int64],
 
     A key is the smallest hash of one part. With eight parts these are the first keys that a page is stored by.
     """
-    owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values ^ SEED_OF_KEYS) + GAMMA, parts)
+    owners, keys = _keys_in_parts(sets.offsets, mix64(sets.values ^ SEED_OF_KEYS), parts)
     return owners, keys
 
 
