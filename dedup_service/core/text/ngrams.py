@@ -4,7 +4,7 @@ Only letters and digits count, so typography and layout do not. Each distinct n-
 measured better than counting occurrences, since tables and lists of repeated figures no longer outweigh the
 prose (docs/quality.md). The title is not part of it: an edited headline must not move the `body` channel.
 
-An n-gram is hashed by mixing its code points in, one by one, with the finaliser of SplitMix64
+An n-gram is hashed as a polynomial of its code points modulo 2**64, mixed by the finaliser of SplitMix64
 (`core.splitmix`). Repetitions are recognised in the same pass, by a hash table.
 """
 
@@ -23,8 +23,8 @@ def ngram_hash(letters: npt.NDArray[np.uint32], start: int, n: int) -> np.uint64
     """Return the 64-bit hash of letters[start : start + n]."""
     value = np.uint64(n)
     for i in range(start, start + n):
-        value = mix64_in_kernel(value ^ np.uint64(letters[i]) * GAMMA)
-    return value
+        value = value * GAMMA + np.uint64(letters[i])
+    return mix64_in_kernel(value)
 
 
 @kernel

@@ -12,9 +12,11 @@ the vowel signs and tones of scripts that always write them, such as Devanagari,
 `fold_exactly` also keeps what folding drops and equality needs (`core.text.exact_form`): exponents, the space
 in a mixed number, Arabic vowel marks.
 
-How: nearly every character of real text can be folded alone, by a table. A text with a character that may
-combine with its neighbour (marks, Hangul jamo), whose folded form is not one character, or which says less
-when folded, is folded by `fold_slowly`, the definition. Both give the same string; the tests compare them.
+How: nearly every character of real text can be folded alone, by tables. A text with a character that may
+combine with its neighbour (marks, Hangul jamo), that is above the first plane, or that says less when folded,
+is folded by `fold_slowly`, the definition. Both give the same string; the tests compare them. OpenCC is asked
+only if a text has a Chinese character that is not in GB 2312, the list for simplified Chinese, or that OpenCC
+changes: it takes as long as all the rest.
 Source: Unicode Standard Annex 15 (NFKC); Unicode 3.13 (default case folding), 5.21 (default ignorable code
 points); the Arabic forms are those of Lucene's ArabicNormalizer.
 """
@@ -44,6 +46,8 @@ __all__ = [
 PLANE = 0x10000
 SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
 _JAMO = range(0x1100, 0x1200)
+_HAN = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xF900, 0xFB00))
+_LONGEST_EXPANSION = 8
 # Han, Hangul syllables, private use: two thirds of the plane, unchanged by folding (tested for each).
 _UNCHANGED = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xAC00, 0xD7A4), range(0xE000, 0xF900))
 # Invisible characters: soft hyphens, zero-width spaces and joiners, directions, variation selectors.
@@ -91,12 +95,13 @@ def fold_exactly(text: str) -> tuple[str, str]:
     if _LESS_WHEN_FOLDED.search(clean) is None:
         return folded, folded
     apart = _MIXED_NUMBER.sub(" ", _EXPONENT.sub(r"^\g<0>", clean))
-    return folded, _finish(_normal(apart, _variants() | {code: chr(code) for code in _ARABIC_VOWELS}))
+    exact = _normal(apart, _variants() | {code: chr(code) for code in _ARABIC_VOWELS})
+    return folded, _finish(_code_points(exact))
 
 
 def fold_slowly(text: str) -> str:
     """Return `text` folded: the definition of `fold`, for any text. Lone surrogates become U+FFFD."""
-    return _finish(_normal(_clean(text), _variants()))
+    return _finish(_code_points(_normal(_clean(text), _variants())))
 
 
 def letters(folded: str) -> npt.NDArray[np.uint32]:
@@ -146,10 +151,8 @@ def _bare(line: str) -> str:
 def _fold_by_table(text: str) -> str | None:
     """Return `text` folded, or None if the table cannot fold it."""
     code_points = np.frombuffer(_without_references(text).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    if len(code_points) == 0:
-        return ""
-    folded = folded_by(_fold_table(), code_points)
-    return _finish(folded.tobytes().decode("utf-32-le")) if len(folded) == len(code_points) else None
+    folded, ended = folded_by(code_points, _fold_table(), *_expansions())
+    return _finish(folded) if ended else None
 
 
 def _clean(text: str) -> str:
@@ -166,22 +169,125 @@ def _normal(text: str, variants: dict[int, str | None]) -> str:
     return unicodedata.normalize("NFKC", plain.casefold())
 
 
-def _finish(text: str) -> str:
-    simplified: str = _simplifier().convert(text)
-    lines = (" ".join(line.split()) for line in simplified.split("\n"))
-    return "\n".join(line for line in lines if line)
+def _code_points(text: str) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
+
+
+def _finish(folded: npt.NDArray[np.uint32]) -> str:
+    """Return a text uint32[n], folded but for white space and Chinese script."""
+    written, simplified = spaced_once(folded, _space_table(), _simplified_table())
+    text: str = written.tobytes().decode("utf-32-le")
+    return text if simplified else _simplifier().convert(text)
 
 
 @kernel
-def folded_by(table: npt.NDArray[np.uint16], code_points: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-    """Return the code points uint32[n] folded by the table, up to the first one that it cannot fold."""
-    folded = np.empty(len(code_points), dtype=np.uint32)
-    for i in range(len(code_points)):
-        code = code_points[i]
-        folded[i] = table[code] if code < np.uint32(PLANE) else np.uint16(SLOW)
-        if folded[i] == np.uint32(SLOW):
-            return folded[:i]
-    return folded
+def folded_by(
+    code_points: npt.NDArray[np.uint32],
+    table: npt.NDArray[np.uint16],
+    starts: npt.NDArray[np.uint16],
+    expansions: npt.NDArray[np.uint32],
+) -> tuple[npt.NDArray[np.uint32], bool]:
+    """Return code points uint32[n], folded by the tables, and whether they could fold all of them.
+
+    table: as `_fold_table`. starts, expansions: as `_expansions`.
+    """
+    room = len(code_points)
+    for code in code_points:
+        if code < np.uint32(PLANE) and table[code] == np.uint16(SLOW):
+            room += _LONGEST_EXPANSION
+    folded = np.empty(room, dtype=np.uint32)
+    count = 0
+    for code in code_points:
+        if code >= np.uint32(PLANE):
+            return folded[:count], False
+        if table[code] != np.uint16(SLOW):
+            folded[count] = table[code]
+            count += 1
+            continue
+        start = int(starts[code])
+        if start == 0:
+            return folded[:count], False
+        for at in range(start + 1, start + 1 + int(expansions[start])):
+            folded[count] = expansions[at]
+            count += 1
+    return folded[:count], True
+
+
+@kernel
+def spaced_once(
+    code_points: npt.NDArray[np.uint32], spaces: npt.NDArray[np.bool_], simplified: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.uint32], bool]:
+    """Return code points uint32[n] with each run of white space as one character, and whether all are simplified.
+
+    A run with a line feed becomes a line feed, another a space; runs at the ends are dropped. spaces,
+    simplified: bool[PLANE].
+    """
+    written = np.empty(len(code_points), dtype=np.uint32)
+    count = 0
+    pending = np.uint32(0)
+    all_simplified = True
+    for code in code_points:
+        inside = code < np.uint32(PLANE)
+        if inside and spaces[code]:
+            pending = np.uint32(10) if code == np.uint32(10) or pending == np.uint32(10) else np.uint32(32)
+            continue
+        if pending:
+            if count:
+                written[count] = pending
+                count += 1
+            pending = np.uint32(0)
+        written[count] = code
+        count += 1
+        all_simplified = all_simplified and inside and simplified[code]
+    return written[:count], all_simplified
+
+
+@cache
+def _space_table() -> npt.NDArray[np.bool_]:
+    """Return bool[65536]: which code points are white space."""
+    return np.fromiter((chr(code).isspace() for code in range(PLANE)), dtype=np.bool_, count=PLANE)
+
+
+@cache
+def _simplified_table() -> npt.NDArray[np.bool_]:
+    """Return bool[65536]: which code points OpenCC need not see: all but Han that may be traditional."""
+    table = np.ones(PLANE, dtype=np.bool_)
+    for block in _HAN:
+        han = "".join(map(chr, block))
+        converted = _simplifier().convert("\n".join(han)).split("\n")
+        table[block.start : block.stop] = [
+            before == after and _in_gb2312(before) for before, after in zip(han, converted, strict=True)
+        ]
+    return table
+
+
+def _in_gb2312(character: str) -> bool:
+    try:
+        character.encode("gb2312")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@cache
+def _expansions() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint32]]:
+    """Return what the characters become whose folded form is none or several: starts uint16[65536] and lists.
+
+    The list of a character begins at its start with its length, and is uint32; a start of 0 is no list.
+    """
+    starts, lists = np.zeros(PLANE, dtype=np.uint16), [0]
+    for code in np.flatnonzero(_fold_table() == SLOW).tolist():
+        character = chr(code)
+        if 0xD800 <= code < 0xE000 or unicodedata.category(character)[0] == "M" or code in _JAMO:
+            continue
+        folded = _normal(character, _variants())
+        alone = all(
+            ord(part) < PLANE and ord(part) not in _JAMO and unicodedata.category(part)[0] != "M" for part in folded
+        )
+        if alone and len(folded) <= _LONGEST_EXPANSION and not _LESS_WHEN_FOLDED.search(character):
+            starts[code] = len(lists)
+            lists += [len(folded), *map(ord, folded)]
+    return starts, np.array(lists, dtype=np.uint32)
 
 
 @cache
