@@ -65,5 +65,5 @@ def packed_keys(keys: npt.NDArray[np.uint32]) -> bytes:
 def unpacked_keys(packed: bytes, levels: int) -> npt.NDArray[np.uint32]:
     """Return packed keys as uint32[PARTS, levels]; all 0 if the bytes are no keys of so many levels."""
     if len(packed) != 4 * PARTS * levels:
-        return np.zeros((PARTS, levels), dtype=np.uint32)
-    return np.frombuffer(packed, "<u4").astype(np.uint32).reshape(PARTS, levels)
+        packed = bytes(4 * PARTS * levels)
+    return np.frombuffer(packed, "<u4").reshape(PARTS, levels)

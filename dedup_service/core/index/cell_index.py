@@ -228,4 +228,4 @@ def path_size(paths: bytes, start: int = 0) -> int:
 
 
 def _sieve(sieve: bytes) -> npt.NDArray[np.uint64]:
-    return np.frombuffer(sieve, np.uint64).copy()
+    return np.frombuffer(sieve, np.uint64)

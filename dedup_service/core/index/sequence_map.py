@@ -67,11 +67,10 @@ class SequenceMap:
         """Add a sequence to a hash."""
         crowd = self._crowded.get(value)
         if crowd is None:
-            first = self.first(value)
-            if first is None:
-                self._make_room(1)
+            self._make_room(1)
+            first = int(_put_first(np.uint64(value), sequence, self._values, self._sequences))
+            if first < 0:
                 self._count += 1
-                _put(np.uint64(value), sequence, self._values, self._sequences)
                 return
             crowd = self._crowded[value] = [first]
         insort(crowd, sequence)
@@ -143,6 +142,16 @@ def _put(value: np.uint64, sequence: int, values: Values, sequences: Sequences) 
     """Set the sequence of a hash; the caller ensures that there is room."""
     at = _place(value, values, sequences)
     values[at], sequences[at] = value, sequence
+
+
+@kernel
+def _put_first(value: np.uint64, sequence: int, values: Values, sequences: Sequences) -> int:
+    """Set the sequence of a hash that has none and return -1, or return the one that it has."""
+    at = _place(value, values, sequences)
+    if sequences[at] != _EMPTY:
+        return int(sequences[at])
+    values[at], sequences[at] = value, sequence
+    return -1
 
 
 @long_kernel
