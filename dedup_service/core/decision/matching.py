@@ -111,6 +111,7 @@ class Matcher:
     def __init__(self, rule: MatchRule) -> None:
         self._rule = rule
         self._min_jaccard = min_rough_jaccard(rule)
+        self._rows = [(row, *row.bounds()) for row in rule.verified]
         self._but_for_figures = tuple(replace(row, figures=None) for row in rule.verified if row.figures)
 
     def compare(
@@ -161,8 +162,8 @@ class Matcher:
         ]
 
     def _verified(self, sequence: int, similarity: Similarity) -> Match | NearMiss | None:
-        for row in self._rule.verified:
-            if row.holds(similarity):
+        for row, upper, lower in self._rows:
+            if row.holds_within(similarity, upper, lower):
                 return Match(sequence, similarity.distance, round(similarity.jaccard, 4), row.name)
         if any(row.holds(similarity) for row in self._but_for_figures):
             return FigureChange(sequence, similarity.jaccard)

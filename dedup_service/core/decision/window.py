@@ -29,7 +29,7 @@ class Window:
 
     def __init__(self) -> None:
         self._columns = EvidenceColumns(_FIRST_ROWS)
-        self._sieves = np.empty((_FIRST_ROWS, _SIEVE_WORDS), np.uint64)
+        self._sieves = np.empty((_SIEVE_WORDS, _FIRST_ROWS), np.uint64)
         self._sequences = np.empty(_FIRST_ROWS, np.int64)
         self._ordinals = np.empty(_FIRST_ROWS, np.int64)
         self._start = self._end = 0
@@ -47,7 +47,7 @@ class Window:
             return
         self._make_room()
         self._columns.put(self._end, evidence)
-        self._sieves[self._end] = self._columns.sketches[self._end, :_SIEVE_WORDS]
+        self._sieves[:, self._end] = self._columns.sketches[self._end, :_SIEVE_WORDS]
         self._sequences[self._end], self._ordinals[self._end] = entry.sequence, entry.ordinal
         self._end += 1
 
@@ -82,9 +82,9 @@ class Window:
         rows, count = slice(self._start, self._end), self._end - self._start
         size = len(self._columns) if self._start > len(self._columns) // 2 else 2 * len(self._columns)
         columns, sequences, ordinals = EvidenceColumns(size), np.empty(size, np.int64), np.empty(size, np.int64)
-        sieves = np.empty((size, _SIEVE_WORDS), np.uint64)
+        sieves = np.empty((_SIEVE_WORDS, size), np.uint64)
         self._columns.move(rows, columns)
-        sieves[:count] = self._sieves[rows]
+        sieves[:, :count] = self._sieves[:, rows]
         sequences[:count], ordinals[:count] = self._sequences[rows], self._ordinals[rows]
         self._columns, self._sequences, self._ordinals, self._sieves = columns, sequences, ordinals, sieves
         self._start, self._end = 0, count
@@ -101,15 +101,15 @@ def _sifted(
 ) -> npt.NDArray[np.int64]:
     """Return the rows whose first bits differ from the sieve, uint64[2], in `most_differing` at most: int64[n].
 
-    sieves: uint64[rows, 2]. sequences: int64[rows], negative for a removed entry.
+    sieves: uint64[2, rows]. sequences: int64[rows], negative for a removed entry.
     """
-    passed = np.empty(end - start, np.int64)
+    differing = np.empty(end - start, np.int64)
+    for place in range(end - start):  # a loop of its own, which the compiler vectorises
+        first, second = sieves[0, start + place], sieves[1, start + place]
+        differing[place] = popcount(sieve[0] ^ first) + popcount(sieve[1] ^ second)
     count = 0
-    for row in range(start, end):
-        bits = 0
-        for word in range(_SIEVE_WORDS):
-            bits += popcount(sieve[word] ^ sieves[row, word])
-        if bits <= most_differing and sequences[row] >= 0:
-            passed[count] = row
-            count += 1
-    return passed[:count]
+    for place in range(end - start):
+        bits = differing[place]
+        differing[count] = start + place
+        count += bits <= most_differing and sequences[start + place] >= 0
+    return differing[:count]

@@ -82,7 +82,7 @@ class CellIndex:
     [10]
     """
 
-    __slots__ = ("_cells", "_counters", "_found", "_levels", "_most_differing", "_rows", "_slots")
+    __slots__ = ("_cells", "_counters", "_found", "_levels", "_room_for", "_rows", "_slots")
 
     def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
         if not 1 <= slots <= MAX_SLOTS or not 1 <= levels <= MAX_LEVELS:
@@ -94,6 +94,7 @@ class CellIndex:
         self._rows: Rows = (np.empty(_FIRST_ROWS, np.int64), np.empty((_FIRST_ROWS, 2), np.uint64))
         self._counters = np.zeros(COUNTERS, np.int64)
         self._counters[FREE_ROW] = -1
+        self._room_for = 0
         self._found = np.empty(PARTS * levels * slots, np.int64)
 
     def __len__(self) -> int:
@@ -120,7 +121,9 @@ class CellIndex:
         keys: packed (`core.evidence.keys`), b"" for none. sieve: SIEVE_BYTES bytes. The path has one byte a
         part for the level, and four for each key up to there.
         """
-        self._make_room(1)
+        self._room_for -= 1
+        if self._room_for < 0:
+            self._make_room()
         levels, path = np.empty(PARTS, np.uint8), np.empty(PARTS * self._levels, np.uint32)
         taken = insert_entry(
             sequence,
@@ -176,7 +179,7 @@ class CellIndex:
         path_keys = np.frombuffer(bytes(keys), "<u4").astype(np.uint32)
         slots = (ordinals % self._slots).astype(np.uint8)
         self._make_rows(len(self) + len(sequences))
-        done = 0
+        done = self._room_for = 0
         while True:
             done = restore_entries(
                 done, sequences, slots, sieves, levels, path_keys, starts, self._cells, self._rows, self._counters
@@ -205,10 +208,14 @@ class CellIndex:
         )
         return self._found[:count].copy()
 
-    def _make_room(self, entries: int) -> None:
-        self._make_rows(len(self) + entries)
-        while self._counters[CELLS_USED] + entries * PARTS * self._levels > room(len(self._cells)):
+    def _make_room(self) -> None:
+        """Make room for an entry, and count how many more there surely is room for."""
+        self._make_rows(len(self) + 1)
+        needed = PARTS * self._levels
+        while self._counters[CELLS_USED] + needed > room(len(self._cells)):
             self._cells = larger_cells(self._cells)
+        cells = (room(len(self._cells)) - int(self._counters[CELLS_USED])) // needed
+        self._room_for = min(cells, len(self._rows[0]) - len(self)) - 1
 
     def _make_rows(self, needed: int) -> None:
         """Make room for so many entries, and for a quarter more than before at least."""
