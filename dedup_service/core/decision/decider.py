@@ -370,7 +370,7 @@ class Decider:
         """Let the host's own text be learned from the page, whatever its verdict."""
         sentences = self._evidence.sentence_values
         if len(sentences):
-            self.host_text.follow(self._host, title_hash(self._evidence.terms), sentences)
+            self.host_text.follow(self._host, title_hash(self._evidence.term_values), sentences)
 
     def _compare(self, entry: Entry, prepared: PreparedPage) -> Match | NearMiss | None:
         """Compare the page with an entry, without what is the own text of either host."""

@@ -165,12 +165,12 @@ class HostText:
         return b"".join((header, *(slots.astype("<u8", copy=False).tobytes() for slots in used)))
 
 
-def title_hash(terms: Sequence[int]) -> int | None:
+def title_hash(terms: Sequence[int] | npt.NDArray[np.uint16]) -> int | None:
     """Return the hash of a title by its terms, ascending 16-bit hashes (`Evidence.terms`); None if it has none.
 
     >>> title_hash([])
     """
-    return xxhash.xxh3_64_intdigest(np.array(terms, "<u2").tobytes()) if len(terms) else None
+    return xxhash.xxh3_64_intdigest(np.asarray(terms, "<u2").tobytes()) if len(terms) else None
 
 
 def _table(sets: int) -> Slots:

@@ -27,6 +27,7 @@ MAX_LEVELS = 32
 """Limit of `levels`: a record of the log has 32 bytes for each."""
 
 _S61, _S3, _S32 = np.uint64(61), np.uint64(3), np.uint64(32)
+_NO_BOUND = np.uint64(1 << 32)
 _SEED = np.uint64(0x5851F42D4C957F2D)
 
 
@@ -38,13 +39,16 @@ def min_hash_keys(shingles: npt.NDArray[np.uint64], levels: int) -> npt.NDArray[
     """
     best = np.zeros((PARTS, levels), dtype=np.uint32)
     count = np.zeros(PARTS, dtype=np.int64)
-    for shingle in shingles:
-        value = mix64_in_kernel(shingle ^ _SEED)
+    largest = np.full(PARTS, _NO_BOUND, dtype=np.uint64)
+    values = np.empty(len(shingles), dtype=np.uint64)
+    for i in range(len(shingles)):  # a loop of its own, which the compiler vectorises
+        values[i] = mix64_in_kernel(shingles[i] ^ _SEED)
+    for value in values:
         part = np.int64(value >> _S61)
         key = max(np.uint32((value << _S3) >> _S32), np.uint32(1))
-        found = count[part]
-        if found == levels and key >= best[part, levels - 1]:
+        if np.uint64(key) >= largest[part]:
             continue
+        found = count[part]
         place = found
         while place > 0 and best[part, place - 1] > key:
             place -= 1
@@ -54,6 +58,8 @@ def min_hash_keys(shingles: npt.NDArray[np.uint64], levels: int) -> npt.NDArray[
             best[part, later] = best[part, later - 1]
         best[part, place] = key
         count[part] = min(found + 1, levels)
+        if count[part] == levels:
+            largest[part] = np.uint64(best[part, levels - 1])
     return best
 
 

@@ -80,11 +80,11 @@ def sentences_in_order(
         kind = kinds[code] if code < np.uint32(_PLANE) else np.uint8(_LETTER * is_letter_above(code))
         if kind & _LETTER:
             letters += 1
-            sentence = mix64_in_kernel(sentence + GAMMA * np.uint64(code))
+            sentence = sentence * GAMMA + np.uint64(code)
         if (kind & _END) or _ends_here(code_points, i, kind):
             if letters >= MIN_SENTENCE:
                 quarters = min((letters + LETTERS_A_QUARTER // 2) // LETTERS_A_QUARTER, _LONGEST)
-                values[found] = np.uint32((sentence >> _S38) << _S6 | np.uint64(quarters))
+                values[found] = np.uint32((mix64_in_kernel(sentence) >> _S38) << _S6 | np.uint64(quarters))
                 places[found, 0], places[found, 1] = before, before + letters
                 found += 1
             before += letters
