@@ -39,9 +39,6 @@ from dedup_service.core.verdict import Action, Distance
 
 __all__ = ["Oracle", "OracleAnswer", "answers"]
 
-COMPARED_AT_ONCE = 4
-"""Candidates up to which each is compared at once."""
-
 NO_CLAIM = "its canonical link names a page with another text"
 
 _COSINE = [max(0.0, math.cos(math.pi * bits / 64)) for bits in range(65)]
@@ -184,7 +181,7 @@ class Oracle:
         sentences = evidence.sentence_values
         common = sentences[self._host_text.common(host_hash(prepared.page.canonical_url), sentences)]
         found = self._kept.candidates(rule, prepared, common)
-        if len(found) <= COMPARED_AT_ONCE or not rule.verified:
+        if not rule.verified:
             return found
         return [
             kept

@@ -71,14 +71,14 @@ def test_pages_can_come_from_the_sitemap(tmp_path: Path) -> None:
 
 
 def test_a_profile_file_decides(tmp_path: Path) -> None:
-    """The reason of every duplicate quotes its row."""
+    """The reason of every duplicate that is not the same text quotes its row."""
     profile = '[candidates]\nkeys = true\n[[match]]\nname = "ours"\njaccard = 0.5\n'
     (tmp_path / "ours.toml").write_text(profile, encoding="utf-8")
     with serve(PAGES) as server:
         done = run("crawl", server.url, *FAST, "--profile", "ours.toml", "--verdicts", "v.jsonl", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     verdicts = json_lines((tmp_path / "v.jsonl").read_text("utf-8"))
-    assert {verdict["reason"] for verdict in verdicts if verdict["verdict"] == "duplicate"} == {"ours"}
+    assert {verdict["reason"] for verdict in verdicts if verdict["verdict"] == "duplicate"} == {"ours", "same text"}
 
 
 def test_a_state_in_use_ends_the_crawl_before_it_starts(tmp_path: Path) -> None:

@@ -41,10 +41,6 @@ from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_c
 __all__ = ["Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
 
 
-_FEW = 4
-"""Candidates up to which each is compared at once; of more, those that cannot match are left out first."""
-
-
 class PageNames(Protocol):
     """Looks up what a page of the log is called: its id and URL."""
 
@@ -348,9 +344,7 @@ class Decider:
         common = sentences[self.host_text.common(self._host, sentences)]
         found_entries = map(self._table.get, self._candidates.find(sequence, prepared, evidence, common))
         entries = [entry for entry in found_entries if entry is not None]  # some may have been removed lately
-        if len(entries) > _FEW:
-            entries = self._matcher.screened(entries, prepared, evidence, common)
-        for entry in entries:
+        for entry in self._matcher.screened(entries, prepared, evidence, common):
             found = self._compare(entry, prepared)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:

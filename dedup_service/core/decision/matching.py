@@ -146,11 +146,12 @@ class Matcher:
     def screened(
         self, entries: list[Entry], prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32]
     ) -> list[Entry]:
-        """Return the candidates without those that `compare` would find neither a match nor a near miss, faster.
+        """Return the candidates that are compared: equal texts, and those that may be similar enough.
 
-        common: those of the page's sentences that are the own text of its host, ascending: uint32[n].
+        common: those of the page's sentences that are the own text of its host, ascending: uint32[n]. Whether a
+        candidate is compared does not depend on the others.
         """
-        if not self._rule.verified:
+        if not self._rule.verified or not entries:
             return entries
         similar_ones = set(
             similar([Evidence(entry.evidence) for entry in entries], evidence, common, self._min_jaccard)

@@ -276,11 +276,11 @@ def test_a_cluster_ends_with_its_page() -> None:
     """After a retraction or an update of the kept page, the next one begins a new cluster."""
     guards = Guards(max_titles=2, max_hosts=0, max_pages=0)
     crawl = Crawl(guards)
-    pages = [page(f"http://site.example/{at}", headline(f"t {at}"), "frame") for at in range(12)]
+    pages = [page(f"http://site{at}.example/", headline(f"t {at}"), "frame") for at in range(12)]
     assert guards_of(crawl.decide(pages[:6])) == {"titles": 3}
     crawl.decider.retract(1)
     assert [verdict.kind for verdict in crawl.decide(pages[6:9])] == ["unique", "duplicate", "duplicate"]
-    update = replace(page("http://site.example/6", headline("t 6"), "frame"), body_hash=2)
+    update = replace(page("http://site6.example/", headline("t 6"), "frame"), body_hash=2)
     assert [verdict.kind for verdict in crawl.decide([update, *pages[9:11]])] == ["updated", "duplicate", "duplicate"]
 
 

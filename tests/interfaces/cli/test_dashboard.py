@@ -41,7 +41,7 @@ def test_figures_while_it_runs(tmp_path: Path) -> None:
     assert {(row["step"], row["part"]) for row in stats["latency"]} == {
         ("fingerprint", "prepare"), ("decide", "decide"), ("decide", "commit"),
     }  # fmt: skip
-    assert stats["index"]["channels"]["body"]["fingerprints"] == 1
+    assert stats["index"]["channels"]["words"]["fingerprints"] == 1
     assert [(row["url"], row["title"]) for row in rows] == [(lines[1]["url"], "<script>alert(1)</script>")]
     assert 'twinsieve_pages_total{verdict="duplicate"} 1.0' in metrics
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from dedup_service.core.index import IndexStatistics
+from dedup_service.core.index import CellStatistics, IndexStatistics
 from dedup_service.core.verdict import Guard, guard_reason
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
@@ -116,7 +116,11 @@ def full_metrics(status: FakeStatus) -> tuple[LiveStats, CollectorRegistry]:
     live_stats.rechecked(RecheckResult(live_stats.newest.rows()[0], 0.1, 0.1))
     live_stats.removed(RemovalEvent("retraction", "https://a.example/1"))
     sizes = IndexStatistics(entries=9, fingerprints=9, bytes=1000, largest_bucket=2, split_buckets=0)
-    live_stats.index(IndexEvent(entries=9, channels={"words": sizes}, keys=(9, 500)))
+    live_stats.index(
+        IndexEvent(
+            entries=9, channels={"words": sizes}, cells=CellStatistics(entries=9, cells=70, overflowed=2, bytes=500)
+        )
+    )
     live_stats.pool = lambda: PoolState(4, 3, 2, 100, 1)
     return live_stats, Metrics(status, Health(status), live_stats).registry
 

@@ -99,7 +99,7 @@ def test_a_state_of_another_space_is_refused_naming_both(cli: Cli, pages: Path, 
 def test_k_replaces_every_radius(cli: Cli, tmp_path: Path) -> None:
     """The default rule matches a slightly edited text; by distance alone with k = 0, nothing does."""
     text = article(1, 400)
-    path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
+    path = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 9))])
     assert [line["verdict"] for line in cli("filter", path).lines] == ["unique", "duplicate"]
     assert [line["verdict"] for line in cli("filter", path, "--channels", "both", "--k", 0).lines] == ["unique"] * 2
 
@@ -122,7 +122,7 @@ def test_short_texts_match_only_if_equal(cli: Cli, tmp_path: Path) -> None:
 def test_a_profile_is_named_or_read_from_a_file(cli: Cli, tmp_path: Path) -> None:
     """Reasons quote the rows of a user's file; for an unknown name, the message lists the known ones."""
     text = article(1, 400)
-    pages = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 1))])
+    pages = write_lines(tmp_path / "pages.jsonl", [page(1, text), page(2, text.replace("harbour", "port", 9))])
     own = tmp_path / "own.toml"
     own.write_text('[candidates]\nkeys = true\n[[match]]\nname = "half of it"\njaccard = 0.5\n', encoding="utf-8")
     assert cli("filter", pages, "--profile", own).lines[1]["reason"] == "half of it"
