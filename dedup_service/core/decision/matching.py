@@ -133,7 +133,7 @@ class Matcher:
         if _is_same_text(entry, prepared, evidence):
             return Match(entry.sequence, distance, 1.0, SAME_TEXT)
         if self._rule.verified:
-            if not len(common) and evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
+            if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
                 return None
             similarity = Similarity(Evidence(entry.evidence), evidence, distance, common, same_host)
             return self._verified(entry.sequence, similarity)
