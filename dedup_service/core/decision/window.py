@@ -41,9 +41,9 @@ class Window:
     def add(self, entry: Entry, evidence: Evidence) -> None:
         """Add a kept page with its evidence; its ordinal is larger than any before.
 
-        A page without keys, which is found by its text alone, is left out.
+        A page without shingles is left out.
         """
-        if not entry.keys or not evidence.shingles:
+        if not evidence.shingles:
             return
         self._make_room()
         self._columns.put(self._end, evidence)
