@@ -2,10 +2,11 @@
 
     python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N]
 
-DIR has the folders stream/, pairs/ and html/ of the evaluation data. Results are cached under a digest of
-the code and data that they depend on, so an interrupted run continues, and an unchanged part costs nothing.
-With --only, tables and pictures that also need other parts are left unchanged, unless those parts are in the
-cache. The part `million` takes hours and runs only when it is named.
+DIR has the folders stream/, pairs/ and html/ of the evaluation data; natural/ is in DIR or beside it. Without
+natural/ everything else is measured. Results are cached under a digest of the code and data that they depend
+on, so an interrupted run continues, and an unchanged part costs nothing. With --only, tables and pictures that
+also need other parts are left unchanged, unless those parts are in the cache. The part `million` takes hours
+and runs only when it is named.
 """
 
 import argparse
@@ -44,7 +45,10 @@ def main() -> None:
     if missing := [name for name in ("stream", "pairs", "html") if not (options.folder / name).is_dir()]:
         parser.error(f"{options.folder} has no folder {', '.join(missing)}: give the evaluation data, unpacked")
     lower_priority()
-    workspace = Workspace(Corpora(options.folder), Store(options.cache), options.processes)
+    corpora = Corpora(options.folder)
+    if corpora.natural is None:
+        print(f"no folder natural/ in {options.folder} or beside it: no figures of natural pairs", file=sys.stderr)
+    workspace = Workspace(corpora, Store(options.cache), options.processes)
     results: dict[str, Any] = {}
     for name in PARTS:
         if name in options.only if options.only else not PARTS[name].on_request:
