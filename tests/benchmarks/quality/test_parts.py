@@ -10,6 +10,7 @@ from benchmarks.quality import baselines, channels, profiles
 from benchmarks.quality.channels import CELLS
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.estimator import Estimates
+from benchmarks.quality.parts import Part, is_cached, result
 from benchmarks.quality.profiles import Profiles
 from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.store import Store
@@ -127,6 +128,15 @@ def test_keys_find_every_copy(workspace):
     assert (cells.after.wrong, cells.after.missed) == (0, 0)
     assert cells.us_a_page > 0
     assert found[f"{CELLS}, body and words, k = 3"].candidates >= cells.candidates
+
+
+def test_a_part_is_cached_by_its_arguments(workspace, monkeypatch):
+    """Figures of other sizes are other figures."""
+    part = Part(lambda _, sizes=(1, 2): sum(sizes), ("few_words",))
+    monkeypatch.setattr("benchmarks.quality.parts.PARTS", {"few-words": part})
+    assert (result(workspace, "few-words"), result(workspace, "few-words", (4, 5))) == (3, 9)
+    assert is_cached(workspace, "few-words", (4, 5))
+    assert not is_cached(workspace, "few-words", (4, 6))
 
 
 def test_tables_show_counts():
