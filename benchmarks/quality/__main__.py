@@ -1,11 +1,12 @@
 """Measure the quality of the verdicts and write docs/quality.md and its pictures.
 
-    python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N]
+    python -m benchmarks.quality DIR [--only PART ...] [--cache FOLDER] [--processes N] [--sizes N,N]
 
-DIR has the folders stream/, pairs/ and html/ of the evaluation data. Results are cached under a digest of
-the code and data that they depend on, so an interrupted run continues, and an unchanged part costs nothing.
-With --only, tables and pictures that also need other parts are left unchanged, unless those parts are in the
-cache. The part `million` takes hours and runs only when it is named.
+DIR has the folders stream/, pairs/ and html/ of the evaluation data; natural/ is in DIR or beside it. Without
+natural/ everything else is measured. Results are cached under a digest of the code and data that they depend
+on, so an interrupted run continues, and an unchanged part costs nothing. With --only, tables and pictures that
+also need other parts are left unchanged, unless those parts are in the cache. The part `million` takes hours
+and runs only when it is named.
 """
 
 import argparse
@@ -40,19 +41,25 @@ def main() -> None:
     cache = Path(tempfile.gettempdir()) / "twinsieve-quality"
     parser.add_argument("--cache", type=Path, default=cache, metavar="FOLDER", help=f"default: {cache}")
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="worker processes (default: 2)")
+    parser.add_argument("--sizes", metavar="N,N", help="pages of the crawls of `scale` (default: up to 100,000)")
     options = parser.parse_args()
     if missing := [name for name in ("stream", "pairs", "html") if not (options.folder / name).is_dir()]:
         parser.error(f"{options.folder} has no folder {', '.join(missing)}: give the evaluation data, unpacked")
     lower_priority()
-    workspace = Workspace(Corpora(options.folder), Store(options.cache), options.processes)
+    corpora = Corpora(options.folder)
+    if corpora.natural is None:
+        print(f"no folder natural/ in {options.folder} or beside it: no figures of natural pairs", file=sys.stderr)
+    workspace = Workspace(corpora, Store(options.cache), options.processes)
     results: dict[str, Any] = {}
+    arguments = {"scale": (tuple(map(int, options.sizes.split(","))),)} if options.sizes else {}
     for name in PARTS:
+        given = arguments.get(name, ())
         if name in options.only if options.only else not PARTS[name].on_request:
             begin = time.monotonic()
-            results[name] = result(workspace, name)
+            results[name] = result(workspace, name, *given)
             print(f"{name}: {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
-        elif is_cached(workspace, name):
-            results[name] = result(workspace, name)
+        elif is_cached(workspace, name, *given):
+            results[name] = result(workspace, name, *given)
     write(results)
 
 

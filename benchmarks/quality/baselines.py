@@ -59,7 +59,7 @@ def exact(workspace: Workspace) -> Iterator[System]:
 
 def schemes(workspace: Workspace, spaces: Mapping[str, SpaceOptions]) -> Iterator[System]:
     """Yield SimHash of the words in each space, by label, at k = 3 and the best k ≤ 7."""
-    found = {task: workspace.words(task, list(spaces.values())) for task in ("stream", "pairs", "html")}
+    found = {task: workspace.words(task, list(spaces.values())) for task in workspace.corpora.tasks}
     for number, name in enumerate(spaces):
         values = {task: words[number] for task, words in found.items()}
         yield _simhash(workspace, name, values.__getitem__, 7)
@@ -74,7 +74,7 @@ def _combined(workspace: Workspace) -> System:
     """Return Wang & Wang's combined similarity; for pages without metadata it equals k = 3."""
     rule = Combined(900)
     found: dict[str, Measure] = {}
-    for task in ("stream", "pairs", "html"):
+    for task in workspace.corpora.tasks:
         words, present = workspace.words(task, list(SPACES.values()))[SEEDS.index("wang2019")]
         metadata = [Evidence(page.evidence).metadata for page in workspace.prepared(task)]
 
@@ -170,7 +170,7 @@ def _minhash(workspace: Workspace) -> Iterator[System]:
         return np.array([page.minhash_raw if raw else page.minhash for page in workspace.features(task)])
 
     for threshold, raw in ((0.5, False), (0.5, True), (0.7, False)):
-        found = {task: _buckets(values(task, raw), threshold) for task in ("stream", "pairs", "html")}
+        found = {task: _buckets(values(task, raw), threshold) for task in workspace.corpora.tasks}
         name = f"datasketch MinHash LSH {threshold:g}" + (", raw text" if raw else "")
         yield _of_buckets(workspace, name, found, None)
         if not raw:
@@ -230,7 +230,7 @@ def _by_task(
     workspace: Workspace, edges: Callable[[str], Edges], alike: Callable[[str], PairSimilarity]
 ) -> dict[str, Measure]:
     measures = {"stream": Measure(edges=edges("stream"))}
-    for task in ("pairs", "html"):
+    for task in workspace.corpora.labelled:
         _, one, other = pairs_of_task(workspace, task)
         measures[task] = Measure(likeness=alike(task)(one, other))
     return measures

@@ -1,8 +1,8 @@
 """The evaluation data as values: pages in their order, and their truth.
 
 DIR has `stream/` (pages.jsonl, truth.jsonl, unrelated30k.jsonl), `pairs/` (pages.jsonl, pairs.jsonl) and
-`html/` (html.jsonl, pairs.jsonl and the HTML files that html.jsonl names). The data is copied nowhere except
-into the cache.
+`html/` (html.jsonl, pairs.jsonl and the HTML files that html.jsonl names). `natural/` (pages.jsonl, pairs.jsonl)
+is in DIR or beside it, and may be missing. The data is copied nowhere except into the cache.
 """
 
 import json
@@ -17,7 +17,10 @@ from dedup_service.core.page import Page
 from dedup_service.core.url import canonicalise
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 
-__all__ = ["Corpora", "HtmlTask", "read_lines"]
+__all__ = ["LABELLED", "Corpora", "HtmlTask", "read_lines"]
+
+LABELLED = ("pairs", "html", "natural")
+"""The tasks of labelled pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,51 @@ class Corpora:
     def pairs(self) -> list[LabelledPair]:
         """The labelled pairs of texts."""
         return _labelled(self.folder / "pairs" / "pairs.jsonl")
+
+    @property
+    def natural(self) -> Path | None:
+        """The folder of the natural pairs, in `folder` or beside it, or None if it is missing."""
+        places = (self.folder / "natural", self.folder.resolve().parent / "natural")
+        return next((place for place in places if place.is_dir()), None)
+
+    @property
+    def labelled(self) -> tuple[str, ...]:
+        """The tasks of labelled pairs of which there is data."""
+        return tuple(task for task in LABELLED if task != "natural" or self.natural)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """All tasks of which there is data, the stream first."""
+        return ("stream", *self.labelled)
+
+    @cached_property
+    def natural_pages(self) -> list[Page]:
+        """The pages of the natural pairs; FileNotFoundError if they are missing."""
+        return _pages(self._natural() / "pages.jsonl")
+
+    @cached_property
+    def natural_pairs(self) -> list[LabelledPair]:
+        """The labelled natural pairs; FileNotFoundError if they are missing."""
+        return _labelled(self._natural() / "pairs.jsonl")
+
+    def pairs_of(self, task: str) -> list[LabelledPair]:
+        """Return the labelled pairs of a task: pairs, html or natural."""
+        return {
+            "pairs": lambda: self.pairs,
+            "html": lambda: self.html_pairs,
+            "natural": lambda: self.natural_pairs,
+        }[task]()
+
+    def files(self) -> list[Path]:
+        """Return the files of pages and truth, by path within their task."""
+        folders = [self.folder / name for name in ("stream", "pairs", "html")]
+        return [path for folder in (*folders, self.natural) if folder for path in sorted(folder.glob("*.jsonl"))]
+
+    def _natural(self) -> Path:
+        if self.natural is None:
+            message = f"no folder natural/ in {self.folder} or beside it: unpack the natural pairs there"
+            raise FileNotFoundError(message)
+        return self.natural
 
     @cached_property
     def html(self) -> list[HtmlTask]:

@@ -55,7 +55,7 @@ def compute(workspace: Workspace) -> Estimates:
     pairs = list(zip(later.tolist(), earlier.tolist(), strict=True))
     letters = np.array([item.letters for item in evidence])
     orders = {"candidates of the stream": _orders(pages, pairs)}
-    for task in ("pairs", "html"):
+    for task in workspace.corpora.labelled:
         _, one, other = pairs_of_task(workspace, task)
         orders[task] = _orders(workspace.prepared(task), list(zip(one.tolist(), other.tolist(), strict=True)))
     return Estimates(

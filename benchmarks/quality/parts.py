@@ -1,6 +1,6 @@
 """The parts of the measurement in the order in which they run; each returns values, which are cached."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.quality import (
@@ -28,11 +28,12 @@ COMMON = ("corpora", "edges", "greedy_dedup", "scheme_words", "shingles", "syste
 class Part:
     """How to compute a part, and what it depends on.
 
-    modules: of this package, besides COMMON. deciding: whether it depends on the modules of the core that
-    decide. on_request: whether it takes so long that it runs only when it is named.
+    compute: of the workspace, and of arguments that differ from the defaults. modules: of this package, besides
+    COMMON. deciding: whether it depends on the modules of the core that decide. on_request: whether it takes so
+    long that it runs only when it is named.
     """
 
-    compute: Callable[[Workspace], object]
+    compute: Callable[..., object]
     modules: tuple[str, ...]
     deciding: bool = True
     on_request: bool = False
@@ -53,16 +54,22 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-def result(workspace: Workspace, name: str) -> object:
-    """Return the result of part `name`, from the store if code and data have not changed."""
-    return workspace.store.get(f"part-{name}", _key(workspace, name), lambda: PARTS[name].compute(workspace))
+def result(workspace: Workspace, name: str, *arguments: object) -> object:
+    """Return the result of part `name`, from the store if arguments, code and data have not changed."""
+    key = _key(workspace, name, arguments)
+    return workspace.store.get(f"part-{name}", key, lambda: PARTS[name].compute(workspace, *arguments))
 
 
-def is_cached(workspace: Workspace, name: str) -> bool:
+def is_cached(workspace: Workspace, name: str, *arguments: object) -> bool:
     """Return whether the result of part `name` is in the store."""
-    return workspace.store.has(f"part-{name}", _key(workspace, name))
+    return workspace.store.has(f"part-{name}", _key(workspace, name, arguments))
 
 
-def _key(workspace: Workspace, name: str) -> tuple[str, ...]:
+def _key(workspace: Workspace, name: str, arguments: Sequence[object]) -> tuple[object, ...]:
     part = PARTS[name]
-    return workspace.data, digest_of_code(preparing=not part.deciding), digest_of_modules((*COMMON, *part.modules))
+    return (
+        *arguments,
+        workspace.data,
+        digest_of_code(preparing=not part.deciding),
+        digest_of_modules((*COMMON, *part.modules)),
+    )

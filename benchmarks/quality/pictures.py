@@ -202,7 +202,7 @@ def _channels(results: Results) -> Figure:
         cost = "no index" if row.us_a_page is None else f"{row.us_a_page:.0f} µs, {row.bytes_an_entry:.0f} bytes"
         axes.annotate(cost, (row.found[""], place), (4, -3), textcoords="offset points", fontsize=7.5)
     axes.grid(visible=False, axis="y")
-    axes.set(xlim=(0, 1.2), xlabel="copies among the candidates; µs to probe and insert a page, bytes an entry")
+    axes.set(xlim=(0, 1.2), xlabel="copies among the candidates\nµs to probe and insert a page, bytes an entry")
     return figure
 
 

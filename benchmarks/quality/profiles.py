@@ -35,7 +35,7 @@ class Profiles:
 
 def compute(workspace: Workspace) -> Profiles:
     """Return the figures of every profile; profiles run in parallel if there are several processes."""
-    for task in ("stream", "pieces", "pairs", "html"):
+    for task in ("pieces", *workspace.corpora.tasks):
         workspace.prepared(task)
     found = mapped(partial(_of_profile, workspace.bare()), list(PROFILES), "profiles", workspace.processes, chunk=1)
     rows = [row for part in found for row in part.rows]
@@ -49,7 +49,7 @@ def _of_profile(workspace: Workspace, name: str) -> Profiles:
     named = {v.id: v.duplicate_of for v in decided if v.kind in FLAGS and v.duplicate_of is not None}
     first, second = (score_stream(workspace.corpora.truth, named, half=half) for half in (0, 1))
     rows = [TaskScore(name, "stream", 0.0, "", True, (first, second))]
-    rows += [_pairs(workspace, name, rule, task) for task in ("pairs", "html")]
+    rows += [_pairs(workspace, name, rule, task) for task in workspace.corpora.labelled]
     pieces = _pieces(verdicts(workspace.prepared("pieces"), rule, f"{name}: pieces"))
     return Profiles(rows, {name: pieces}, {name: _recrawls(workspace, decided)})
 
@@ -64,7 +64,7 @@ def verdicts(pages: list[PreparedPage], rule: MatchRule, label: str) -> list[Ver
 def _pairs(workspace: Workspace, name: str, rule: MatchRule, task: str) -> TaskScore:
     comparer = Comparer(Decider(rule, "benchmark", NoNames()))
     pages = {item.page.id: item for item in workspace.prepared(task)}
-    pairs = workspace.corpora.pairs if task == "pairs" else workspace.corpora.html_pairs
+    pairs = workspace.corpora.pairs_of(task)
     flagged = {
         (pair.a, pair.b): VerdictKind(comparer.compare(pages[pair.a], pages[pair.b])["verdict"]) in FLAGS
         for pair in pairs

@@ -290,11 +290,11 @@ def crawls_of(sizes: Sequence[int], shares: Sequence[float]) -> list[tuple[Crawl
     return [(Crawl(share, mixed), size) for mixed in (False, True) for share in shares for size in sizes]
 
 
-def compute(workspace: Workspace) -> Scale:
-    """Return the figures of all shares and sizes up to 100,000 pages, with the default profile."""
-    rows = measured(workspace, crawls_of(SIZES, SHARES), PROFILES[DEFAULT_PROFILE])
+def compute(workspace: Workspace, sizes: Sequence[int] = SIZES) -> Scale:
+    """Return the figures of all shares and of crawls of `sizes` pages, with the default profile."""
+    rows = measured(workspace, crawls_of(sizes, SHARES), PROFILES[DEFAULT_PROFILE])
     library = stored_library(workspace)
-    return Scale(rows, {size: _overlap(library, size, SAMPLE) for size in SIZES})
+    return Scale(rows, {size: _overlap(library, size, SAMPLE) for size in sizes})
 
 
 def million(workspace: Workspace) -> Scale:

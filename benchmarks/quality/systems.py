@@ -19,7 +19,6 @@ __all__ = ["Measure", "System", "TaskScore", "judge", "pairs_of_task"]
 
 Floats = npt.NDArray[np.float64]
 PairsAlike = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], Floats]
-TASKS = ("stream", "pairs", "html")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def pairs_of_task(
     workspace: Workspace, task: str
 ) -> tuple[list[LabelledPair], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the labelled pairs of a task and the places of their pages."""
-    pairs = workspace.corpora.pairs if task == "pairs" else workspace.corpora.html_pairs
+    pairs = workspace.corpora.pairs_of(task)
     places = {page.id: place for place, page in enumerate(workspace.pages(task))}
     one, other = (
         np.array([places[name] for name in names], np.int64)
@@ -93,7 +92,7 @@ def _judged(workspace: Workspace, task: str, measure: Measure, threshold: float)
         first, second = (score_stream(workspace.corpora.truth, named, half=half) for half in (0, 1))
         return first, second
     assert measure.likeness is not None
-    pairs = workspace.corpora.pairs if task == "pairs" else workspace.corpora.html_pairs
+    pairs = workspace.corpora.pairs_of(task)
     flagged = {(pair.a, pair.b): bool(like >= threshold) for pair, like in zip(pairs, measure.likeness, strict=True)}
     first, second = (score_pairs(pairs, flagged, half=half) for half in (0, 1))
     return first, second

@@ -14,14 +14,16 @@ import numpy as np
 from benchmarks.quality import factors
 from benchmarks.quality.alternatives import Alternative
 from benchmarks.quality.channels import ChannelFigures
+from benchmarks.quality.corpora import LABELLED
 from benchmarks.quality.estimator import LENGTHS, Estimates
 from benchmarks.quality.few_words import FewWords
-from benchmarks.quality.numbers import counted, figure, fraction, shares_of, table, with_intervals
+from benchmarks.quality.numbers import counted, figure, fraction, interval, shares_of, table, with_intervals
 from benchmarks.quality.profiles import Profiles
 from benchmarks.quality.scale import Scale, ScaleRow
 from benchmarks.quality.scale_tables import copies_table, overlap_table, short_copies_table, stream_table, work_table
 from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.systems import TaskScore
+from dedup_service.core.evaluation.scoring import Share
 
 __all__ = ["TABLES", "Table"]
 
@@ -29,6 +31,16 @@ STRENGTHS = ("strength S1", "strength S2", "strength S3")
 KINDS = ("unrelated", "hardneg_topic", "hardneg_xwlb", "hardneg_law", "hardneg_list")
 DROPS = "false drops per 10,000: unrelated / topic / daily news / laws / lists"
 NATURAL = ("kind nat_D", "kind nat_N", "kind nat_R")
+BETWEEN = "kind nat_P"
+MISSING = "–"
+COMPARED_ON_NATURAL = (
+    "exact 5-gram Jaccard, every pair",
+    "datasketch MinHash LSH 0.5",
+    "datasketch MinHash LSH 0.5 + exact Jaccard",
+    "datasketch MinHash LSH 0.7",
+    "datasketch MinHash LSH 0.7 + exact Jaccard",
+    "PyPI simhash (4-grams)",
+)
 Results = Mapping[str, Any]
 
 
@@ -49,16 +61,16 @@ def _summary(results: Results) -> str:
         for judged in (ours, others)
         for name in dict.fromkeys(row.system for row in judged)
     ]
-    return table(["", "stream: P", "R", "F1", "pairs: P / R / F1", "html: P / R / F1"], rows)
+    return table(["", "stream: P", "R", "F1", *(f"{task}: P / R / F1" for task in LABELLED)], rows)
 
 
 def _on_tasks(rows: Sequence[TaskScore]) -> list[str]:
     by_task = {row.task: row.by_half[1] for row in rows}
     stream = by_task["stream"]
     cells = [figure(stream.precision), figure(stream.recall), figure(stream.f1)]
-    for task in ("pairs", "html"):
-        found = by_task[task]
-        cells.append(" / ".join(map(figure, (found.precision, found.recall, found.f1))))
+    for task in LABELLED:
+        found = by_task.get(task)
+        cells.append(" / ".join(map(figure, (found.precision, found.recall, found.f1))) if found else MISSING)
     return cells
 
 
@@ -138,6 +150,30 @@ def _strata(task: str) -> Callable[[Results], str]:
         return table(["", "kind", *found], rows)
 
     return make
+
+
+def _natural_pairs(results: Results) -> str:
+    """Return every profile and the closest of the compared systems on the natural pairs, by kind."""
+    ours: list[TaskScore] = [row for row in results["profiles"].rows if row.task == "natural"]
+    others: list[TaskScore] = [row for row in results["baselines"] if row.task == "natural" and row.best]
+    rows = []
+    for row in [*ours, *(row for name in COMPARED_ON_NATURAL for row in others if row.system == name)]:
+        found = row.by_half[1]
+        cells = [figure(found.precision), figure(found.recall), f"{figure(found.f1)} {interval(found.intervals()[2])}"]
+        cells.append(counted(found.recall_by.get("kind nat_D")))
+        cells += [counted(found.drops_by.get(f"kind {kind}")) for kind in ("nat_N", "nat_R")]
+        cells += [counted(found.others_by.get(BETWEEN)), counted(_of_both(row, BETWEEN))]
+        rows.append([row.system if row.setting else f"**{row.system}**", row.setting, *cells])
+    if not rows:
+        return "The natural pairs (`natural/`) were missing when this page was made."
+    kinds = ("`nat_D` found", "`nat_N` flagged", "`nat_R` flagged", "`nat_P` flagged", "`nat_P`, both halves")
+    return table(["", "at", "P", "R", "F1", *kinds], rows)
+
+
+def _of_both(row: TaskScore, stratum: str) -> Share | None:
+    """Return the share of flagged grey pairs of a stratum over both halves."""
+    shares = [found.others_by[stratum] for found in row.by_half if stratum in found.others_by]
+    return Share(sum(share.hits for share in shares), sum(share.total for share in shares)) if shares else None
 
 
 def _natural(evaluation: Any) -> tuple[str, str, str]:
@@ -333,6 +369,7 @@ TABLES = {
     "operators": Table(("profiles",), _operators),
     "pairs": Table(BOTH, _strata("pairs")),
     "html": Table(BOTH, _strata("html")),
+    "natural": Table(BOTH, _natural_pairs),
     "baselines-stream": Table(BOTH, _baselines("stream")),
     "baselines-pairs": Table(BOTH, _baselines("pairs")),
     "baselines-html": Table(BOTH, _baselines("html")),

@@ -57,10 +57,7 @@ class Workspace:
     @cached_property
     def data(self) -> str:
         """A digest of the data."""
-        folder = self.corpora.folder
-        return digest_of_files(
-            sorted(path for task in ("stream", "pairs", "html") for path in (folder / task).glob("*.jsonl"))
-        )
+        return digest_of_files(self.corpora.files())
 
     @property
     def html(self) -> list[Page]:
@@ -72,13 +69,14 @@ class Workspace:
         return self._once("html", make)
 
     def pages(self, task: str) -> list[Page]:
-        """Return the pages of a task: stream, pieces, pairs or html."""
+        """Return the pages of a task: stream, pieces, pairs, html or natural."""
         corpora = self.corpora
         return {
             "stream": lambda: corpora.stream,
             "pieces": lambda: corpora.pieces,
             "pairs": lambda: corpora.pair_pages,
             "html": lambda: self.html,
+            "natural": lambda: corpora.natural_pages,
         }[task]()
 
     def prepared(self, task: str, options: SpaceOptions = DEFAULT) -> list[PreparedPage]:

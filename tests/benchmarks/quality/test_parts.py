@@ -10,11 +10,14 @@ from benchmarks.quality import baselines, channels, profiles
 from benchmarks.quality.channels import CELLS
 from benchmarks.quality.corpora import Corpora
 from benchmarks.quality.estimator import Estimates
+from benchmarks.quality.parts import Part, is_cached, result
+from benchmarks.quality.profiles import Profiles
 from benchmarks.quality.short_texts import FORMS, ShortTextScore
 from benchmarks.quality.store import Store
+from benchmarks.quality.systems import TaskScore
 from benchmarks.quality.tables import TABLES
 from benchmarks.quality.workspace import Workspace
-from dedup_service.core.evaluation.scoring import Share
+from dedup_service.core.evaluation.scoring import Evaluation, Share
 from dedup_service.core.rules.profiles import PROFILES
 
 ARTICLES = """
@@ -55,6 +58,8 @@ def workspace(tmp_path_factory):
     )
     write(folder / "pairs/pages.jsonl", pages)
     write(folder / "pairs/pairs.jsonl", pairs)
+    write(folder / "natural/pages.jsonl", pages)
+    write(folder / "natural/pairs.jsonl", [*pairs[:-1], {**pairs[-1], "label": "grey", "kind": "nat_P"}])
     write(folder / "html/html.jsonl", [{**page, "html_path": f"html/{page['id']}.html"} for page in pages])
     write(folder / "html/pairs.jsonl", pairs)
     for page in pages:
@@ -70,7 +75,7 @@ def test_every_profile_finds_the_copies_and_nothing_else(workspace):
     """There are four positives over both halves, also for pairs; no piece is called a duplicate of another page's."""
     found = profiles.compute(workspace)
     for row in found.rows:
-        assert sum(half.right for half in row.by_half) == 4, (row.system, row.task)
+        assert sum(half.right for half in row.by_half) == (3 if row.task == "natural" else 4), (row.system, row.task)
         assert sum(half.wrong for half in row.by_half) == 0, (row.system, row.task)
     assert {name: foreign for name, (foreign, _) in found.pieces.items()} == dict.fromkeys(PROFILES, Share(0, 4))
 
@@ -79,11 +84,41 @@ def test_every_profile_finds_the_copies_and_nothing_else(workspace):
 def test_every_compared_system_finds_exact_copies_on_every_task(workspace):
     """Each system finds the four exact copies and confuses no articles."""
     rows = baselines.compute(workspace)
-    assert {(row.task) for row in rows} == {"stream", "pairs", "html"}
+    assert {(row.task) for row in rows} == {"stream", "pairs", "html", "natural"}
     for row in rows:
         if row.best and "seed-java" not in row.system:
             right, wrong = (sum(getattr(half, name) for half in row.by_half) for name in ("right", "wrong"))
-            assert (right, wrong) == (4, 0), (row.system, row.task)
+            assert (right, wrong) == (3 if row.task == "natural" else 4, 0), (row.system, row.task)
+
+
+@pytest.mark.parametrize("place", ["natural", "../natural"])
+def test_natural_pairs_are_found_in_the_folder_or_beside_it(tmp_path, place):
+    """The data unpacks as two folders beside each other; both places are found, and their files are in the digest."""
+    folder = tmp_path / "dev"
+    folder.mkdir()
+    assert Corpora(folder).tasks == ("stream", "pairs", "html")
+    write(folder / place / "pairs.jsonl", [{"a": "x", "b": "y", "label": "dup", "kind": "nat_D"}])
+    assert Corpora(folder).tasks == ("stream", "pairs", "html", "natural")
+    assert [pair.a for pair in Corpora(folder).pairs_of("natural")] == ["x"]
+    assert [path.name for path in Corpora(folder).files()] == ["pairs.jsonl"]
+
+
+def test_missing_natural_pairs_are_named(tmp_path):
+    """Who asks for them hears where they were looked for."""
+    with pytest.raises(FileNotFoundError, match="no folder natural/"):
+        Corpora(tmp_path / "dev").pairs_of("natural")
+
+
+def test_the_table_of_natural_pairs_counts_grey_pairs_of_both_halves():
+    """Scores are of half 1, flagged grey pairs of half 1 and of both halves; without the data it says so."""
+    halves = tuple(
+        Evaluation(3, 1, 1, {"kind nat_D": Share(3, 4)}, {}, {"kind nat_P": share}, np.ones((1, 3), np.int64))
+        for share in (Share(2, 10), Share(1, 5))
+    )
+    row = TaskScore("balanced", "natural", 0.0, "", True, halves)
+    found = {"profiles": Profiles([row], {}, {}), "baselines": []}
+    assert TABLES["natural"].make(found).splitlines()[-1].endswith("| 1 of 5 | 3 of 15 |")
+    assert "missing" in TABLES["natural"].make({"profiles": Profiles([], {}, {}), "baselines": []})
 
 
 def test_keys_find_every_copy(workspace):
@@ -93,6 +128,15 @@ def test_keys_find_every_copy(workspace):
     assert (cells.after.wrong, cells.after.missed) == (0, 0)
     assert cells.us_a_page > 0
     assert found[f"{CELLS}, body and words, k = 3"].candidates >= cells.candidates
+
+
+def test_a_part_is_cached_by_its_arguments(workspace, monkeypatch):
+    """Figures of other sizes are other figures."""
+    part = Part(lambda _, sizes=(1, 2): sum(sizes), ("few_words",))
+    monkeypatch.setattr("benchmarks.quality.parts.PARTS", {"few-words": part})
+    assert (result(workspace, "few-words"), result(workspace, "few-words", (4, 5))) == (3, 9)
+    assert is_cached(workspace, "few-words", (4, 5))
+    assert not is_cached(workspace, "few-words", (4, 6))
 
 
 def test_tables_show_counts():
