@@ -39,6 +39,7 @@ from dedup_service.core.verdict import Action, Distance
 
 __all__ = ["Oracle", "OracleAnswer", "answers"]
 
+SAME_TEXT = "same text"
 NO_CLAIM = "its canonical link names a page with another text"
 
 _COSINE = [max(0.0, math.cos(math.pi * bits / 64)) for bits in range(65)]
@@ -165,7 +166,7 @@ class Oracle:
         compared = [(kept, self._compared(policy.rule, kept, prepared)) for kept in candidates]
         found = [one for kept, one in compared if one is not None and not self._are_apart(prepared, kept)]
         if found:
-            best = min(found, key=lambda one: (-(one.score or 0.0), one.kept.sequence))
+            best = min(found, key=lambda one: (one.reason != SAME_TEXT, -(one.score or 0.0), one.kept.sequence))
             self._guarded = True
             refusal = None if self._guards is None else self._guards.match(best.kept, prepared, policy.rule.guards)
             return ("duplicate", best, None) if refusal is None else ("undecided", None, refusal)
@@ -194,7 +195,7 @@ class Oracle:
         """Return the match with a kept page, None if the rule does not accept it."""
         bits = _distance(kept.prepared, prepared)
         if _same_text(kept.prepared, prepared):
-            return _Found(kept, bits, 1.0, "same text")
+            return _Found(kept, bits, 1.0, SAME_TEXT)
         if not rule.verified:
             accepted = _accepted_by_distance(rule, bits, kept.prepared, prepared)
             return None if accepted is None else _Found(kept, bits, *accepted)
@@ -223,7 +224,7 @@ class Oracle:
         sentences = np.union1d(ours.sentence_values, theirs.sentence_values)
         hosts = {host_hash(page.page.canonical_url) for page in (kept.prepared, prepared)}
         common = sentences[np.any([self._host_text.common(host, sentences) for host in hosts], axis=0)]
-        if not len(common) and estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
+        if estimated_jaccard(ours.sketch, theirs.sketch) < least_similarity(rule):
             return None
         distance = Distance(**_distance(kept.prepared, prepared))
         return Similarity(ours, theirs, distance, common, same_host=len(hosts) == 1)
@@ -296,7 +297,9 @@ def _score(bits: Bits) -> float | None:
 def _same_text(one: PreparedPage, other: PreparedPage) -> bool:
     if one.text_hash is not None and one.text_hash == other.text_hash:
         return True
-    return one.body_hash is not None and one.body_hash == other.body_hash and Evidence(other.evidence).size >= LONG
+    if one.body_hash is None or one.body_hash != other.body_hash:
+        return False
+    return min(Evidence(one.evidence).size, Evidence(other.evidence).size) >= LONG
 
 
 def _accepted_by_distance(

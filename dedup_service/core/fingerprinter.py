@@ -57,14 +57,15 @@ class Fingerprinter:
         ngrams = distinct_ngrams(body_letters, self.space.shingle)
         shingles = distinct_ngrams(body_letters, SHINGLE)
         metadata = pack((*page.keywords, *page.tags, *page.references))
+        reason = page.problem or self._too_little(len(body_letters), len(ngrams))
         return PreparedPage(
             page=page,
             fingerprint=Fingerprint(words=self._words(page, title, folded), body=self._body(ngrams)),
             body_hash=body_hash(exact_body),
             text_hash=text_hash(exact_title, exact_body),
             evidence=pack_evidence(title, folded, body_letters, metadata, shingles),
-            reason=page.problem or self._too_little(len(body_letters), len(ngrams)),
-            keys=packed_keys(min_hash_keys(shingles, LEVELS)),
+            reason=reason,
+            keys=b"" if reason is not None else packed_keys(min_hash_keys(shingles, LEVELS)),
         )
 
     def fingerprint(self, page: Page) -> Fingerprint:

@@ -121,7 +121,7 @@ def without_tracking(query: str) -> str:
     return "&".join(
         pair
         for (pair, _, value), found in zip(pairs, known, strict=True)
-        if found is None or not _rule(found).removes(value, names)
+        if found is None or ";" in value or not _rule(found).removes(value, names)  # `;` may separate, too
     )
 
 

@@ -82,6 +82,10 @@ class Candidates(Protocol):
         """
         ...
 
+    def equal_texts(self, prepared: PreparedPage) -> list[int]:
+        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending."""
+        ...
+
     def add(self, entry: Entry, evidence: Evidence) -> None:
         """Add `entry` with its evidence: it is found from now on."""
         ...
@@ -190,8 +194,8 @@ class LocalCandidates:
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
-        found = set(self._equal_texts(prepared))
-        looked_at = len(found)
+        found: set[int] = set()
+        looked_at = 0
         if self._batch is not None:
             near = self._batch.find(sequence)
             looked_at += len(near)
@@ -250,13 +254,14 @@ class LocalCandidates:
             for path in (self._paths.get(gone.entry.sequence),)
         ]
 
-    def _equal_texts(self, prepared: PreparedPage) -> list[int]:
+    def equal_texts(self, prepared: PreparedPage) -> list[int]:
+        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending."""
         found: list[int] = []
         if prepared.text_hash is not None:
             found += self._texts.some(prepared.text_hash, _MAX_EQUAL)
         if prepared.body_hash is not None and body_decides(prepared.evidence):
             found += self._bodies.some(prepared.body_hash, _MAX_EQUAL)
-        return found
+        return sorted(set(found))
 
     def _values(self, entry: Entry) -> list[tuple[BlockIndex, int]]:
         if not entry.indexed:

@@ -333,10 +333,13 @@ class Decider:
         return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
     def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | NearMiss | None:
-        """Return the match with the highest score, the earliest if several have it.
+        """Return the match with the same text, or else with the highest score, the earliest if several have it.
 
         Without a match: the near miss with the highest rank, or None.
         """
+        same = self._same_text(prepared, url)
+        if same is not None:
+            return same
         best: Match | None = None
         near_miss: NearMiss | None = None
         evidence = self._evidence
@@ -352,6 +355,15 @@ class Decider:
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = found if best is None or found.score > best.score else best
         return best or near_miss
+
+    def _same_text(self, prepared: PreparedPage, url: int) -> Match | None:
+        """Return the match with the earliest entry of the same text, or None. A crowd of them costs no more."""
+        for sequence in self._candidates.equal_texts(prepared):
+            entry = self._table[sequence]
+            found = self._matcher.compare(entry, prepared, self._evidence)
+            if isinstance(found, Match) and not self._overrides.are_distinct(url, entry.url_hash):
+                return found
+        return None
 
     def _begin(self, prepared: PreparedPage) -> None:
         """Count the next page; what the page `window` places before it did reaches the cells."""

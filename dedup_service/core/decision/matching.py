@@ -133,7 +133,7 @@ class Matcher:
         if _is_same_text(entry, prepared, evidence):
             return Match(entry.sequence, distance, 1.0, SAME_TEXT)
         if self._rule.verified:
-            if not len(common) and evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
+            if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
                 return None
             similarity = Similarity(Evidence(entry.evidence), evidence, distance, common, same_host)
             return self._verified(entry.sequence, similarity)
@@ -198,7 +198,9 @@ def _is_same_text(entry: Entry, prepared: PreparedPage, evidence: Evidence) -> b
     """Whether title and body are the same, or the body alone if it is long enough to say so."""
     if prepared.text_hash is not None and prepared.text_hash == entry.text_hash:
         return True
-    return prepared.body_hash is not None and prepared.body_hash == entry.body_hash and evidence.size >= LONG
+    if prepared.body_hash is None or prepared.body_hash != entry.body_hash:
+        return False
+    return evidence.size >= LONG and body_decides(entry.evidence)
 
 
 def _combined(rule: Combined, entry: Entry, evidence: Evidence, distance: Distance) -> Match | None:

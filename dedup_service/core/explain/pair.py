@@ -140,9 +140,7 @@ def explain_pair(
         shared_keys=tuple(sorted(ours & theirs)),
         keys=(len(ours), len(theirs)),
         similarity=similarity,
-        compared=not rule.verified
-        or len(common) > 0
-        or evidence.rough_jaccard(other.evidence) >= min_rough_jaccard(rule),
+        compared=not rule.verified or evidence.rough_jaccard(other.evidence) >= min_rough_jaccard(rule),
         rows=rows_of(rule, similarity),
         found=Matcher(rule).compare(other, _prepared(one), evidence, common, same_host=same_host),
         override=None if overrides is None else _override(overrides, one.url_hash, other.url_hash),

@@ -50,6 +50,7 @@ MOSTLY = 0.5
 """Share of letters from which a page counts as one of its script."""
 
 BALANCED = (
+    MatchRow(name="one number changed", min_letters=LONG, jaccard=0.9, missing_numbers=1),
     MatchRow(
         name="nearly equal",
         min_letters=LONG,
@@ -59,7 +60,9 @@ BALANCED = (
         missing_numbers=10,
         unspaced=MOSTLY,
     ),
-    MatchRow(name="held whole", min_letters=LONG, jaccard=0.65, containment=0.9, alphabetic=MOSTLY),
+    MatchRow(
+        name="held whole", min_letters=LONG, jaccard=0.65, containment=0.9, swapped_numbers=0.3, alphabetic=MOSTLY
+    ),
     MatchRow(
         name="mostly held",
         min_letters=LONG,
@@ -74,6 +77,7 @@ BALANCED = (
         min_letters=LONG,
         jaccard=0.5,
         sentences=0.4,
+        swapped_numbers=0.3,
         missing_numbers=4,
         length_ratio=1.2,
         alphabetic=MOSTLY,

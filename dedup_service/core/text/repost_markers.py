@@ -17,11 +17,12 @@ _MARK = re.compile(
         [(\[【]\s*(?:{_LABELS})\s*[)\]】]:?             # (转), [转], 【快讯】
       | (?://|回复|via\b|转自|转发自?|rt\b)\s*{_NAME}:   # //@name:, rt @name:
       | {_NAME}:
-      | (?:转发微博|转发|转载|转帖|转自|转|repost|rt)(?::|\s+)
+      | (?:转发微博|转发|转载|转帖|转自|repost|rt)(?::|\s+)
+      | 转:
     )\s*""",
     re.VERBOSE,
 )
-_EMOTICONS = re.compile(r"(?:\[[^\[\]\s]{1,6}\]\s*)+$")
+_EMOTICONS = re.compile(r"(?:\[(?:[\u4e00-\u9fff]{1,6}|[a-z]{3,6})\]\s*)+$")
 _EMOTICON_CHARS = 200
 """Characters at the end of a text among which emoticons are searched."""
 

@@ -9,11 +9,13 @@ warning; entries whose number differs from the journal's own count are never use
 """
 
 import logging
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.errors import StateError
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.runtime.embedded.database import StateDamagedError
 from dedup_service.runtime.embedded.journal import Journal
@@ -33,6 +35,8 @@ __all__ = ["Snapshots"]
 
 _LOG = logging.getLogger(__name__)
 _GROWTH = 4
+_CONTRADICTIONS = (KeyError, ValueError, struct.error, StateError)
+"""What the records of a damaged log or snapshot raise: an entry that is not there, bytes of another length."""
 
 MakeDecider = Callable[[EntryRows, DeciderState], Decider]
 """Makes a decider with the rule in force, from live entries and the rest of its state."""
@@ -53,7 +57,12 @@ class Snapshots:
         if restored is not None:
             return restored
         decider = make(EntryRows.none(), DeciderState())
-        _replay(self._journal.log, 0, decider)
+        try:
+            _replay(self._journal.log, 0, decider)
+        except _CONTRADICTIONS as error:
+            raise StateDamagedError(
+                f"the log cannot be applied ({error!r}): restore the state folder from a copy, or start a new one"
+            ) from error
         if len(decider) != self._journal.entries:
             raise StateDamagedError(
                 f"the log gives {len(decider)} entries, its own count says {self._journal.entries}: "
@@ -91,7 +100,7 @@ class Snapshots:
         try:
             decider = make(snapshot.rows, decode_state(snapshot.extra))
             _replay(self._journal.log, snapshot.label.sequence, decider)
-        except (UnreadableSnapshotError, KeyError) as error:  # KeyError: the log removes an entry that is not there
+        except (UnreadableSnapshotError, *_CONTRADICTIONS) as error:
             self._ignore(str(error))
             return None
         if len(decider) != self._journal.entries:

@@ -70,7 +70,7 @@ def test_absent_fingerprints_have_no_edges():
 def test_eight_keys_are_the_first_of_each_part():
     """The measured channel with 8 keys is the first level of what the filter uses."""
     fingerprinter = build_fingerprinter()
-    pages = [page(number, text) for number, text in enumerate(texts(5, 3))]
+    pages = [page(number, text * 3) for number, text in enumerate(texts(5, 3))]
     sets = shingle_sets(pages)
     owners, keys = keys_in_parts(sets, 8)
     for number, item in enumerate(pages):

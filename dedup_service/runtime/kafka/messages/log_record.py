@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from dedup_service.core.errors import ConfigurationError, StateError
+from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.log_records import (
     CorrectionRecord,
     LogRecord,
@@ -60,6 +61,7 @@ MAX_TITLE_CHARS = 300
 """Length of the title in the log, for people who read it; no verdict depends on it."""
 
 MAX_PROBLEM_CHARS = 1000
+_MAX_KEYS_BYTES = 4 * PARTS * MAX_LEVELS
 
 
 class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind"):
@@ -290,6 +292,8 @@ def _record(line: AnyLine) -> LogRecord:
 
 
 def _page_record(line: PageLine) -> PageRecord:
+    if len(line.keys) > _MAX_KEYS_BYTES or not (0 <= line.offset < 1 << 63 and 0 <= line.partition < 1 << 31):
+        raise ValueError("its keys, offset or partition are out of range")
     url = line.url
     page = Page(
         url=url,
@@ -316,7 +320,12 @@ def _digits(value: int | None) -> str | None:
 
 
 def _value(digits: str | None) -> int | None:
-    return None if digits is None else int(digits, 16)
+    if digits is None:
+        return None
+    value = int(digits, 16)
+    if not 0 <= value < 1 << 64:
+        raise ValueError(f"{digits!r} is no unsigned 64-bit value")
+    return value
 
 
 def _replace_surrogates(value: Any) -> Any:
