@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.service.guard_oracle import GuardOracle
 from benchmarks.service.kept_pages import CHANNELS, LONG, KeptPage, KeptPages, least_similarity
-from dedup_service.core.decision.host_text import HostText, title_hash
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.columns import similar
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
@@ -129,7 +129,7 @@ class Oracle:
         evidence = Evidence(prepared.evidence)
         if len(evidence.sentence_values):
             host = host_hash(prepared.page.canonical_url)
-            self._host_text.follow(host, title_hash(evidence.terms), evidence.sentence_values)
+            self._host_text.learn(host, evidence.term_values, prepared.keys, evidence.sentence_values)
         return answer
 
     def _decide_on(

@@ -130,6 +130,16 @@ def test_two_articles_with_one_comment_thread_are_two(profile: str) -> None:
         assert kinds(dedup, articles) == [VerdictKind.UNIQUE, VerdictKind.UNIQUE]
 
 
+@pytest.mark.parametrize("name", ["Daily News", ""])
+def test_articles_of_a_site_with_one_title_are_told_apart(dedup: NearDuplicateFilter, name: str) -> None:
+    """Two thirds of each page are the site's frame, and all pages have its name as title, or none."""
+    frame = sentences("frame", 16)
+    site = [page(f"https://one.example/{n}", "\n".join([*frame, *sentences(n, 8)]), name) for n in range(300)]
+    found = kinds(dedup, site)
+    assert found.count(VerdictKind.UNIQUE) >= 250
+    assert VerdictKind.DUPLICATE not in found[100:]
+
+
 @pytest.mark.parametrize("titled", [True, False])
 def test_facets_are_duplicates(dedup: NearDuplicateFilter, titled: bool) -> None:
     """Pages of one shop, each at a hundred addresses with the same title and text: none is passed on undecided."""

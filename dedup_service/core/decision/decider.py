@@ -26,7 +26,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
-from dedup_service.core.decision.host_text import HostText, title_hash
+from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -156,7 +156,7 @@ class Decider:
         decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
             self._guard_tracker.follow(None)
-        self._learn_host_text()
+        self._learn_host_text(prepared)
         return decision
 
     def replay(
@@ -174,7 +174,7 @@ class Decider:
             self._remove(self._table[removes])
         if kept:
             self._add(sequence, prepared)
-        self._learn_host_text()
+        self._learn_host_text(prepared)
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
@@ -372,11 +372,11 @@ class Decider:
         self._evidence = Evidence(prepared.evidence)
         self._host = host_hash(prepared.page.canonical_url)
 
-    def _learn_host_text(self) -> None:
+    def _learn_host_text(self, prepared: PreparedPage) -> None:
         """Let the host's own text be learned from the page, whatever its verdict."""
         sentences = self._evidence.sentence_values
         if len(sentences):
-            self.host_text.follow(self._host, title_hash(self._evidence.term_values), sentences)
+            self.host_text.learn(self._host, self._evidence.term_values, prepared.keys, sentences)
 
     def _compare(self, entry: Entry, prepared: PreparedPage) -> Match | NearMiss | None:
         """Compare the page with an entry, without what is the own text of either host."""

@@ -1,13 +1,12 @@
 """A host's own text: which sentences came under several titles on one host.
 
-    host_text.common(host, sentences)         # before the page itself is followed
-    host_text.follow(host, title, sentences)  # every first-delivered page, whatever its verdict
+    host_text.common(host, sentences)             # before the page itself is learned
+    host_text.learn(host, terms, keys, sentences)  # every first-delivered page, whatever its verdict
 
 Frames, sidebars, comment threads, disclaimers and consent walls are the same under any title, so they say
 nothing about two pages being copies. A sentence is common on a host once it came there under TITLES different
 titles. A page that is fetched again, or is at a hundred addresses, has one title and makes nothing common. A page
-without a title teaches nothing, and neither does a host whose pages all have one title: there a frame cannot be
-told from an article that came again.
+without a title, or with one that its site gives to all pages, counts by its text instead (`learn`).
 
 Titles are the same if their terms are (`title_hash`): punctuation, width, case and order do not count. With another
 term, such as the host's name at the end, they are different. An article under two or three headlines stays
@@ -72,6 +71,8 @@ _COMMON = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 _TAG = np.uint64(0xFFFF)
 _TAG_BITS = 16
 _LENGTH_BITS = np.uint64(6)
+_IDENTITY = 0xFFFF_FFC0
+"""The bits of a sentence value without its length."""
 _HEADER = struct.Struct(f"<{REGIONS}B")
 
 
@@ -105,6 +106,30 @@ class HostText:
     def size_bytes(self) -> int:
         """Memory of the tables: 16 KiB for few pages, REGIONS · MAX_SETS · WAYS · 16 bytes at most."""
         return sum(slots.nbytes for slots in self._regions)
+
+    def learn(self, host: int, terms: npt.NDArray[np.uint16], keys: bytes, sentences: npt.NDArray[np.uint32]) -> None:
+        """Learn from a page, whatever its verdict: `follow`, under its title or, if that says nothing, its text.
+
+        A title that came on the host with TITLES different texts is the site's own, as no title is. Then four
+        min-hash keys stand for the title: copies share them, pages that share a frame alone mostly do not.
+
+        Args:
+            host: Unsigned 64-bit hash of the host.
+            terms: The terms of the page's title (`Evidence.term_values`), uint16[m].
+            keys: Its packed keys (`core.evidence.keys`); b"" without any.
+            sentences: Its sentence values, uint32[n].
+        """
+        title = title_hash(terms)
+        quarter = len(keys) // 4
+        firsts = b"".join(keys[at : at + 4] for at in range(0, len(keys), quarter)) if quarter else b""
+        text = xxhash.xxh3_64_intdigest(firsts) if firsts else None
+        if text is not None and title is not None:
+            own = np.array([title >> 32 & _IDENTITY], np.uint32)
+            if self.common(host, own)[0]:
+                title = text
+            else:
+                self.follow(host, text, own)
+        self.follow(host, text if title is None else title, sentences)
 
     def follow(self, host: int, title: int | None, sentences: npt.NDArray[np.uint32]) -> None:
         """Learn that a page of `host` has these sentences.
