@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel_inline
 
-__all__ = ["EMPTY", "slot_of", "table_size"]
+__all__ = ["EMPTY", "slot_of", "steps", "table_size"]
 
 EMPTY = np.uint64(0)
 """The key of an empty slot."""
@@ -38,3 +38,9 @@ def slot_of(keys: npt.NDArray[np.uint64], key: np.uint64) -> np.uint64:
     while keys[slot] != EMPTY and keys[slot] != key:
         slot = (slot + np.uint64(1)) & mask
     return slot
+
+
+@kernel_inline
+def steps(start: int, stop: int, size: int) -> int:
+    """Return how many places `stop` is after `start` in a table of `size` places; the first follows the last."""
+    return stop - start if stop >= start else stop - start + size

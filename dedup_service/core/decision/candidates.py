@@ -219,10 +219,8 @@ class LocalCandidates:
         """Add `entry` with its evidence: it is found from now on. One that is not `indexed` is in no block index."""
         self._added.append(entry)
         self._window.add(entry, evidence)
-        if entry.text_hash is not None:
-            self._texts.add(entry.text_hash, entry.sequence)
-        if entry.body_hash is not None and body_decides(entry.evidence):
-            self._bodies.add(entry.body_hash, entry.sequence)
+        for texts, value in self._text_hashes(entry):
+            texts.add(value, entry.sequence)
         if self._batch is not None and entry.indexed:
             self._batch.fresh[entry.sequence] = entry
             return
@@ -235,10 +233,8 @@ class LocalCandidates:
         if not entry.settled:
             self._paths[entry.sequence] = b""
         self._window.remove(entry.sequence)
-        if entry.text_hash is not None:
-            self._texts.remove(entry.text_hash, entry.sequence)
-        if entry.body_hash is not None and body_decides(entry.evidence):
-            self._bodies.remove(entry.body_hash, entry.sequence)
+        for texts, value in self._text_hashes(entry):
+            texts.remove(value, entry.sequence)
         if self._batch is not None:
             self._batch.removed.add(entry.sequence)
             if self._batch.fresh.pop(entry.sequence, None) is not None:
@@ -256,12 +252,19 @@ class LocalCandidates:
 
     def equal_texts(self, prepared: PreparedPage) -> list[int]:
         """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending."""
-        found: list[int] = []
-        if prepared.text_hash is not None:
-            found += self._texts.some(prepared.text_hash, _MAX_EQUAL)
-        if prepared.body_hash is not None and body_decides(prepared.evidence):
-            found += self._bodies.some(prepared.body_hash, _MAX_EQUAL)
-        return sorted(set(found))
+        found: set[int] = set()
+        for texts, value in self._text_hashes(prepared):
+            found.update(texts.some(value, _MAX_EQUAL))
+        return sorted(found)
+
+    def _text_hashes(self, page: Entry | PreparedPage) -> list[tuple[SequenceMap, int]]:
+        """Return the tables in which a page is looked up by its text, each with its hash there."""
+        hashes = []
+        if page.text_hash is not None:
+            hashes.append((self._texts, page.text_hash))
+        if page.body_hash is not None and body_decides(page.evidence):
+            hashes.append((self._bodies, page.body_hash))
+        return hashes
 
     def _values(self, entry: Entry) -> list[tuple[BlockIndex, int]]:
         if not entry.indexed:
@@ -285,10 +288,8 @@ class LocalCandidates:
 
         for entry in restored.entries():
             place(entry)
-            if entry.text_hash is not None:
-                self._texts.add(entry.text_hash, entry.sequence)
-            if entry.body_hash is not None and body_decides(entry.evidence):
-                self._bodies.add(entry.body_hash, entry.sequence)
+            for texts, value in self._text_hashes(entry):
+                texts.add(value, entry.sequence)
         for gone in removed:
             place(gone.entry)
             self._removed.append(gone)

@@ -16,6 +16,7 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import NONE_COMMON, Similarity
 from dedup_service.core.explain.channels import ChannelView, compare_channel
 from dedup_service.core.explain.rule_table import RowView, nearest_row, rows_of
+from dedup_service.core.index.cell_index import path_keys
 from dedup_service.core.page import CHANNELS, Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.rule import MatchRule
 
@@ -153,8 +154,9 @@ def _prepared(entry: Entry) -> PreparedPage:
 
 
 def _keys(entry: Entry) -> set[int]:
-    """Return the keys of an entry; none of one that is settled, which has a path through the cells instead."""
-    return set() if entry.settled else {key for key in unpacked_keys(entry.keys, LEVELS).ravel().tolist() if key}
+    """Return the keys of an entry; of one that has left the window, those of its path through the cells."""
+    keys = path_keys(entry.keys) if entry.settled else unpacked_keys(entry.keys, LEVELS).ravel()
+    return {key for key in keys.tolist() if key}
 
 
 def _override(overrides: Overrides, one: int, other: int) -> bool | None:

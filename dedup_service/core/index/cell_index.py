@@ -43,7 +43,7 @@ from dedup_service.core.index.cell_table import (
     room,
 )
 
-__all__ = ["MAX_SLOTS", "MOST_DIFFERING", "SIEVE_BYTES", "CellIndex", "CellStatistics", "path_size"]
+__all__ = ["MAX_SLOTS", "MOST_DIFFERING", "SIEVE_BYTES", "CellIndex", "CellStatistics", "path_keys", "path_size"]
 
 MAX_SLOTS = 64
 SIEVE_BYTES = 16
@@ -140,12 +140,12 @@ class CellIndex:
 
     def remove(self, sequence: int, ordinal: int, path: bytes) -> None:
         """Remove an entry by its path; StateError if the index does not have it so, and then nothing changes."""
-        levels, keys = np.frombuffer(path[:PARTS], np.uint8), path[PARTS:]
+        levels = np.frombuffer(path[:PARTS], np.uint8)
         if path_size(path) != len(path) or not remove_entry(
             sequence,
             ordinal % self._slots,
             levels.copy(),
-            np.frombuffer(keys, "<u4").astype(np.uint32),
+            path_keys(path),
             self._cells,
             self._rows,
             self._counters,
@@ -226,6 +226,11 @@ class CellIndex:
         grown: Rows = (np.empty(size, np.int64), np.empty((size, 2), np.uint64))
         grown[0][: len(sequences)], grown[1][: len(sieves)] = sequences, sieves
         self._rows = grown
+
+
+def path_keys(path: bytes) -> npt.NDArray[np.uint32]:
+    """Return the keys of a path, part after part: uint32[n]."""
+    return np.frombuffer(path[PARTS:], "<u4").astype(np.uint32)
 
 
 def path_size(paths: bytes, start: int = 0) -> int:

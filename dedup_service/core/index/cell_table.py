@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.keys import PARTS
+from dedup_service.core.hash_table import steps
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount
 
 __all__ = [
@@ -110,12 +111,6 @@ def create(at: int, key: np.uint32, part: int, slot: int, cells: Cells, counters
 
 
 @kernel_inline
-def steps(start: int, stop: int, cells: int) -> int:
-    """Return how many places `stop` is after `start`; the first place follows the last."""
-    return stop - start if stop >= start else stop - start + cells
-
-
-@kernel_inline
 def drop_if_bare(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
     """Remove a cell without an entry that turned nobody away; later cells that can be nearer home move up."""
     if cells[at, ROW] != NO_ROW or (cells[at, WORD] & _TURNED) != 0:
@@ -151,6 +146,13 @@ def take_back(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
     if turned < _TURNED:
         cells[at, WORD] -= np.uint32(1)
         counters[OVERFLOWED] -= turned == 1
+
+
+@kernel_inline
+def keys_of_part(level: int) -> tuple[bool, int]:
+    """Return whether an entry is in a cell of a part, and how many keys its path has there."""
+    stored = level < EMPTY_PART
+    return stored, level + 1 if stored else level - EMPTY_PART
 
 
 @kernel_inline
@@ -236,8 +238,7 @@ def remove_entry(
     """
     row, taken = np.int64(-1), 0
     for part in range(PARTS):
-        stored = levels[part] < EMPTY_PART
-        count = levels[part] + 1 if stored else levels[part] - EMPTY_PART
+        stored, count = keys_of_part(levels[part])
         for level in range(count):
             at = find(path[taken + level], part, slot, cells)
             if stored and level == count - 1:
@@ -249,8 +250,7 @@ def remove_entry(
         taken += count
     taken = 0
     for part in range(PARTS):
-        stored = levels[part] < EMPTY_PART
-        count = levels[part] + 1 if stored else levels[part] - EMPTY_PART
+        stored, count = keys_of_part(levels[part])
         for level in range(count):
             at = find(path[taken + level], part, slot, cells)
             if stored and level == count - 1:
@@ -289,9 +289,7 @@ def restore_entries(
         taken = path_starts[number]
         in_cells = 0
         for part in range(PARTS):
-            level = levels[number, part]
-            stored = level < EMPTY_PART
-            count = level + 1 if stored else level - EMPTY_PART
+            stored, count = keys_of_part(levels[number, part])
             for place in range(count):
                 key = paths[taken + place]
                 at = find(key, part, slots[number], cells)

@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.hash_table import steps
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = ["SequenceMap"]
@@ -67,7 +68,7 @@ class SequenceMap:
         """Add a sequence to a hash."""
         crowd = self._crowded.get(value)
         if crowd is None:
-            self._make_room(1)
+            self._make_room()
             first = int(_put_first(np.uint64(value), sequence, self._values, self._sequences))
             if first < 0:
                 self._count += 1
@@ -75,15 +76,6 @@ class SequenceMap:
             crowd = self._crowded[value] = [first]
         insort(crowd, sequence)
         _put(np.uint64(value), crowd[0], self._values, self._sequences)
-
-    def add_many(self, values: Values, sequences: Sequences) -> None:
-        """Add pairs: uint64[n], int64[n]."""
-        self._make_room(len(values))
-        repeated = np.empty(len(values), np.int64)
-        added, repeats = _put_new(values, sequences, self._values, self._sequences, repeated)
-        self._count += added
-        for number in repeated[:repeats].tolist():
-            self.add(int(values[number]), int(sequences[number]))
 
     def remove(self, value: int, sequence: int) -> None:
         """Remove a sequence from a hash; KeyError if it does not have it."""
@@ -102,12 +94,11 @@ class SequenceMap:
         if len(crowd) == 1:
             del self._crowded[value]
 
-    def _make_room(self, pairs: int) -> None:
+    def _make_room(self) -> None:
         places = len(self._values)
-        if self._count + pairs <= places * 7 // 10:
+        if self._count < places * 7 // 10:
             return
-        while self._count + pairs > places * 7 // 10:
-            places += places // 2
+        places += places // 2
         values, sequences = _empty(places)
         _move_all(self._values, self._sequences, values, sequences)
         self._values, self._sequences = values, sequences
@@ -155,23 +146,6 @@ def _put_first(value: np.uint64, sequence: int, values: Values, sequences: Seque
 
 
 @long_kernel
-def _put_new(
-    new_values: Values, new_sequences: Sequences, values: Values, sequences: Sequences, repeated: Sequences
-) -> tuple[int, int]:
-    """Put pairs whose hash is not there yet, and the numbers of the others into `repeated`; return both counts."""
-    added = repeats = 0
-    for number in range(len(new_values)):
-        at = _place(new_values[number], values, sequences)
-        if sequences[at] == _EMPTY:
-            values[at], sequences[at] = new_values[number], new_sequences[number]
-            added += 1
-        else:
-            repeated[repeats] = number
-            repeats += 1
-    return added, repeats
-
-
-@long_kernel
 def _move_all(values: Values, sequences: Sequences, larger_values: Values, larger_sequences: Sequences) -> None:
     for at in range(len(values)):
         if sequences[at] != _EMPTY:
@@ -188,10 +162,7 @@ def _delete(value: np.uint64, values: Values, sequences: Sequences) -> None:
         scanned = scanned + 1 if scanned + 1 < places else 0
         if sequences[scanned] == _EMPTY:
             break
-        start = _home(values[scanned], places)
-        from_home = scanned - start if scanned >= start else scanned - start + places
-        from_hole = scanned - hole if scanned >= hole else scanned - hole + places
-        if from_home >= from_hole:
+        if steps(_home(values[scanned], places), scanned, places) >= steps(hole, scanned, places):
             values[hole], sequences[hole] = values[scanned], sequences[scanned]
             hole = scanned
     sequences[hole] = _EMPTY

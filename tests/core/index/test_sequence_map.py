@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -14,7 +14,7 @@ HASHES = [0, 1, 2, 1 << 32, (1 << 32) + 1, WORD, WORD - 1, 1 << 63, *(number << 
 
 
 class History(RuleBasedStateMachine):
-    """Any history of additions, one by one or many at once, and removals."""
+    """Any history of additions and removals."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,11 +22,11 @@ class History(RuleBasedStateMachine):
         self.unused = iter(range(0, 7 * 10_000, 7))
 
     @rule(values=st.lists(st.sampled_from(HASHES) | st.integers(0, WORD), max_size=60), order=st.randoms())
-    def add_many(self, values: list[int], order: object) -> None:
+    def add_several(self, values: list[int], order: object) -> None:
         sequences = [next(self.unused) for _ in values]
         order.shuffle(sequences)  # type: ignore[attr-defined]
-        self.map.add_many(np.array(values, np.uint64), np.array(sequences, np.int64))
         for value, sequence in zip(values, sequences, strict=True):
+            self.map.add(value, sequence)
             self._expect(value, sequence)
 
     @rule(value=st.sampled_from(HASHES) | st.integers(0, WORD), later=st.booleans())
@@ -70,31 +70,15 @@ History.TestCase.settings = settings(max_examples=80, stateful_step_count=30, de
 TestHistory = History.TestCase
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_it_grows_and_forgets(at_once: bool) -> None:
+def test_it_grows_and_forgets() -> None:
     """Thousands of hashes, half of them removed again: what is left is found, and 16 to 36 bytes are taken for each."""
     values = np.random.default_rng(1).integers(0, 1 << 64, 5_000, np.uint64)
     found = SequenceMap()
-    if at_once:
-        found.add_many(values, np.arange(5_000))
-    else:
-        for sequence, value in enumerate(values.tolist()):
-            found.add(value, sequence)
+    for sequence, value in enumerate(values.tolist()):
+        found.add(value, sequence)
     assert 16 / 0.7 <= found.size_bytes / 5_000 <= 16 / 0.46
     for sequence in range(0, 5_000, 2):
         found.remove(int(values[sequence]), sequence)
     expected = [None if sequence % 2 == 0 else sequence for sequence in range(5_000)]
     assert [found.first(value) for value in values.tolist()] == expected
     assert len(found) == 2_500
-
-
-@given(st.lists(st.sampled_from(HASHES), max_size=30), st.lists(st.sampled_from(HASHES), max_size=30))
-def test_many_at_once_are_the_same_as_one_by_one(first: list[int], then: list[int]) -> None:
-    """Also onto hashes that are there already, and with a hash several times among the new ones."""
-    one, many = SequenceMap(), SequenceMap()
-    for sequence, value in enumerate([*first, *then]):
-        one.add(value, sequence)
-    many.add_many(np.array(first, np.uint64), np.arange(len(first)))
-    many.add_many(np.array(then, np.uint64), np.arange(len(first), len(first) + len(then)))
-    assert [many.some(value, 99) for value in HASHES] == [one.some(value, 99) for value in HASHES]
-    assert len(many) == len(one)
