@@ -15,6 +15,7 @@ from dedup_service.core.verdict import Action
 
 __all__ = [
     "CorrectionRecord",
+    "ExpiredRecord",
     "LogRecord",
     "PageRecord",
     "Policy",
@@ -22,6 +23,8 @@ __all__ = [
     "RejectedRecord",
     "RetractionRecord",
     "Source",
+    "UnreadableRecord",
+    "UnwrittenRecord",
 ]
 
 
@@ -69,6 +72,36 @@ class RejectedRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpiredRecord:
+    """Input records that were deleted before they were read: they have no page and never will.
+
+    source: the first of them. end: offset after the last one, in the same partition.
+    """
+
+    source: Source
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrittenRecord:
+    """Pages of the log that were never passed on and never will be. Their entries are removed.
+
+    A store never had them, so the next copy must not be called a duplicate. sequences: of their records in the
+    log, earlier than this one. reason: why they were not passed on.
+    """
+
+    sequences: tuple[int, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableRecord:
+    """A message of the log that is not a record; it has no effect. problem: why it cannot be read."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class RetractionRecord:
     """Removes the kept page of canonical URL `url`: it was never stored, or it was taken down."""
 
@@ -103,13 +136,31 @@ class CorrectionRecord:
 class PolicyRecord:
     """Puts `policy` in force from here on.
 
-    initial: void if a policy is in force; if several services start on an empty log, the first record wins.
-    log: the identity of the log, on an initial record; None on any other.
+    Attributes:
+        policy: The policy.
+        initial: Void if a policy is in force; if several services start on an empty log, the first record wins.
+        log: The identity of the log, on an initial record; None on any other.
+        group: The consumer group whose service writes the outputs, on an initial record. None: any.
+        pages: The identity of the input topic (Kafka's topic id), on an initial record. None: unknown.
+        replaces: Sequence of the policy record that this one replaces: void if another one is in force by then.
+            None replaces any.
     """
 
     policy: Policy
     initial: bool = False
     log: str | None = None
+    group: str | None = None
+    pages: str | None = None
+    replaces: int | None = None
 
 
-LogRecord = PageRecord | RejectedRecord | RetractionRecord | CorrectionRecord | PolicyRecord
+LogRecord = (
+    PageRecord
+    | RejectedRecord
+    | ExpiredRecord
+    | UnwrittenRecord
+    | UnreadableRecord
+    | RetractionRecord
+    | CorrectionRecord
+    | PolicyRecord
+)

@@ -6,7 +6,8 @@ A pure function of the log, record by record. Two replicas that read the same re
 gave the same outcomes, in any process, from the beginning of the log or from the state of another replica. A
 verdict therefore needs no agreement between processes beyond the order of the log.
 
-Invariant: an input record (topic, partition, offset) has one outcome, however often it is in the log.
+Invariant: an input record (topic, partition, offset) has one outcome, however often it is in the log. Records
+that were deleted before they were read (`ExpiredRecord`) have one outcome together.
 """
 
 from collections import Counter, deque
@@ -25,6 +26,7 @@ from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
     CorrectionRecord,
+    ExpiredRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -32,6 +34,8 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    UnreadableRecord,
+    UnwrittenRecord,
 )
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
@@ -66,14 +70,16 @@ class Outcome:
 class ReplicaState:
     """The state of a replica at `sequence`, without its entries and page names.
 
-    log: identity of the log. seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64.
-    counts: pages by verdict, by guard and with a refused claim, other records by kind. corrections: in force,
-    oldest first. decider: the state of the decider.
+    log: identity of the log. policy_sequence: of the record that put `policy` in force, -1 before any.
+    seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64. counts: pages by verdict, by
+    guard and with a refused claim, other records by kind. corrections: in force, oldest first. decider: the
+    state of the decider.
     """
 
     sequence: int = -1
     log: str | None = None
     policy: Policy | None = None
+    policy_sequence: int = -1
     seen: Mapping[tuple[str, int], bytes] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
     corrections: tuple[CorrectionRecord, ...] = ()
@@ -98,6 +104,7 @@ class Replica:
         self.sequence = state.sequence
         self.log = state.log
         self.policy = state.policy
+        self.policy_sequence = state.policy_sequence
         self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
         self._shards = shards
@@ -124,13 +131,19 @@ class Replica:
                 outcome = self._page(sequence, record)
             case RejectedRecord():
                 outcome = self._rejected(sequence, record)
+            case ExpiredRecord():
+                outcome = self._expired(sequence, record)
+            case UnwrittenRecord():
+                self._remove_unwritten(record)
+            case UnreadableRecord():
+                self.counts["unreadable"] += 1
             case RetractionRecord():
                 self._retract(record.url, "retraction")
                 self.counts["retraction"] += 1
             case CorrectionRecord():
                 self._correct(record)
             case PolicyRecord():
-                self._change_policy(record)
+                self._change_policy(sequence, record)
         self.sequence = sequence
         return outcome
 
@@ -183,6 +196,7 @@ class Replica:
             sequence=self.sequence,
             log=self.log,
             policy=self.policy,
+            policy_sequence=self.policy_sequence,
             seen={source: offsets.serialize() for source, offsets in self._seen.items()},
             counts=dict(self.counts),
             corrections=self._overrides.records,
@@ -233,15 +247,39 @@ class Replica:
         if not self._first_time(record.source):
             return None
         self.counts["rejected"] += 1
+        return self._no_page(sequence, record.source, record.problem)
+
+    def _expired(self, sequence: int, record: ExpiredRecord) -> Outcome | None:
+        """Mark all records of the range as seen; the outcome is that of the first one that was not."""
+        source = record.source
+        offsets = self._seen_of(source)
+        missing = BitMap64(range(source.offset, record.end)) - offsets
+        if not missing:
+            return None
+        offsets |= missing
+        self.counts["expired"] += len(missing)
+        count = len(missing)
+        problem = f"{count} records up to offset {record.end - 1} were deleted before they were read"
+        return self._no_page(sequence, Source(source.topic, source.partition, missing.min()), problem)
+
+    def _no_page(self, sequence: int, source: Source, problem: str) -> Outcome:
         action = Action.FLAG if self.policy is None else self.policy.action
-        return Outcome(record.source, sequence, None, None, record.problem, action)
+        return Outcome(source, sequence, None, None, problem, action)
+
+    def _remove_unwritten(self, record: UnwrittenRecord) -> None:
+        """Remove the entries of pages that were never passed on, those that are left of them."""
+        self.counts["unwritten"] += len(record.sequences)
+        for sequence in record.sequences:
+            if self._decider is not None and self._decider.holds(sequence):
+                self._removals.append(("unwritten", self._names.name(sequence)[1]))
+                self._decider.retract(sequence)
+
+    def _seen_of(self, source: Source) -> BitMap64:
+        return self._seen.setdefault((source.topic, source.partition), BitMap64())
 
     def _first_time(self, source: Source) -> bool:
         """Mark an input record as seen; return False if the log had it before."""
-        key = (source.topic, source.partition)
-        offsets = self._seen.get(key)
-        if offsets is None:
-            offsets = self._seen[key] = BitMap64()
+        offsets = self._seen_of(source)
         if source.offset in offsets:
             self.counts["repeated"] += 1
             return False
@@ -272,10 +310,18 @@ class Replica:
             self._retract(record.url, "correction")
         self.counts["correction"] += 1
 
-    def _change_policy(self, record: PolicyRecord) -> None:
-        """Put a policy in force. One of another space or layout is void: it would stop all readers permanently."""
+    def _change_policy(self, sequence: int, record: PolicyRecord) -> None:
+        """Put a policy in force, unless it is void.
+
+        One of another space or layout is void: it would stop all readers permanently. So is one that replaces
+        another policy than the one in force: its author did not know of that.
+        """
         self.counts["policy"] += 1
-        if self.policy is not None and (record.initial or not record.policy.continues(self.policy)):
+        if self.policy is not None and (
+            record.initial
+            or not record.policy.continues(self.policy)
+            or record.replaces not in {None, self.policy_sequence}
+        ):
             self.counts["policy_void"] += 1
             return
         if self.log is None:
@@ -286,7 +332,7 @@ class Replica:
         else:
             state = DeciderState() if self._decider is None else self._decider.state()
             self._decider = self._new_decider(record.policy, self.rows(), state)
-        self.policy = record.policy
+        self.policy, self.policy_sequence = record.policy, sequence
 
     def _new_decider(self, policy: Policy, rows: EntryRows | None, state: DeciderState) -> Decider:
         self._candidates = LocalCandidates(

@@ -3,8 +3,8 @@
 Start: lock the state folder, check the topics, agree on the policy with the log, restore the deciding state,
 start the threads. Brokers that are unavailable at startup are retried for `start_s`.
 Stop: fingerprinting stops first and commits its started chunks; then deciding writes what the log has by
-then; both within one budget. A clean stop is not required: whatever was not committed is done again after
-the next start.
+then; both within one budget, a fifth of which is for closing. A clean stop is not required: whatever was not
+committed is done again after the next start.
 Invariant: a step that fails ends the service with its error; the other step does not continue alone.
 """
 
@@ -21,15 +21,15 @@ from dedup_service.core.decision.replica import Replica
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import Observer, Observers, RestoreEvent
-from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.control.operator_records import RequestedPolicy, check_policy, first_policy
+from dedup_service.runtime.kafka.control.operator_records import LogBinding, RequestedPolicy, check_policy, first_policy
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import restore
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
 from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
@@ -47,20 +47,20 @@ _LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FINGERPRINT, DECIDE = "fingerprint", "decide"
 _MAX_BYTES = 32 << 20
 """Size limit of one message, unpacked: the longest dead letter with its headers."""
 
-_LAST_TURN_S = 5.0
-"""Extra time for a step to end its current turn and to close its clients."""
+_DRAIN_SHARE = 0.8
+"""Share of `drain_s` in which the steps may start new work; the rest is for a last turn and for closing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """Settings of a service process. Only `space`, `rule` and `action` change verdicts.
 
-    state: folder of this process. group, prefix: of consumer groups and topic names. steps: fingerprint,
-    decide, or both. instance: name of this process in its groups; None takes the one in the state folder.
+    state: folder of this process. prefix: of topics, consumer groups, instances and transactional ids, so that two
+    sets share nothing. group: name of the service; one set of topics has one. steps: fingerprint, decide, or both.
+    instance: name of this process in its groups; None takes the one in the state folder.
     rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the
     index. page_timeout_s: longest preparation of a page. rejection_limit: on records that are not pages.
     start_s: how long to wait for unavailable brokers at startup; later the service waits indefinitely.
@@ -88,6 +88,11 @@ class ServiceSettings:
     session_timeout_s: float = 6.0
     snapshot_every: int = 100_000
 
+    @property
+    def group_id(self) -> str:
+        """Consumer group of the fingerprinting step; that of the deciding step has `.decide` added."""
+        return f"{self.prefix}{self.group}"
+
 
 Step = FingerprintStep | DecideStep
 Steps = dict[str, Step]
@@ -104,6 +109,8 @@ class Service:
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
         self._failure: BaseException | None = None
+        self._drain_until = 0.0
+        self._stop_by: float | None = None
         self._ended = threading.Event()
 
     def status(self) -> ServiceStatus:
@@ -140,7 +147,7 @@ class Service:
         requested = RequestedPolicy(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
-            stack.callback(local.close)
+            stack.callback(lambda: local.close(self._left_s()))
             steps = self._start_steps(local, requested, stack, stop)
             if steps is not None:
                 self._steps = steps
@@ -173,13 +180,14 @@ class Service:
     ) -> Steps | None:
         """One attempt of `_start_steps`."""
         settings = self._settings
-        require_log(settings.connection, self._topics)
+        topics = {topic.name: topic for topic in require_log(settings.connection, self._topics)}
+        pages = topics[self._topics.pages].topic_id
         log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
-        first_policy(settings.connection, self._topics, log, requested)
+        first_policy(settings.connection, self._topics, log, requested, LogBinding(settings.group_id, pages))
         steps: Steps = {}
         if DECIDE in settings.steps:
-            step = self._decide_step(local, log, requested, stop)
+            step = self._decide_step(local, log, requested, pages, stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -193,18 +201,19 @@ class Service:
                 chunk=InFlightLimits().chunk_records,
             )
             self._preparer = stack.enter_context(preparer)
-            steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, requested.space_id)
+            steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, requested.space_id, pages)
         return steps
 
     def _decide_step(
-        self, local: LocalState, log: LogConsumer, requested: RequestedPolicy, stop: threading.Event
+        self, local: LocalState, log: LogConsumer, requested: RequestedPolicy, pages: str, stop: threading.Event
     ) -> DecideStep | None:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
+        offsets = self._offsets()
         restored = restore(
             local,
             log,
-            self._committed(),
+            {(topic, partition): offset for (topic, partition), offset in offsets.of(DECIDE).items()},
             shards=settings.shards,
             progress=self._report_restore,
             stop=stop,
@@ -212,18 +221,27 @@ class Service:
             pages=self._topics.pages,
         )
         if restored is None:
+            offsets.close()
             return None
-        if restored.replica.policy is not None:
-            check_policy(restored.replica.policy, requested)
+
+        def check(replica: Replica) -> None:
+            if replica.policy is not None:
+                check_policy(replica.policy, requested)
+
+        if restored.position >= restored.end:
+            check(restored.replica)
         return DecideStep(
             settings.connection,
             self._topics,
-            settings.group,
+            settings.group_id,
             local,
             restored,
             log,
             self._producer(DECIDE, local.instance),
             self._observers,
+            offsets=offsets,
+            topic_id=pages,
+            check=check,
             session_timeout_s=settings.session_timeout_s,
         )
 
@@ -231,29 +249,37 @@ class Service:
         self._restore = event
         self._observers.restore(event)
 
-    def _committed(self) -> dict[tuple[str, int], int]:
-        """Return the committed offsets of the deciding group: all outputs below them are written."""
-        offsets = committed_offsets(self._settings.connection, f"{self._settings.group}.{DECIDE}", self._topics.pages)
-        return {(partition.topic, partition.partition): offset for partition, offset in offsets.items()}
+    def _offsets(self) -> StepOffsets:
+        """Return how far the steps are; StateError if the topics are what an interrupted replay left."""
+        offsets = StepOffsets(self._settings.connection, self._topics)
+        try:
+            offsets.refresh()
+            require_finished(self._topics, offsets)
+        except BaseException:
+            offsets.close()
+            raise
+        return offsets
 
-    def _fingerprint_step(self, instance: str, preparer: Preparer, space_id: str) -> FingerprintStep:
+    def _fingerprint_step(self, instance: str, preparer: Preparer, space_id: str, pages: str) -> FingerprintStep:
         settings = self._settings
         return FingerprintStep(
             settings.connection,
             self._topics,
-            settings.group,
+            settings.group_id,
             instance,
             space_id,
             preparer,
             self._producer(FINGERPRINT, instance),
             settings.rejection_limit,
             self._observers,
+            offsets=self._offsets(),
+            topic_id=pages,
             session_timeout_s=settings.session_timeout_s,
         )
 
     def _producer(self, step: str, instance: str) -> TransactionalProducer:
         settings = self._settings
-        name = f"{settings.prefix}{settings.group}.{step}.{instance}"
+        name = f"{settings.group_id}.{step}.{instance}"
         return TransactionalProducer(
             settings.connection, name, timeout_s=settings.transaction_timeout_s, max_bytes=_MAX_BYTES
         )
@@ -265,10 +291,12 @@ class Service:
         threads = {name: self._start(name, stops[name]) for name in order}
         while not stop.is_set() and not self._ended.wait(0.1):
             pass
-        deadline = time.monotonic() + self._settings.drain_s
+        now = time.monotonic()
+        self._drain_until = now + _DRAIN_SHARE * self._settings.drain_s
+        self._stop_by = now + self._settings.drain_s
         for name in order:
             stops[name].set()
-            threads[name].join(max(0.0, deadline - time.monotonic()) + _LAST_TURN_S)
+            threads[name].join(self._left_s())
             if threads[name].is_alive():
                 _LOG.warning(
                     "step %s did not stop in time; what it had not committed will be done again after the next start",
@@ -277,10 +305,16 @@ class Service:
         if self._failure is not None:
             raise self._failure
 
+    def _left_s(self) -> float:
+        """Return the seconds that are left of a stop; those of a whole one if none has begun."""
+        if self._stop_by is None:
+            return self._settings.drain_s
+        return max(0.0, self._stop_by - time.monotonic())
+
     def _start(self, name: str, stop: threading.Event) -> threading.Thread:
         def run() -> None:
             try:
-                self._steps[name].run(stop, self._settings.drain_s)
+                self._steps[name].run(stop, lambda: self._drain_until)
             except BaseException as error:  # any error of a step ends the service
                 self._failure = self._failure or error
             finally:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaAdminClient, errors
-from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove
+from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.runtime.kafka.client import internals
@@ -63,6 +63,8 @@ class TopicPlan:
 class TopicDescription:
     """One topic that exists. `settings`: the values in force, whether set on the topic or on the broker.
 
+    `topic_id`: its identity; a topic that is deleted and created again gets another one.
+
     `offline`: partitions without a leader; `under_replicated`: partitions with fewer replicas in sync than
     assigned.
     """
@@ -73,6 +75,7 @@ class TopicDescription:
     offline: int
     under_replicated: int
     settings: Mapping[str, str]
+    topic_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +126,24 @@ class Admin:
 
     def describe_topics(self, names: Sequence[str], settings: Sequence[str]) -> list[TopicDescription]:
         """Return those of the topics that exist, in the order of `names`, with the values of `settings`."""
-        partitions = self._partitions(names)
-        if not partitions:
+        found = self._topics(names)
+        if not found:
             return []
-        resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(settings)) for name in partitions]
+        resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(settings)) for name in found]
         values = self._client.describe_configs(resources, config_filter="all")["topic"]
-        return [_described(name, partitions[name], values.get(name, {})) for name in names if name in partitions]
+        return [_described(found[name], values.get(name, {})) for name in names if name in found]
+
+    def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the end of each partition, records of open transactions included."""
+        latest = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        return {partition: at.offset for partition, at in self._client.list_partition_offsets(latest).items()}
 
     def partitions_of(self, names: Sequence[str]) -> list[TopicPartition]:
         """Return all partitions of those of the topics that exist."""
         return [
             TopicPartition(name, partition["partition_index"])
-            for name, partitions in self._partitions(names).items()
-            for partition in partitions
+            for name, topic in self._topics(names).items()
+            for partition in topic["partitions"]
         ]
 
     def create_topics(self, plans: Sequence[TopicPlan]) -> None:
@@ -188,11 +196,10 @@ class Admin:
         """Remove a static member from its group."""
         self._client.remove_group_members(group, [MemberToRemove(group_instance_id=instance)])
 
-    def _partitions(self, names: Sequence[str]) -> dict[str, list[Mapping[str, Any]]]:
-        """Return the partitions, as the library describes them, of each topic that exists."""
+    def _topics(self, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """Return each topic that exists, as the library describes it."""
         answers = self._client.describe_topics(list(names))
-        found = (topic for topic in answers if not topic["error_code"] and topic["partitions"])
-        return {topic["name"]: topic["partitions"] for topic in found}
+        return {topic["name"]: topic for topic in answers if not topic["error_code"] and topic["partitions"]}
 
 
 def leave_group(connection: Connection, group: str, instance: str) -> None:
@@ -227,16 +234,16 @@ def committed_offsets(connection: Connection, group: str, topic: str) -> dict[To
         internals.close_consumer(reader, _CLOSE_S)
 
 
-def _described(
-    name: str, partitions: list[Mapping[str, Any]], settings: Mapping[str, Mapping[str, Any]]
-) -> TopicDescription:
+def _described(topic: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> TopicDescription:
+    partitions = topic["partitions"]
     return TopicDescription(
-        name=name,
+        name=topic["name"],
         partitions=len(partitions),
         replication=min(len(partition["replica_nodes"]) for partition in partitions),
         offline=sum(partition["leader_id"] < 0 for partition in partitions),
         under_replicated=sum(len(p["isr_nodes"]) < len(p["replica_nodes"]) for p in partitions),
         settings={setting: str(entry["value"]) for setting, entry in settings.items()},
+        topic_id=str(topic["topic_id"]),
     )
 
 

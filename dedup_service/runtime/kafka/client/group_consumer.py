@@ -10,14 +10,14 @@ How: the library's consumer, with its gaps closed.
 - Where membership was lost and regained between two polls, the library may keep partitions without reporting
   it (`_on_join_prepare_async` runs once per rejoin). A new member id, or a missed generation, shows it: such
   partitions are reported as lost, and start again at the committed offset.
-- A partition starts where the group has committed; that is asked until the answer is final, and no record of
-  the partition is returned before.
+- A partition starts where the group has committed, or where the caller says that is (`positions`); that is
+  asked until the answer is final, and no record of the partition is returned before.
 - A join that is answered between two polls leaves the member half in: while a join is under way `poll` waits
   for it for up to a second, whatever timeout it was given, and a missed one is repeated
   (`internals.is_joining`). After 20 s outside the group, with its coordinator reachable, the consumer is
   replaced. The topic's partitions are requested before the first join.
-- Positions that the brokers no longer have: counted (`expired`) and moved to the beginning if the topic's
-  retention deleted records; LogChangedError if the topic ends before them.
+- Positions that the brokers no longer have: reported (`on_expired`) and moved to the beginning if the topic's
+  retention deleted records; LogChangedError if the topic ends before them, or is another one under its name.
 - Being fenced is no proof of a second process under our instance name: a member that lost its answer to a
   join, or that committed as the member it was before, has fenced itself. So it joins again;
   InstanceInUseError follows if it is fenced three times within a minute. Of two processes, the one that
@@ -44,7 +44,7 @@ from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.admin import leave_group
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerGroupMetadata, ConsumerRecord, TopicPartition, consumer
-from dedup_service.runtime.kafka.client.errors import BrokerError, InstanceInUseError, LogChangedError, UnreachableError
+from dedup_service.runtime.kafka.client.errors import BrokerError, InstanceInUseError, LogChangedError
 from dedup_service.runtime.kafka.client.retry import (
     TRANSIENT,
     ThrottledWarning,
@@ -71,6 +71,9 @@ _FENCES_WITHIN_S = 60.0
 
 _FETCH_MIN_BYTES = 128 << 10
 """Compressed: what is worth an answer at once."""
+
+
+Positions = Callable[[Mapping[TopicPartition, int | None]], Mapping[TopicPartition, int | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,10 @@ class GroupConsumer:
 
     on_revoked(partitions): no longer ours, or to be read again from the committed offsets; drop what is in
     flight. on_assigned(positions): ours, read from these offsets on. Both are called inside `poll`
-    (on_revoked also inside `rewind`). session_timeout_s: after which a silent member's partitions are
+    (on_revoked also inside `rewind`). positions(committed): where to start partitions, given the group's offset of
+    each, None where there is none; it returns the same, and may raise BrokerError to be asked again.
+    on_expired(partition, start, end): these offsets were deleted before they were read. topic_id: the identity
+    that the topic must have, None for any. session_timeout_s: after which a silent member's partitions are
     reassigned. max_poll_interval_s: after which a member that does not poll leaves. fetch_bytes: see
     `connect` for what it bounds. fetch_max_wait_s: how long the broker waits for more than 128 KiB: an answer
     costs both sides a millisecond, however little it holds.
@@ -124,6 +130,9 @@ class GroupConsumer:
         *,
         on_revoked: Callable[[frozenset[TopicPartition]], None],
         on_assigned: Callable[[Mapping[TopicPartition, int]], None] | None = None,
+        positions: Positions | None = None,
+        on_expired: Callable[[TopicPartition, int, int], None] | None = None,
+        topic_id: str | None = None,
         session_timeout_s: float = 6.0,
         heartbeat_s: float = 0.5,
         max_poll_interval_s: float = 60.0,
@@ -134,6 +143,9 @@ class GroupConsumer:
         self._topic, self._group, self._instance = topic, group, instance
         self._on_revoked = on_revoked
         self._on_assigned = on_assigned or (lambda _: None)
+        self._positions = positions or dict
+        self._on_expired = on_expired or (lambda _partition, _start, _end: None)
+        self._topic_id = topic_id
         self._fetch_bytes = fetch_bytes
         self._configs = {
             "group_id": group,
@@ -154,7 +166,6 @@ class GroupConsumer:
         self._warning = ThrottledWarning(_LOG, f"group {group}: brokers are away, or it is rebalancing", after_s=5.0)
         self._outside_since: float | None = None
         self._fences: deque[float] = deque(maxlen=_MAX_FENCES)
-        self.expired = 0
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
         """Return the next records, in order within each partition; [] if there are none for now.
@@ -169,6 +180,7 @@ class GroupConsumer:
         batches = self._fetched(reader, timeout_s, max_records)
         if self._consumer is not reader:
             return []
+        self._check_identity(reader)
         self._report_changes(reader)
         unplaced = self._unplaced
         self._place(reader, max(1.0, timeout_s))
@@ -197,25 +209,15 @@ class GroupConsumer:
         if self._consumer:
             self._consumer.resume(*self.assigned.intersection(partitions))
 
-    def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the committed offset of each partition, its beginning if the group has committed none.
-
-        Raises BrokerError if no final answer comes within 15 s.
-        """
-        reader = self._connected(_OFFSETS_TIMEOUT_S)
-        if reader is None:
-            raise UnreachableError(f"the offsets of group {self._group} cannot be read: no broker answers; try again")
-        return _committed(reader, self._group, frozenset(partitions), _OFFSETS_TIMEOUT_S)
-
     def rewind(self) -> dict[TopicPartition, int]:
-        """Go back to the committed offset of every assigned partition, and return these offsets.
+        """Go back to where every assigned partition starts now, and return these offsets.
 
         Where they cannot be read within 15 s: {}, after `on_revoked` for all; `on_assigned` follows in a
         later `poll`.
         """
-        mine = self.assigned
+        mine, reader = self.assigned, self._consumer
         try:
-            positions = self.committed(mine) if mine else {}
+            positions = self._starts(reader, mine, _OFFSETS_TIMEOUT_S) if mine and reader else {}
         except BrokerError as error:
             self._warning.about(error)
             self._start_again(mine)
@@ -373,7 +375,7 @@ class GroupConsumer:
         if not self._unplaced:
             return
         try:
-            positions = _committed(reader, self._group, self._unplaced, timeout_s)
+            positions = self._starts(reader, self._unplaced, timeout_s)
         except BrokerError as error:
             if not error.retryable:
                 raise
@@ -385,6 +387,42 @@ class GroupConsumer:
         self._started |= positions.keys()
         self._on_assigned(positions)
 
+    def _starts(
+        self, reader: KafkaConsumer, partitions: frozenset[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, int]:
+        """Return where to start each partition: its beginning if neither the group nor the caller has an offset.
+
+        Offsets in open transactions are waited for. Raises BrokerError if no answer comes within `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            offsets = internals.committed(reader, partitions, timeout_s)
+        except TRANSIENT as error:
+            raise self._offsets_unknown(error) from error
+        starts = self._positions({partition: offsets.get(partition) for partition in partitions})
+        missing = [partition for partition, start in starts.items() if start is None]
+        left_s = max(0.5, deadline - time.monotonic())
+        try:
+            beginnings = reader.beginning_offsets(missing, timeout_ms=left_s * 1000) if missing else {}
+        except TRANSIENT as error:
+            raise self._offsets_unknown(error) from error
+        return {partition: beginnings[partition] if start is None else start for partition, start in starts.items()}
+
+    def _offsets_unknown(self, error: BaseException) -> Exception:
+        action = f"to read the offsets of group {self._group}"
+        return permanent_error(error, action) or transient_error(error, action)
+
+    def _check_identity(self, reader: KafkaConsumer) -> None:
+        """Raise LogChangedError if the topic was deleted and created again: its offsets mean other records."""
+        now = internals.topic_id(reader, self._topic)
+        if self._topic_id is not None and now is not None and str(now) != self._topic_id:
+            raise LogChangedError(
+                f"{self._topic} was deleted and created again: its identity is {now}, the log was begun with "
+                f"{self._topic_id}, so its offsets mean other records now. Stop the crawl's publishing, make a new set "
+                "with `twinsieve topics create --prefix NEW` (`twinsieve replay --to-prefix NEW` keeps what is known), "
+                "and publish and serve with that prefix"
+            )
+
     def _seek(self, partition: TopicPartition, position: int) -> None:
         if self._consumer and partition in self.assigned:
             self._consumer.seek(partition, position)
@@ -392,7 +430,7 @@ class GroupConsumer:
     def _move_expired(self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError) -> None:
         """Continue at the beginning of partitions where retention deleted the next records."""
         for partition, (position, beginning) in _expired(reader, error, self._warning).items():
-            self.expired += beginning - position
+            self._on_expired(partition, position, beginning)
             _LOG.error(
                 "%s-%d: %d records from offset %d on were deleted before they were read: reading continues at %d; "
                 "give the topic a longer retention",
@@ -407,24 +445,6 @@ class GroupConsumer:
         now = reader.group_metadata()
         if now.state is MemberState.STABLE:
             self._metadata = now
-
-
-def _committed(
-    reader: KafkaConsumer, group: str, partitions: frozenset[TopicPartition], timeout_s: float
-) -> dict[TopicPartition, int]:
-    """Return the committed offset of each partition, its beginning if there is none.
-
-    Offsets in open transactions are waited for. Raises BrokerError if no answer comes within `timeout_s`.
-    """
-    deadline = time.monotonic() + timeout_s
-    try:
-        offsets = internals.committed(reader, partitions, timeout_s) if partitions else {}
-        missing = [partition for partition in partitions if partition not in offsets]
-        left_s = max(0.5, deadline - time.monotonic())
-        return {**offsets, **(reader.beginning_offsets(missing, timeout_ms=left_s * 1000) if missing else {})}
-    except TRANSIENT as error:
-        action = f"to read the offsets of group {group}"
-        raise (permanent_error(error, action) or transient_error(error, action)) from error
 
 
 def _expired(

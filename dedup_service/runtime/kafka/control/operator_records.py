@@ -27,6 +27,7 @@ from dedup_service.runtime.kafka.topics import Topics, require_log
 
 __all__ = [
     "ForeignLogError",
+    "LogBinding",
     "PolicyDiffersError",
     "PolicyInForce",
     "RequestedPolicy",
@@ -74,15 +75,31 @@ class RequestedPolicy:
         return Policy(self.rule or rule_for(), self.action or Action.FLAG, self.space_id)
 
 
-def first_policy(connection: Connection, topics: Topics, log: LogConsumer, requested: RequestedPolicy) -> PolicyRecord:
+@dataclass(frozen=True, slots=True)
+class LogBinding:
+    """What a log belongs to: the consumer group of its service, and the identity of its topic `pages`.
+
+    Its outputs are written once by that group, for the records of that topic.
+    """
+
+    group: str
+    pages: str
+
+
+def first_policy(
+    connection: Connection, topics: Topics, log: LogConsumer, requested: RequestedPolicy, binding: LogBinding
+) -> PolicyRecord:
     """Return the first record of the log, appending it to an empty log.
 
-    Its `log` is the identity of the log. ForeignLogError if the log is of another space or does not begin
-    with a policy.
+    Its `log` is the identity of the log. ForeignLogError if the log is of another space or binding, or does not
+    begin with a policy.
     """
     record = log.read_one(0)
     if record is None:
-        append_policy(connection, topics, PolicyRecord(requested.policy, initial=True, log=uuid.uuid4().hex))
+        begin = PolicyRecord(
+            requested.policy, initial=True, log=uuid.uuid4().hex, group=binding.group, pages=binding.pages
+        )
+        append_policy(connection, topics, begin)
         record = log.read_one(0)
     first = None if record is None else decode(record.value)
     if not isinstance(first, PolicyRecord) or first.log is None:
@@ -97,7 +114,24 @@ def first_policy(connection: Connection, topics: Topics, log: LogConsumer, reque
             f"{requested.space_id}: start it with the options that the log was begun with, or begin another log with "
             "--prefix (`twinsieve replay` fills it)"
         )
+    _check_binding(topics, first, binding)
     return first
+
+
+def _check_binding(topics: Topics, first: PolicyRecord, binding: LogBinding) -> None:
+    if first.group not in {None, binding.group}:
+        raise ForeignLogError(
+            f"{topics.fingerprints} is the log of group {first.group}, this service is of group {binding.group}: a "
+            "second group would write every output again. Start it with the --group of the log; for other outputs "
+            "begin another set of topics with --prefix (`twinsieve replay --to-prefix` fills it)"
+        )
+    if first.pages not in {None, binding.pages}:
+        raise ForeignLogError(
+            f"{topics.pages} was deleted and created again: its identity is {binding.pages}, the log was begun with "
+            f"{first.pages}, so its offsets mean other records now. Make a new set with `twinsieve topics create "
+            "--prefix NEW` (`twinsieve replay --to-prefix NEW` keeps what is known), and publish and serve with that "
+            "prefix"
+        )
 
 
 def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:

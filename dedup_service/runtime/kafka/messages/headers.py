@@ -20,13 +20,14 @@ Source: CloudEvents, "Kafka Protocol Binding" 1.0.2, section 3.2; dead letters a
 import uuid
 from collections.abc import Iterable
 
-from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source
 
 __all__ = [
     "STATS_KEY",
     "Headers",
     "event_headers",
     "log_headers",
+    "offset_headers",
     "page_headers",
     "page_key",
     "passed_on",
@@ -39,6 +40,7 @@ PAGE_TYPE = "twinsieve.page.v1"
 LOG_TYPE = "twinsieve.log.v1"
 VERDICT_TYPE = "twinsieve.verdict.v1"
 STATS_TYPE = "twinsieve.stats.v1"
+OFFSET_TYPE = "twinsieve.offset.v1"
 
 Headers = tuple[tuple[str, bytes], ...]
 """Names and values, in order; a name may be repeated."""
@@ -74,8 +76,9 @@ def page_headers(topic: str, event_id: str) -> Headers:
 
 def log_headers(record: LogRecord, topic: str) -> Headers:
     """Return the headers of a record of the log; operator records (policy, retraction …) get a random id."""
-    event_id = _event_id(record.source) if isinstance(record, PageRecord | RejectedRecord) else uuid.uuid4().hex
-    return event_headers(LOG_TYPE, topic, event_id)
+    if isinstance(record, PageRecord | RejectedRecord | ExpiredRecord):
+        return event_headers(LOG_TYPE, topic, _event_id(record.source))
+    return event_headers(LOG_TYPE, topic, uuid.uuid4().hex)
 
 
 def verdict_headers(source: Source, topic: str) -> Headers:
@@ -86,6 +89,11 @@ def verdict_headers(source: Source, topic: str) -> Headers:
 def stats_headers(sequence: int, topic: str) -> Headers:
     """Return the headers of the stats up to `sequence`."""
     return event_headers(STATS_TYPE, topic, str(sequence))
+
+
+def offset_headers(event_id: str, topic: str) -> Headers:
+    """Return the headers of an offset of a step; see `state.step_offsets`."""
+    return event_headers(OFFSET_TYPE, topic, event_id)
 
 
 def passed_on(

@@ -10,8 +10,9 @@ on the wire (`least_letters`, `most_pages`, `of`), which differ from those of th
 one changes the wire format. They are short, because a restore reads all of them: a name that equals `url` is
 null, and a field with its default is left out.
 
-Unknown fields are ignored, except in a rule. A newer version or an unknown kind is refused with StateError,
-because ignoring a record could change every later verdict.
+Unknown fields are ignored, except in a rule. Another version or an unknown kind is refused with StateError,
+because ignoring a record could change every later verdict. A message that is no record of any version is an
+`UnreadableRecord`: it has no effect, and every process agrees on that, so one message stops nobody.
 Cost of a page: see docs/topics.md, "fingerprints".
 """
 
@@ -23,6 +24,7 @@ from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.log_records import (
     CorrectionRecord,
+    ExpiredRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -30,6 +32,8 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    UnreadableRecord,
+    UnwrittenRecord,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
@@ -40,6 +44,7 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.headers import Headers, log_headers, page_key
 
 __all__ = [
+    "MAX_EXPIRED",
     "MAX_PROBLEM_CHARS",
     "MAX_TITLE_CHARS",
     "VERSION",
@@ -62,6 +67,10 @@ MAX_TITLE_CHARS = 300
 
 MAX_PROBLEM_CHARS = 1000
 _MAX_KEYS_BYTES = 4 * PARTS * MAX_LEVELS
+_END = 1 << 63
+
+MAX_EXPIRED = 1 << 32
+"""Offsets in one record about deleted ones: a replica marks each as seen, in runs."""
 
 
 class LogLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, tag_field="kind"):
@@ -102,6 +111,22 @@ class RejectedLine(LogLine, frozen=True, tag="rejected"):
     partition: int
     offset: int
     problem: str
+
+
+class ExpiredLine(LogLine, frozen=True, tag="expired"):
+    """Input records, from `offset` to before `end`, were deleted before they were read."""
+
+    topic: str
+    partition: int
+    offset: int
+    end: int
+
+
+class UnwrittenLine(LogLine, frozen=True, tag="unwritten"):
+    """Pages of the log, by the sequences of their records, were never passed on."""
+
+    sequences: tuple[int, ...]
+    reason: str = ""
 
 
 class RetractionLine(LogLine, frozen=True, tag="retraction"):
@@ -185,9 +210,12 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     layout: LayoutLine
     initial: bool = False
     log: str | None = None
+    group: str | None = None
+    pages: str | None = None
+    replaces: int | None = None
 
 
-AnyLine = PageLine | RejectedLine | RetractionLine | CorrectionLine | PolicyLine
+AnyLine = PageLine | RejectedLine | ExpiredLine | UnwrittenLine | RetractionLine | CorrectionLine | PolicyLine
 
 
 class _Head(msgspec.Struct):
@@ -211,18 +239,18 @@ def encode(record: LogRecord) -> bytes:
 
 
 def decode(value: bytes) -> LogRecord:
-    """Return the record in a message value.
+    """Return the record in a message value, an UnreadableRecord for anything that is not a record.
 
-    StateError for a newer version or an unknown kind (update twinsieve), and for anything that is not a
-    record.
+    StateError for a record of another version or of an unknown kind: update twinsieve, or begin a new log.
     """
     try:
         line = _decoder.decode(value)
         if line.v == VERSION:
             return _record(line)
+        problem = f"version {line.v}"
     except (ValueError, RecursionError, ConfigurationError) as error:  # ValueError: from msgspec, UTF-8, int(…, 16)
-        raise _unreadable(value, error) from None
-    raise _unreadable(value, None)
+        problem = str(error)
+    return _unreadable(value, problem)
 
 
 def log_message(topic: str, record: LogRecord, headers: Headers = ()) -> Message:
@@ -234,21 +262,40 @@ def log_message(topic: str, record: LogRecord, headers: Headers = ()) -> Message
     return Message(topic, encode(record), key, (*log_headers(record, topic), *headers), partition=0)
 
 
-def _line(record: LogRecord) -> AnyLine:
+def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each kind
     match record:
         case PageRecord():
             return _page_line(record)
         case RejectedRecord(source, problem):
             problem = problem[:MAX_PROBLEM_CHARS]
             return RejectedLine(VERSION, source.topic, source.partition, source.offset, problem)
+        case ExpiredRecord(source, end):
+            return ExpiredLine(VERSION, source.topic, source.partition, source.offset, end)
+        case UnwrittenRecord(sequences, reason):
+            return UnwrittenLine(VERSION, sequences, reason[:MAX_PROBLEM_CHARS])
         case RetractionRecord(url, reason):
             return RetractionLine(VERSION, url, reason)
         case CorrectionRecord(url, of, duplicate, reason):
             return CorrectionLine(VERSION, url, of, duplicate, reason)
-        case PolicyRecord(policy, initial, log):
-            rule = msgspec.convert(policy.rule.to_dict(), RuleLine)
-            layout = msgspec.convert(policy.layout.to_dict(), LayoutLine)
-            return PolicyLine(VERSION, rule, policy.action.value, policy.space_id, layout, initial, log)
+        case PolicyRecord(policy):
+            return _policy_line(record, policy)
+        case UnreadableRecord():
+            raise ValueError("an unreadable record is never written")
+
+
+def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
+    return PolicyLine(
+        VERSION,
+        msgspec.convert(policy.rule.to_dict(), RuleLine),
+        policy.action.value,
+        policy.space_id,
+        msgspec.convert(policy.layout.to_dict(), LayoutLine),
+        record.initial,
+        record.log,
+        record.group,
+        record.pages,
+        record.replaces,
+    )
 
 
 def _page_line(record: PageRecord) -> PageLine:
@@ -275,12 +322,21 @@ def _page_line(record: PageRecord) -> PageLine:
     )
 
 
-def _record(line: AnyLine) -> LogRecord:
+def _record(line: AnyLine) -> LogRecord:  # noqa: PLR0911 - one return for each kind
     match line:
         case PageLine():
             return _page_record(line)
         case RejectedLine():
-            return RejectedRecord(Source(line.topic, line.partition, line.offset), line.problem)
+            return RejectedRecord(_source(line), line.problem)
+        case ExpiredLine():
+            source = _source(line)
+            if not source.offset < line.end <= source.offset + MAX_EXPIRED:
+                raise ValueError("its end is out of range")
+            return ExpiredRecord(source, line.end)
+        case UnwrittenLine():
+            if not all(0 <= sequence < _END for sequence in line.sequences):
+                raise ValueError("its sequences are out of range")
+            return UnwrittenRecord(line.sequences, line.reason)
         case RetractionLine():
             return RetractionRecord(line.url, line.reason)
         case CorrectionLine():
@@ -288,12 +344,20 @@ def _record(line: AnyLine) -> LogRecord:
         case PolicyLine():
             rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
             layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
-            return PolicyRecord(Policy(rule, Action(line.action), line.space, layout), line.initial, line.log)
+            policy = Policy(rule, Action(line.action), line.space, layout)
+            return PolicyRecord(policy, line.initial, line.log, line.group, line.pages, line.replaces)
+
+
+def _source(line: PageLine | RejectedLine | ExpiredLine) -> Source:
+    if not (0 <= line.offset < _END and 0 <= line.partition < 1 << 31):
+        raise ValueError("its offset or partition is out of range")
+    return Source(line.topic, line.partition, line.offset)
 
 
 def _page_record(line: PageLine) -> PageRecord:
-    if len(line.keys) > _MAX_KEYS_BYTES or not (0 <= line.offset < 1 << 63 and 0 <= line.partition < 1 << 31):
-        raise ValueError("its keys, offset or partition are out of range")
+    source = _source(line)
+    if len(line.keys) > _MAX_KEYS_BYTES:
+        raise ValueError("its keys are out of range")
     url = line.url
     page = Page(
         url=url,
@@ -312,7 +376,7 @@ def _page_record(line: PageLine) -> PageRecord:
         _value(line.text_hash),
         line.keys,
     )
-    return PageRecord(Source(line.topic, line.partition, line.offset), prepared, line.space)
+    return PageRecord(source, prepared, line.space)
 
 
 def _digits(value: int | None) -> str | None:
@@ -334,30 +398,26 @@ def _replace_surrogates(value: Any) -> Any:
     return without_surrogates(value) if isinstance(value, str) else value
 
 
-def _unreadable(value: bytes, error: Exception | None) -> StateError:
-    """Return the error that says why a record cannot be read and what to do."""
+def _unreadable(value: bytes, problem: str) -> UnreadableRecord:
+    """Return what a message is that cannot be read; StateError if another version of twinsieve wrote it."""
     try:
         head = msgspec.json.decode(value, type=_Head)
-    except ValueError:
+    except (ValueError, RecursionError):
         head = _Head()
     if head.v is not None and head.v > VERSION:
-        return StateError(
+        raise StateError(
             f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: "
             "update twinsieve and start again"
         )
     if head.v is not None and head.v < VERSION:
-        return StateError(
+        raise StateError(
             f"a record of the log has version {head.v}, this twinsieve reads {VERSION}: start a new log with another "
             "--prefix and publish the pages again"
         )
     kinds = [line.__struct_config__.tag for line in AnyLine.__args__]
     if head.v == VERSION and head.kind not in kinds:
-        return StateError(
+        raise StateError(
             f"a record of the log is of kind {head.kind!r}, this twinsieve knows {', '.join(map(str, kinds))}: "
             "update twinsieve and start again"
         )
-    return StateError(
-        f"a record of the log cannot be read ({error or 'it has no version'}), it begins with {value[:60]!r}: "
-        "if a newer twinsieve wrote it, update this one; if something else wrote to this topic, stop it and start a "
-        "new log with another --prefix"
-    )
+    return UnreadableRecord(f"{problem or 'it is no record'}; it begins with {value[:60]!r}")

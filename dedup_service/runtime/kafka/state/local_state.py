@@ -78,7 +78,7 @@ _LOG = logging.getLogger(__name__)
 NAMES_FILE = "names.sqlite"
 SNAPSHOT_FILE = "snapshot"
 
-DECIDING_STATE_VERSION = 2
+DECIDING_STATE_VERSION = 3
 
 SNAPSHOT_EVERY = 100_000
 """Records between two snapshots: reading them from the log takes seconds (`benchmarks/restore.py`)."""
@@ -175,6 +175,7 @@ class _ReplicaFields(msgspec.Struct):
     sequence: int = -1
     log: str | None = None
     policy: _PolicyFields | None = None
+    policy_sequence: int = -1
     seen: dict[tuple[str, int], bytes] = {}
     counts: dict[str, int] = {}
     corrections: tuple[_CorrectionFields, ...] = ()
@@ -302,16 +303,16 @@ class ServiceSnapshots:
         self._taken_at = replica.sequence
         try:
             export = _Export.from_replica(replica, outcomes, tail)
-            self._writing = threading.Thread(target=self._write, args=(export,), name="snapshot")
+            self._writing = threading.Thread(target=self._write, args=(export,), name="snapshot", daemon=True)
             self._writing.start()
         except (MemoryError, RuntimeError) as error:  # no memory for the export, or no thread
             self._writing = None
             self._warn(error)
 
-    def wait(self) -> None:
-        """Return once the snapshot under way, if any, is written."""
+    def wait(self, timeout_s: float | None = None) -> None:
+        """Return once the snapshot under way, if any, is written, or after `timeout_s`: then the old one stays."""
         if self._writing is not None:
-            self._writing.join()
+            self._writing.join(timeout_s)
             self._writing = None
 
     def _write(self, export: "_Export") -> None:
@@ -398,10 +399,10 @@ class LocalState:
             self.names.flush(replica.log)
         self.snapshots.take(replica, outcomes, tail)
 
-    def close(self) -> None:
-        """Finish writing and release the folder; a second call does nothing."""
+    def close(self, timeout_s: float | None = None) -> None:
+        """Finish writing, for `timeout_s` at most, and release the folder; a second call does nothing."""
         try:
-            self.snapshots.wait()
+            self.snapshots.wait(timeout_s)
             self.names.close()
         finally:
             self._lock.release()

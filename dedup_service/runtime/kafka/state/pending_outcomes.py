@@ -2,7 +2,7 @@
 
 Every process reads the whole log, but writing is split: the outputs of a record are written by the process
 that has its partition of `pages` in the deciding group. An outcome is therefore pending until its page is
-read here and written, or until the group's offsets show that another process wrote it. Outcomes are kept
+read here and written, or until `dedup.offsets` shows that another process wrote it. Outcomes are kept
 small: a verdict is held as the bytes that will be written.
 """
 
@@ -54,8 +54,7 @@ class PendingOutcome:
 class PendingOutcomes:
     """Pending outcomes by partition and offset of `pages`.
 
-    written: (topic, partition) → offset below which all outputs are known to be written. It never decreases,
-    so outputs are not written twice if group offsets expire or are reset to an earlier position.
+    written: (topic, partition) → offset below which all outputs are known to be written. It never decreases.
     topic: the `pages` whose outputs are written here, None for any. A log made by `replay` names another one.
     Invariant: an outcome is pending iff its record was read from the log and its offset is not below
     `written`.
@@ -70,6 +69,7 @@ class PendingOutcomes:
         self._topic = topic
         self._waiting: dict[tuple[str, int], dict[int, PendingOutcome]] = {}
         self.written: dict[tuple[str, int], int] = dict(written or {})
+        self._latest: dict[tuple[str, int], int] = {}
         self._size = 0
         for source, outcome in (pending or {}).items():
             if not self.is_written(source):
@@ -92,16 +92,33 @@ class PendingOutcomes:
         if self._topic in {None, outcome.source.topic} and not self.is_written(outcome.source):
             self._put(outcome.source, PendingOutcome.from_outcome(outcome))
 
-    def get(self, topic: str, partition: int, offset: int) -> PendingOutcome | None:
+    def get(self, source: Source) -> PendingOutcome | None:
         """Return the pending outcome of a record, None if the log has not been read that far."""
-        waiting = self._waiting.get((topic, partition))
-        return None if waiting is None else waiting.get(offset)
+        waiting = self._waiting.get((source.topic, source.partition))
+        return None if waiting is None else waiting.get(source.offset)
 
-    def forget(self, topic: str, partition: int, offset: int) -> None:
+    def has_later(self, source: Source) -> bool:
+        """Whether a later record of the same partition has had an outcome."""
+        return self._latest.get((source.topic, source.partition), -1) > source.offset
+
+    def between(self, first: Source, end: int) -> list[tuple[Source, PendingOutcome]]:
+        """Return the pending outcomes of one partition from `first` to before the offset `end`, in order."""
+        waiting = self._waiting.get((first.topic, first.partition))
+        if not waiting:
+            return []
+        within = range(first.offset, end)
+        offsets = [offset for offset in waiting if offset in within] if len(within) > len(waiting) else within
+        return [
+            (Source(first.topic, first.partition, offset), waiting[offset])
+            for offset in sorted(offsets)
+            if offset in waiting
+        ]
+
+    def forget(self, source: Source) -> None:
         """Remove the outcome of a record that was just written, the next one of its partition."""
-        waiting = self._waiting.get((topic, partition), {})
-        self._size -= waiting.pop(offset, None) is not None
-        self.written[topic, partition] = max(self.written.get((topic, partition), 0), offset + 1)
+        key = (source.topic, source.partition)
+        self._size -= self._waiting.get(key, {}).pop(source.offset, None) is not None
+        self.written[key] = max(self.written.get(key, 0), source.offset + 1)
 
     def written_below(self, topic: str, partition: int, offset: int) -> None:
         """Remove all outcomes of a partition below `offset`: some process has written them."""
@@ -122,6 +139,8 @@ class PendingOutcomes:
                 yield Source(topic, partition, offset), outcome
 
     def _put(self, source: Source, outcome: PendingOutcome) -> None:
-        waiting = self._waiting.setdefault((source.topic, source.partition), {})
+        key = (source.topic, source.partition)
+        waiting = self._waiting.setdefault(key, {})
         self._size += source.offset not in waiting
         waiting[source.offset] = outcome
+        self._latest[key] = max(self._latest.get(key, -1), source.offset)

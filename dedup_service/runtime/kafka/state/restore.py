@@ -67,12 +67,14 @@ class RestoredReplica:
     """A replica and its pending outcomes at a position of the log.
 
     position: offset of the log at which to continue. tail: `tail_of` the last record applied, "" before any.
+    end: where the log ended when the restore began; above `position` if the restore ended early.
     """
 
     replica: Replica
     pending_outcomes: PendingOutcomes
     position: int
     tail: str
+    end: int
 
 
 def restore(
@@ -88,8 +90,7 @@ def restore(
 ) -> RestoredReplica | None:
     """Return the state at the current committed end of `log`; None if `stop` was set first.
 
-    written: (topic, partition) → offset that the deciding group has committed; outcomes below it are not
-    pending.
+    written: (topic, partition) → offset below which all outputs are written; their outcomes are not pending.
     pages: the topic whose outcomes are pending, None for any.
     max_waiting: number of pending outcomes at which the restore ends early, so that memory stays bounded if
     nothing was ever written; reading on from `position` is then equivalent to restoring.
@@ -157,7 +158,7 @@ class _Run:
                 progress(RestoreEvent(min(log.position, end) - self.start, end - self.start, now - started))
         if progress is not None:
             progress(RestoreEvent(log.position - self.start, end - self.start, time.monotonic() - started, done=True))
-        return RestoredReplica(self._replica, self._outcomes, log.position, self._tail)
+        return RestoredReplica(self._replica, self._outcomes, log.position, self._tail, end)
 
     def _apply(self, records: list[Any]) -> None:
         if not records:

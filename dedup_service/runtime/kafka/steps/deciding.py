@@ -3,45 +3,50 @@
 Every process reads the whole log, read-committed, and applies it to its replica, so each process knows all
 outcomes. The partitions of `pages` are divided among the group `<group>.decide`. The owner of a partition
 reads its pages, joins each with its outcome, and writes the outputs in order of offset, in transactions that
-commit these offsets for the group. If a transaction may be lost, everything in flight is dropped and read
-again from the committed offsets.
+commit these offsets twice: for the group, which fences, and in `dedup.offsets`, which says where to continue.
+If a transaction may be lost, everything in flight is dropped and read again from there.
 
 Outputs (`outputs_of`). A page: its verdict, and, unless the action drops it, the page itself (value, key and
 headers, with ours added) to `pages.unique` or `pages.duplicate`. A rejected record: the record itself to
 `pages.dlq`, with the reason.
 
+A page that is in the log and cannot be passed on, because retention deleted it or a topic refuses its size,
+becomes a dead letter that says so. If a store should have had it, the same transaction appends its sequence to
+the log (`UnwrittenRecord`): every replica removes the entry, and the next copy is kept.
+
 Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that
-commits its offset (docs/adr/0012 walks through every crash point). One thread uses the consumers and the
-producer.
+commits its offset (docs/adr/0012 walks through every crash point). No more than `max_pending_outcomes` are
+pending. One thread uses the consumers and the producer.
 """
 
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from dedup_service.core.decision.replica import Outcome
-from dedup_service.core.log_records import Source
+from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.log_records import LogRecord, RejectedRecord, Source, UnreadableRecord, UnwrittenRecord
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
-from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
+from dedup_service.runtime.kafka.client.errors import BrokerError, RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, passed_on, stats_headers, verdict_headers
-from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.messages.page import dead_letter
 from dedup_service.runtime.kafka.messages.verdict import stats_value
 from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
-from dedup_service.runtime.kafka.steps.page_buffer import PageBuffer, Ready
+from dedup_service.runtime.kafka.steps.page_buffer import PASSED_OVER, PageBuffer, Ready
 from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
 from dedup_service.runtime.kafka.topics import Topics
 
@@ -69,7 +74,9 @@ class DecideSettings:
 
     batch_records, batch_bytes: of a transaction. log_records: applied between two transactions.
     buffer_records, buffer_bytes: pages that wait for their outcomes. max_pending_outcomes: outcomes that
-    wait for their pages; from this number on the log is not read as long as any of them can be written.
+    wait for their pages, here or in the process that has their partition; from this number on the log is not
+    read. Each page of ours can be read whatever the others wait for, so ours get fewer; those of other processes
+    do with their next transactions.
     """
 
     batch_records: int = 500
@@ -83,8 +90,9 @@ class DecideSettings:
 class DecideStep:
     """The deciding step; runs in one thread.
 
-    restored: the state to start from. log: the consumer that restored it, at its position. queries: from
-    other threads.
+    restored: the state to start from. log: the consumer that restored it, at its position. offsets: how far the
+    step is; the step closes it. topic_id: identity of `pages`. check: raises if the replica, at the end of the
+    log, is not one that this process may continue. queries: from other threads.
     """
 
     def __init__(
@@ -98,10 +106,16 @@ class DecideStep:
         producer: TransactionalProducer,
         observer: Observer,
         *,
+        offsets: StepOffsets,
+        topic_id: str | None,
+        check: Callable[[Replica], None] | None = None,
         settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
     ) -> None:
         self._settings = settings or DecideSettings()
+        self._check: Callable[[Replica], None] | None = check
+        self._check_at = restored.end
+        self._offsets = offsets
         self._topics = topics
         self._local = local
         self._replica = restored.replica
@@ -111,7 +125,7 @@ class DecideStep:
         self._log = log
         self._producer = producer
         self._observer = observer
-        self._page_buffer = PageBuffer(self._settings.buffer_records, self._settings.buffer_bytes)
+        self._page_buffer = PageBuffer(topics.pages, self._settings.buffer_records, self._settings.buffer_bytes)
         self._consumer = GroupConsumer(
             connection,
             topics.pages,
@@ -119,11 +133,15 @@ class DecideStep:
             local.instance,
             on_revoked=self._revoked,
             on_assigned=self._assigned,
+            positions=lambda committed: offsets.positions(DECIDE, committed),
+            on_expired=lambda partition, _start, end: self._page_buffer.skip(partition.partition, end),
+            topic_id=topic_id,
             session_timeout_s=session_timeout_s,
             fetch_max_wait_s=_FETCH_MAX_WAIT_S,
         )
         self._timings = StepTimings()
         self._failures = 0
+        self._refused: dict[Source, str] = {}
         self._written_at = self._linger_s = 0.0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
@@ -135,24 +153,26 @@ class DecideStep:
         assigned = tuple(sorted(assigned.partition for assigned in self._consumer.assigned))
         return StepStatus(step="decide", ticked_at=self.ticked_at, assigned=assigned)
 
-    def run(self, stop: threading.Event, drain_s: float = 0.0) -> None:
-        """Run the step's loop until `stop` is set; then write all up to the end of the log, within `drain_s`.
+    def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
+        """Run the step's loop until `stop` is set; then write all up to the end of the log, until `drain_until()`.
 
-        Raises what ends the step; whatever was not committed is done again after the next start.
+        That is a time of the monotonic clock, asked for after `stop`. Raises what ends the step; whatever was not
+        committed is done again after the next start.
         """
         try:
             self._producer.open(stop)
             while not stop.is_set():
                 self.turn(stop)
-            self._drain(drain_s)
+            self._drain(drain_until())
             self._take_snapshot()
         finally:
             self._close()
 
-    def _drain(self, drain_s: float) -> None:
-        deadline = time.monotonic() + drain_s
+    def _drain(self, deadline: float) -> None:
+        if time.monotonic() >= deadline:
+            return
         try:
-            end = self._log.end() if drain_s else 0
+            end = self._log.end()
         except BrokerError as error:
             self._observer.problem(ProblemEvent("decide", "not_drained", str(error)))
             return
@@ -186,13 +206,13 @@ class DecideStep:
             self._read_pages(_PAUSE_S)
 
     def _read_log(self, timeout_s: float) -> int:
-        """Apply new records of the log, unless too many outcomes are pending and some can be written."""
-        if len(self._pending_outcomes) >= self._settings.max_pending_outcomes and self._page_buffer.ready(
-            self._pending_outcomes, 1, 1
-        ):
+        """Apply new records of the log, unless too many outcomes are pending."""
+        room = self._settings.max_pending_outcomes - len(self._pending_outcomes)
+        if room <= 0:
+            self._learn_of_others()
             return 0
         with self._timings.timed("read_log"):
-            records = self._log.poll(timeout_s, self._settings.log_records)
+            records = self._log.poll(timeout_s, min(room, self._settings.log_records))
         with self._timings.timed("decide"):
             decoded = [(record.offset, decode(record.value or b"")) for record in records]
             outcomes = [outcome for outcome in self._replica.apply_many(decoded) if outcome is not None]
@@ -201,15 +221,19 @@ class DecideStep:
         if records:
             self._tail = tail_of(records[-1].value)
             self._report_decided(outcomes)
+            self._report_unreadable(decoded)
+        if self._check is not None and self._log.position >= self._check_at:
+            self._check(self._replica)
+            self._check = None
         return len(records)
 
     def _read_pages(self, timeout_s: float) -> int:
-        """Queue pages of our partitions; while the buffer is full, poll only to stay in the group."""
-        assigned = self._consumer.assigned
-        if self._page_buffer.full:
-            self._consumer.pause(assigned - self._consumer.paused)
-        elif self._consumer.paused:
-            self._consumer.resume(self._consumer.paused & assigned)
+        """Queue pages of those of our partitions that have room; the poll also keeps us in the group."""
+        assigned, paused = self._consumer.assigned, self._consumer.paused
+        numbers = self._page_buffer.full([partition.partition for partition in assigned])
+        full = {partition for partition in assigned if partition.partition in numbers}
+        self._consumer.pause(full - paused)
+        self._consumer.resume((paused - full) & assigned)
         with self._timings.timed("read_pages"):
             records = self._consumer.poll(timeout_s, self._settings.batch_records)
         self._page_buffer.put(records)
@@ -230,9 +254,9 @@ class DecideStep:
         if not ready or early:
             return 0
         with self._timings.timed("outputs"):
-            messages = [message for record, outcome in ready for message in outputs_of(self._topics, record, outcome)]
-            messages += self._stats()
-        offsets = {TopicPartition(record.topic, record.partition): record.offset + 1 for record, _ in ready}
+            batch = _Batch(self._topics, ready, self._refused)
+            offsets = batch.offsets
+            messages = [*batch.messages, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
         began = time.monotonic()
         try:
             with self._timings.timed("commit"):
@@ -240,13 +264,26 @@ class DecideStep:
         except TransactionLostError as error:
             self._rewind_after(error, stop)
             return 0
+        except RecordTooLargeError as error:
+            self._refuse(batch, error)
+            return 0
         self._failures, self._written_at = 0, time.monotonic()
         self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
         self._page_buffer.done(ready)
-        for record, _ in ready:
-            self._pending_outcomes.forget(record.topic, record.partition, record.offset)
+        for item in ready:
+            self._pending_outcomes.forget(item.source)
+        self._refused.clear()
+        self._report_losses(batch)
         self._report_batch(ready)
         return len(ready)
+
+    def _refuse(self, batch: "_Batch", error: RecordTooLargeError) -> None:
+        """Remember that the topics do not take the outputs of a record: it is written as a cut dead letter."""
+        source = batch.source_of(error.position)
+        if source is None or source in self._refused:
+            raise error
+        self._refused[source] = str(error)
+        self._observer.problem(ProblemEvent("decide", "refused", str(error)))
 
     def _stats(self) -> Iterator[Message]:
         """Yield a stats record if one is due; the owner of partition 0 writes it for all processes."""
@@ -269,7 +306,7 @@ class DecideStep:
         self._assigned(self._consumer.rewind())
 
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Start partitions at their committed positions; skip outputs that are known to be written."""
+        """Start partitions at their positions; skip outputs that are known to be written."""
         for (topic, partition), position in positions.items():
             self._pending_outcomes.written_below(topic, partition, position)
             self._page_buffer.begin(partition, self._pending_outcomes.written.get((topic, partition), 0))
@@ -282,7 +319,7 @@ class DecideStep:
         """From time to time, forget outcomes that other processes wrote; take a snapshot if one is due."""
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
-            self._forget_others()
+            self._learn_of_others()
             self._report_index()
         if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
             self._take_snapshot()
@@ -291,19 +328,23 @@ class DecideStep:
         with self._timings.timed("snapshot"):
             self._local.take_snapshot(self._replica, self._pending_outcomes, self._tail)
 
-    def _forget_others(self) -> None:
-        others = {TopicPartition(*key) for key in self._pending_outcomes.partitions} - self._consumer.assigned
+    def _learn_of_others(self) -> None:
+        """Forget the outcomes that other processes have written."""
+        mine = self._consumer.assigned
         try:
-            for (topic, partition), offset in self._consumer.committed(others).items() if others else ():
-                self._pending_outcomes.written_below(topic, partition, offset)
+            self._offsets.poll()
         except BrokerError as error:  # outcomes that stay too long only cost memory; the next refresh asks again
             if not error.retryable:
                 raise
             self._observer.problem(ProblemEvent("decide", "offsets_unknown", str(error)))
+        for partition, offset in self._offsets.of(DECIDE).items():
+            if partition not in mine:
+                self._pending_outcomes.written_below(partition.topic, partition.partition, offset)
 
     def _close(self) -> None:
         self._consumer.close()
         self._producer.close()
+        self._offsets.close()
         self._log.close()
 
     def _report_decided(self, outcomes: Sequence[Outcome]) -> None:
@@ -317,13 +358,28 @@ class DecideStep:
         for kind, url in self._replica.take_removals():
             self._observer.removed(RemovalEvent(kind, url))
 
+    def _report_unreadable(self, decoded: Sequence[tuple[int, LogRecord]]) -> None:
+        for sequence, record in decoded:
+            if isinstance(record, UnreadableRecord):
+                text = f"the message at {sequence} of {self._topics.fingerprints} has no effect: {record.problem}"
+                self._observer.problem(ProblemEvent("decide", "unreadable", text))
+
+    def _report_losses(self, batch: "_Batch") -> None:
+        for kind, items in batch.losses.items():
+            first = items[0].source
+            text = (
+                f"{len(items)} pages of the log, from {first.topic}-{first.partition} offset {first.offset} on, were "
+                f"not passed on and are dead letters: {_LOSSES[kind]}"
+            )
+            self._observer.problem(ProblemEvent("decide", kind, text, len(items)))
+
     def _report_index(self) -> None:
         sizes = self._replica.sizes()
         if sizes is not None:
             self._observer.index(IndexEvent(entries=len(self._replica), channels=sizes.channels, cells=sizes.cells))
 
     def _report_batch(self, ready: list[Ready]) -> None:
-        kinds = Counter(outcome.kind for _, outcome in ready)
+        kinds = Counter(None if item.is_lost else item.outcome.kind for item in ready)
         rejected = kinds.pop(None, 0)
         self._observer.batch(
             BatchEvent(
@@ -342,6 +398,67 @@ class DecideStep:
 
     def _lag(self) -> dict[str, int]:
         return {f"{topic}-{partition}": lag for (topic, partition), lag in self._consumer.lag().items()}
+
+
+class _Batch:
+    """The messages of one transaction, and what each is about.
+
+    ready: what to write. refused: why the topics do not take the outputs of some records.
+    """
+
+    def __init__(self, topics: Topics, ready: Sequence[Ready], refused: Mapping[Source, str]) -> None:
+        self.offsets = {
+            TopicPartition(item.source.topic, item.source.partition): item.source.offset + 1 for item in ready
+        }
+        self.messages: list[Message] = []
+        self.losses: dict[str, list[Ready]] = {}
+        self._sources: list[Source] = []
+        for item in ready:
+            reason = _EXPIRED if item.is_lost else refused.get(item.source)
+            for message in _outputs(topics, item, reason):
+                self.messages.append(message)
+                self._sources.append(item.source)
+            if item.is_lost:
+                self.losses.setdefault("expired", []).append(item)
+            elif item.outcome is PASSED_OVER:
+                self.losses.setdefault("passed_over", []).append(item)
+            elif reason is not None:
+                self.losses.setdefault("refused", []).append(item)
+        self.messages += self._log_records(topics)
+
+    def source_of(self, position: int) -> Source | None:
+        """Return the input record that a message is about, None if it is about several."""
+        return self._sources[position] if position < len(self._sources) else None
+
+    def _log_records(self, topics: Topics) -> Iterator[Message]:
+        """Yield what the log has to know: pages that no store got, and records that it will never have."""
+        for kind in ("expired", "refused"):
+            stored = [item for item in self.losses.get(kind, ()) if item.outcome.kind in STORED_KINDS]
+            if stored:
+                sequences = tuple(item.outcome.sequence for item in stored)
+                yield log_message(topics.fingerprints, UnwrittenRecord(sequences, _LOSSES[kind]))
+        for item in self.losses.get("passed_over", ()):
+            problem = item.outcome.value.decode()
+            yield log_message(topics.fingerprints, RejectedRecord(item.source, problem))
+
+
+_EXPIRED = "it was deleted before it could be passed on: give `pages` a longer retention"
+_LOSSES = {
+    "expired": "retention deleted them from `pages`; give it a longer one",
+    "refused": "a topic does not take their size",
+    "passed_over": "the offset of the fingerprinting group was set past them",
+}
+
+
+def _outputs(topics: Topics, item: Ready, reason: str | None) -> Iterator[Message]:
+    """Yield the outputs of one record. reason: why its page is not passed on, None if it is."""
+    outcome, record = item.outcome, item.record
+    if record is not None and reason is None:
+        yield from outputs_of(topics, record, outcome)
+        return
+    error = reason or outcome.value.decode("utf-8", "replace")
+    value, headers = dead_letter(None, (), item.source, outcome.sequence, error)
+    yield Message(topics.dlq, value, outcome.key or None, headers)
 
 
 def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) -> Iterator[Message]:

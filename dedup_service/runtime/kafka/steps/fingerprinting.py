@@ -9,8 +9,12 @@ A record that is not a page, or is oversized, is rejected by `messages.page`: it
 in the log, and the deciding step moves it to `pages.dlq`. `dead_letter_limit` bounds the share of such
 records.
 
-Invariants: each input record gives one record of the log, a page or a rejection. Offsets are committed in
-order within a partition, together with the log's records or not at all. If a record is in the log twice
+Records that retention deleted before they were read become one record of the log together
+(`ExpiredRecord`), at their place between the others of the partition.
+
+Invariants: each input record gives one record of the log, a page or a rejection, or its part of one. Offsets
+are committed in order within a partition, together with the log's records or not at all, for the group and in
+`dedup.offsets`, where a partition continues. If a record is in the log twice
 nevertheless (its offsets were reset), every reader of the log skips the second one
 (`core.decision.replica`). A record is never rejected because of a transient error, only because it does not
 describe a page.
@@ -18,11 +22,11 @@ describe a page.
 
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
@@ -31,8 +35,9 @@ from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.log_record import log_message
+from dedup_service.runtime.kafka.messages.log_record import MAX_EXPIRED, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.runtime.kafka.state.step_offsets import FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionTracker
 from dedup_service.runtime.kafka.steps.in_flight import Chunk, InFlight, InFlightLimits
@@ -71,7 +76,8 @@ class FingerprintSettings:
 class FingerprintStep:
     """The fingerprinting step; runs in one thread, which alone uses `producer`.
 
-    space_id: of the fingerprints that `preparer` makes. assigned: its partitions. lag: records not yet
+    space_id: of the fingerprints that `preparer` makes. offsets: how far the step is; the step closes it.
+    topic_id: identity of `pages`. assigned: its partitions. lag: records not yet
     committed, by partition ("pages-0").
     """
 
@@ -87,9 +93,12 @@ class FingerprintStep:
         rejection_limit: RejectionLimit,
         observer: Observer,
         *,
+        offsets: StepOffsets,
+        topic_id: str | None,
         settings: FingerprintSettings | None = None,
         session_timeout_s: float = 6.0,
     ) -> None:
+        self._offsets = offsets
         self._settings = settings or FingerprintSettings()
         self._topics = topics
         self._space_id = space_id
@@ -104,12 +113,14 @@ class FingerprintStep:
             group,
             instance,
             on_revoked=self._in_flight.drop,
+            positions=lambda committed: offsets.positions(FINGERPRINT, committed),
+            on_expired=self._note_expired,
+            topic_id=topic_id,
             session_timeout_s=session_timeout_s,
             fetch_max_wait_s=_FETCH_MAX_WAIT_S,
         )
         self._timings = StepTimings()
         self._failures = 0
-        self._expired = 0
         self._committed_at = 0.0
         self._linger_s = self._settings.min_linger_s
         self.assigned: frozenset[TopicPartition] = frozenset()
@@ -122,18 +133,18 @@ class FingerprintStep:
         assigned = tuple(sorted(assigned.partition for assigned in self.assigned))
         return StepStatus(step="fingerprint", ticked_at=self.ticked_at, assigned=assigned)
 
-    def run(self, stop: threading.Event, drain_s: float = 30.0) -> None:
-        """Run the loop of the step until `stop` is set; then commit the started chunks, within `drain_s`.
+    def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
+        """Run the loop of the step until `stop` is set; then commit the started chunks, until `drain_until()`.
 
-        Raises RejectionRateError, RecordTooLargeError, NotAuthorisedError and InstanceInUseError: an
-        operator has to fix these. Whatever was not committed is read again by the next owner of the
-        partitions.
+        That is a time of the monotonic clock, asked for after `stop`. Raises RejectionRateError,
+        RecordTooLargeError, NotAuthorisedError, LogChangedError and InstanceInUseError: an operator has to fix
+        these. Whatever was not committed is read again by the next owner of the partitions.
         """
-        with closing(self._producer), closing(self._consumer):
+        with closing(self._offsets), closing(self._producer), closing(self._consumer):
             self._producer.open(stop)
             while not stop.is_set():
                 self.turn(stop)
-            self._drain(time.monotonic() + drain_s)
+            self._drain(drain_until())
 
     def turn(self, stop: threading.Event) -> int:
         """Read, start chunks, commit; return the number of records committed.
@@ -153,10 +164,17 @@ class FingerprintStep:
             records = self._consumer.poll(_BUSY_S if self._in_flight.records else _IDLE_S, self._settings.batch_records)
         self.assigned = self._consumer.assigned
         self._in_flight.put(record for record in records if (record.topic, record.partition) in self.assigned)
-        if self._consumer.expired > self._expired:
-            count, self._expired = self._consumer.expired - self._expired, self._consumer.expired
-            text = f"{count} records of {self._topics.pages} were deleted before they were read: increase its retention"
-            self._observer.problem(ProblemEvent("fingerprint", "expired", text))
+
+    def _note_expired(self, partition: TopicPartition, start: int, end: int) -> None:
+        """Put a record about deleted input records in their place, and report them."""
+        for first in range(start, end, MAX_EXPIRED):
+            record = ExpiredRecord(Source(partition.topic, partition.partition, first), min(end, first + MAX_EXPIRED))
+            self._in_flight.put_expired(partition, record)
+        text = (
+            f"{end - start} records of {partition.topic}-{partition.partition} from offset {start} on were deleted "
+            "before they were read: increase its retention"
+        )
+        self._observer.problem(ProblemEvent("fingerprint", "expired", text, end - start))
 
     def _pause(self, full: frozenset[TopicPartition]) -> None:
         paused = self._consumer.paused
@@ -178,7 +196,7 @@ class FingerprintStep:
         problems = [_problem(message, answer) for message, answer in pairs]
         self._rejections.check(problems)
         try:
-            last = self._transact(ready, pairs)
+            last = self._transact(ready)
         except TransactionLostError as error:
             self._rewind_after(error, stop)
             return 0
@@ -188,20 +206,27 @@ class FingerprintStep:
         self._report_batch(count, sum(problem is not None for problem in problems), last)
         return count
 
-    def _transact(self, ready: Sequence[Chunk], pairs: Sequence[tuple[PageMessage, Answer]]) -> int | None:
+    def _transact(self, ready: Sequence[Chunk]) -> int | None:
         """Append to the log and commit the input offsets; return the log offset of the last record."""
         with self._timings.timed("encode"):
-            messages = [self._message(message, answer) for message, answer in pairs]
-        offsets = {
-            chunk.partition: chunk.messages[-1].offset + 1 for chunk in ready
-        }  # the last chunk of a partition wins
+            messages = [message for chunk in ready for message in self._messages(chunk)]
+            offsets = {chunk.partition: chunk.end for chunk in ready}  # the last chunk of a partition wins
+            appended = len(messages)
+            messages += self._offsets.messages(FINGERPRINT, offsets)
         started, settings = time.monotonic(), self._settings
         with self._timings.timed("commit"):
-            positions = self._producer.commit(messages, offsets, self._consumer.group_metadata())
+            positions = self._producer.commit(messages, offsets, self._consumer.group_metadata())[:appended]
         self._committed_at = time.monotonic()
         took_s = self._committed_at - started
         self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))
         return positions[-1][1] if positions else None
+
+    def _messages(self, chunk: Chunk) -> Iterator[Message]:
+        """Yield the records of a chunk for the log."""
+        if chunk.expired is not None:
+            yield log_message(self._topics.fingerprints, chunk.expired)
+        for message, answer in _answered(chunk):
+            yield self._message(message, answer)
 
     def _message(self, message: PageMessage, answer: Answer) -> Message:
         source = Source(message.topic, message.partition, message.offset)
@@ -251,8 +276,8 @@ class FingerprintStep:
 
 
 def _answered(chunk: Chunk) -> Iterator[tuple[PageMessage, Answer]]:
-    assert chunk.answers is not None
-    return zip(chunk.messages, chunk.answers.result(), strict=True)
+    answers = [] if chunk.answers is None else chunk.answers.result()
+    return zip(chunk.messages, answers, strict=True)
 
 
 def _problem(message: PageMessage, answer: Answer) -> str | None:

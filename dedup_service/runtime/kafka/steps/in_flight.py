@@ -12,8 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import takewhile
 from time import monotonic
 
+from dedup_service.core.log_records import ExpiredRecord
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.workers.preparation import Answer
@@ -28,10 +30,10 @@ Submit = Callable[[Sequence[PageMessage]], "Future[list[Answer]]"]
 class InFlightLimits:
     """Bounds on the records in flight.
 
-    records, bytes: read and not yet committed; one partition may use half of each. started: chunks that the
-    workers have at a time. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page (text), or 60 KB and
-    10 ms (HTML), a chunk is up to 50 ms of work: a worker seldom waits for its owner, and the started chunks
-    outlast a commit.
+    records, bytes: read and not yet committed; each partition may use an equal part, one alone half of each.
+    started: chunks that the workers have at a time. chunk_records, chunk_bytes: of one chunk. At 0.4 ms a page
+    (text), or 60 KB and 10 ms (HTML), a chunk is up to 50 ms of work: a worker seldom waits for its owner, and
+    the started chunks outlast a commit.
     """
 
     records: int = 4000
@@ -43,17 +45,26 @@ class InFlightLimits:
 
 @dataclass(slots=True)
 class Chunk:
-    """Records of one partition, in order. answers: None until the chunk is started."""
+    """Records of one partition, in order. answers: None until the chunk is started.
+
+    expired: about records that were deleted before they were read; such a chunk has no messages.
+    """
 
     partition: TopicPartition
     messages: list[PageMessage] = field(default_factory=list)
     size_bytes: int = 0
     answers: "Future[list[Answer]] | None" = None
+    expired: ExpiredRecord | None = None
 
     @property
     def done(self) -> bool:
         """Whether the workers have answered."""
-        return self.answers is not None and self.answers.done()
+        return self.expired is not None or (self.answers is not None and self.answers.done())
+
+    @property
+    def end(self) -> int:
+        """Offset after the last record."""
+        return self.messages[-1].offset + 1 if self.expired is None else self.expired.end
 
 
 class InFlight:
@@ -80,15 +91,15 @@ class InFlight:
         return sum(len(chunk.messages) for chunk in self._chunks.get(partition, ()))
 
     def full(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
-        """Return which of `partitions` to pause: all at a total limit, or those at half of it alone."""
-        records = {partition: self.records_of(partition) for partition in self._chunks}
-        sizes = {partition: sum(chunk.size_bytes for chunk in chunks) for partition, chunks in self._chunks.items()}
-        limits, partitions = self._limits, frozenset(partitions)
-        if sum(records.values()) >= limits.records or sum(sizes.values()) >= limits.bytes:
-            return partitions
-        many = {partition for partition, count in records.items() if 2 * count >= limits.records}
-        large = {partition for partition, size in sizes.items() if 2 * size >= limits.bytes}
-        return partitions & (many | large)
+        """Return which of the assigned `partitions` to pause: those that have reached their part of the limits."""
+        partitions, limits = frozenset(partitions), self._limits
+        parts = max(2, len(partitions))
+        return frozenset(
+            partition
+            for partition in partitions
+            if self.records_of(partition) * parts >= limits.records
+            or sum(chunk.size_bytes for chunk in self._chunks.get(partition, ())) * parts >= limits.bytes
+        )
 
     def put(self, records: Iterable[ConsumerRecord]) -> None:
         """Add consumed records."""
@@ -100,6 +111,10 @@ class InFlight:
                 self._waiting.append(chunks[-1])
             chunks[-1].messages.append(PageMessage(record.topic, record.partition, record.offset, record.value))
             chunks[-1].size_bytes += size
+
+    def put_expired(self, partition: TopicPartition, record: ExpiredRecord) -> None:
+        """Add a record of the log in the place of input records that were deleted."""
+        self._chunks.setdefault(partition, deque()).append(Chunk(partition, expired=record))
 
     def start(self, submit: Submit, budget_s: float) -> None:
         """Hand waiting chunks to the workers, up to `started` at a time, for up to `budget_s`.
@@ -148,12 +163,13 @@ class InFlight:
         """Drop the chunks that were not started, so that a drain ends soon."""
         self._waiting.clear()
         for partition, chunks in self._chunks.items():
-            self._chunks[partition] = deque(chunk for chunk in chunks if chunk.answers is not None)
+            self._chunks[partition] = deque(takewhile(lambda chunk: chunk.answers or chunk.expired, chunks))
 
     def _has_room(self, chunk: Chunk, size: int) -> bool:
         limits = self._limits
         return (
             chunk.answers is None
+            and chunk.expired is None
             and len(chunk.messages) < limits.chunk_records
             and chunk.size_bytes + size <= limits.chunk_bytes
         )

@@ -1,85 +1,171 @@
 """Bounded buffer of pages that were read from `pages` and wait for their outcome in the log.
 
 Outputs are written in order of offset within a partition, so only the head of a partition's queue can be
-written. The buffer is bounded in records and bytes: while it is full, the consumer pauses and the broker
-keeps the rest.
+written. Each partition has its quota of records and bytes: a partition whose pages are not in the log yet
+fills its own and is paused; the others continue.
+
+Not every offset has a page and an outcome. Retention may delete a page that is in the log: where offsets are
+missing between two pages (`_Gap`), an outcome that belongs there is returned without its page. Fingerprinting
+may have been told to begin later than the pages do: the log has the pages of a partition in order, so a page
+without an outcome, with one known for a later page, will never get any; it is returned as passed over.
 """
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 
-__all__ = ["PageBuffer", "Ready"]
-
-Ready = tuple[Any, PendingOutcome]
-"""A consumed record of `pages` and its outcome."""
+__all__ = ["PASSED_OVER", "PageBuffer", "Ready"]
 
 OVERHEAD_BYTES = 600
 """Memory of a record beside its value and key: objects of the client, headers, queue."""
 
+PASSED_OVER = PendingOutcome(-1, None, b"fingerprinting passed it over: the offset of its group was set past it")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What can be written: an outcome and the consumed record, None if the record was deleted."""
+
+    source: Source
+    outcome: PendingOutcome
+    record: Any | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the log has it as a page, and its content is gone."""
+        return self.record is None and self.outcome.kind is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Gap:
+    """Offsets from `start` to before `end` that no record was read for."""
+
+    start: int
+    end: int
+
 
 class PageBuffer:
-    """One FIFO queue of consumed records for each partition.
+    """One FIFO queue of consumed records for each partition of `topic`.
 
-    max_records, max_bytes: the buffer is `full` from here on. records, size_bytes: what it holds.
-    repeated: records that were read again and skipped.
+    max_records, max_bytes: of all partitions together; each has an equal part. records, size_bytes: what it
+    holds. repeated: records that were read again and skipped.
     """
 
-    def __init__(self, max_records: int, max_bytes: int) -> None:
+    def __init__(self, topic: str, max_records: int, max_bytes: int) -> None:
+        self._topic = topic
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._queues: dict[int, deque[Any]] = {}
+        self._sizes: dict[int, int] = {}
+        self._gaps: dict[int, deque[_Gap]] = {}
         self._next: dict[int, int] = {}
-        self.records = 0
-        self.size_bytes = 0
         self.repeated = 0
 
     @property
-    def full(self) -> bool:
-        """Whether reading should pause."""
-        return self.records >= self._max_records or self.size_bytes >= self._max_bytes
+    def records(self) -> int:
+        """Number of records in all queues."""
+        return sum(map(len, self._queues.values()))
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of the records in all queues."""
+        return sum(self._sizes.values())
+
+    def full(self, partitions: Collection[int]) -> frozenset[int]:
+        """Return those of the assigned `partitions` that have reached their part of the limits."""
+        parts = max(1, len(partitions))
+        return frozenset(
+            partition
+            for partition in partitions
+            if len(self._queues.get(partition, ())) * parts >= self._max_records
+            or self._sizes.get(partition, 0) * parts >= self._max_bytes
+        )
 
     def begin(self, partition: int, offset: int) -> None:
         """Start a partition with an empty queue; records below `offset` already have their outputs."""
         self.end(partition)
+        self._queues[partition], self._gaps[partition] = deque(), deque()
         self._next[partition] = offset
 
     def end(self, partition: int) -> None:
         """Drop the queue of a partition that starts again or now belongs to another process."""
-        for record in self._queues.pop(partition, ()):
-            self._count(record, -1)
+        self._queues.pop(partition, None)
+        self._sizes.pop(partition, None)
+        self._gaps.pop(partition, None)
         self._next.pop(partition, None)
 
     def put(self, records: Iterable[Any]) -> None:
         """Queue consumed records; a record that was read before is skipped."""
         for record in records:
-            if record.offset < self._next.get(record.partition, 0):
+            partition = record.partition
+            if record.offset < self._next.get(partition, 0):
                 self.repeated += 1
                 continue
-            self._next[record.partition] = record.offset + 1
-            self._queues.setdefault(record.partition, deque()).append(record)
+            self.skip(partition, record.offset)
+            self._next[partition] = record.offset + 1
+            self._queues.setdefault(partition, deque()).append(record)
             self._count(record, 1)
 
+    def skip(self, partition: int, offset: int) -> None:
+        """Take it that no records below `offset` come any more, other than those that were read."""
+        start = self._next.get(partition)
+        if start is not None and start < offset:
+            self._gaps.setdefault(partition, deque()).append(_Gap(start, offset))
+            self._next[partition] = offset
+
     def ready(self, outcomes: PendingOutcomes, max_records: int, max_bytes: int) -> list[Ready]:
-        """Return the records that can be written, in order within a partition; they stay until `done`."""
+        """Return what can be written, in order within a partition; it stays until `done`."""
         ready: list[Ready] = []
         size = 0
-        for queue in self._queues.values():
-            for record in queue:
-                outcome = outcomes.get(record.topic, record.partition, record.offset)
-                if outcome is None or len(ready) >= max_records or size >= max_bytes:
-                    break
-                ready.append((record, outcome))
-                size += len(record.value or b"")
+        for partition in self._queues:
+            for item in self._in_order(partition, outcomes):
+                if len(ready) >= max_records or size >= max_bytes:
+                    return ready
+                ready.append(item)
+                size += 0 if item.record is None else len(item.record.value or b"")
         return ready
 
     def done(self, ready: Sequence[Ready]) -> None:
-        """Remove what `ready` returned: it is written."""
-        for record, _ in ready:
-            self._count(self._queues[record.partition].popleft(), -1)
+        """Remove what `ready` returned: it is written. Its partitions come last at the next turn."""
+        for item in ready:
+            if item.record is not None:
+                self._count(self._queues[item.source.partition].popleft(), -1)
+        for partition, offset in {item.source.partition: item.source.offset for item in ready}.items():
+            gaps = self._gaps.get(partition)
+            while gaps and gaps[0].end <= offset:  # the log has a later page: nothing before it is outstanding
+                gaps.popleft()
+            self._queues[partition] = self._queues.pop(partition)
+
+    def oldest(self) -> Iterator[Any]:
+        """Yield the head of each queue."""
+        for queue in self._queues.values():
+            if queue:
+                yield queue[0]
+
+    def _in_order(self, partition: int, outcomes: PendingOutcomes) -> Iterator[Ready]:
+        """Yield what can be written of a partition, by offset."""
+        gaps = deque(self._gaps.get(partition, ()))
+        for record in self._queues[partition]:
+            while gaps and gaps[0].start < record.offset:
+                yield from self._lost(partition, gaps.popleft(), outcomes)
+            source = Source(self._topic, partition, record.offset)
+            outcome = outcomes.get(source)
+            if outcome is None and outcomes.has_later(source):
+                outcome = PASSED_OVER
+            if outcome is None:
+                return
+            yield Ready(source, outcome, record)
+        for gap in gaps:
+            yield from self._lost(partition, gap, outcomes)
+
+    def _lost(self, partition: int, gap: _Gap, outcomes: PendingOutcomes) -> Iterator[Ready]:
+        for source, outcome in outcomes.between(Source(self._topic, partition, gap.start), gap.end):
+            yield Ready(source, outcome, None)
 
     def _count(self, record: Any, sign: int) -> None:
-        self.records += sign
-        self.size_bytes += sign * (len(record.value or b"") + len(record.key or b"") + OVERHEAD_BYTES)
+        size = len(record.value or b"") + len(record.key or b"") + OVERHEAD_BYTES
+        self._sizes[record.partition] = self._sizes.get(record.partition, 0) + sign * size

@@ -54,16 +54,18 @@ def check(connection: Connection, topics: Topics) -> list[TopicProblem]:
     return problems_of(describe(connection, topics), topics)
 
 
-def require_log(connection: Connection, topics: Topics) -> None:
-    """Raise ConfigurationError with every fault of the topics; return where the service can work with them.
+def require_log(connection: Connection, topics: Topics) -> list[TopicDescription]:
+    """Return the topics, in the order of `topics.all`; ConfigurationError with every fault if they cannot be used.
 
     Raises UnreachableError if all faults may pass by themselves, and what `check` raises.
     """
-    faults = [problem for problem in check(connection, topics) if problem.fault]
+    descriptions = describe(connection, topics)
+    faults = [problem for problem in problems_of(descriptions, topics) if problem.fault]
     if faults:
         faults_text = "; ".join(f"{p.topic}: {p.setting} is {p.found}, must be {p.wanted} ({p.advice})" for p in faults)
         kind = UnreachableError if all(problem.passes for problem in faults) else ConfigurationError
         raise kind(f"the topics at {connection.bootstrap} cannot be used: {faults_text}")
+    return descriptions
 
 
 def problems_of(descriptions: list[TopicDescription], topics: Topics) -> list[TopicProblem]:
@@ -73,7 +75,7 @@ def problems_of(descriptions: list[TopicDescription], topics: Topics) -> list[To
     if log := by_name.get(topics.fingerprints):
         problems += _log_faults(log)
     for topic in descriptions:
-        problems += _common(topic, is_log=topic.name == topics.fingerprints)
+        problems += _common(topic, is_log=topic.name == topics.fingerprints, compacted=topic.name == topics.offsets)
     problems += _sizes(by_name, topics)
     return sorted(problems, key=lambda problem: not problem.fault)
 
@@ -101,10 +103,11 @@ def _log_faults(log: TopicDescription) -> Iterator[TopicProblem]:
             )
 
 
-def _common(topic: TopicDescription, *, is_log: bool) -> Iterator[TopicProblem]:
+def _common(topic: TopicDescription, *, is_log: bool, compacted: bool) -> Iterator[TopicProblem]:
     policy, in_sync = topic.settings.get("cleanup.policy", "unknown"), int(topic.settings.get("min.insync.replicas", 1))
-    if policy != "delete" and not is_log:
-        yield TopicProblem(topic.name, "cleanup.policy", policy, "delete", _set(topic.name, "cleanup.policy", "delete"))
+    wanted = "compact" if compacted else "delete"
+    if policy != wanted and not is_log:
+        yield TopicProblem(topic.name, "cleanup.policy", policy, wanted, _set(topic.name, "cleanup.policy", wanted))
     if in_sync > topic.replication:
         yield TopicProblem(
             topic.name,

@@ -78,9 +78,15 @@ class Topics:
         return f"{self.prefix}dedup.stats"
 
     @property
+    def offsets(self) -> str:
+        """How far each step is in each partition of `pages`; written with what it did."""
+        return f"{self.prefix}dedup.offsets"
+
+    @property
     def all(self) -> tuple[str, ...]:
         """All names, in the order in which a page passes them."""
-        return self.pages, self.fingerprints, self.unique, self.duplicate, self.verdicts, self.dlq, self.stats
+        outputs = self.unique, self.duplicate, self.verdicts, self.dlq, self.stats
+        return self.pages, self.fingerprints, *outputs, self.offsets
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +132,20 @@ def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPla
         (topics.dlq, 1, layout.dlq_retention_ms, 4 * page),
         (topics.stats, 1, layout.stats_retention_ms, 1 << 20),
     ]
-    return tuple(
+    plans = [
         TopicPlan(name, partitions, copies, _settings(retention_ms, size, copies))
         for name, partitions, retention_ms, size in rows
-    )
+    ]
+    return *plans, TopicPlan(topics.offsets, 1, copies, {**_settings(FOREVER, 1 << 19, copies), **_COMPACTED})
+
+
+_COMPACTED = {
+    "cleanup.policy": "compact",  # the latest offset of each step and partition is what counts
+    # Small segments, soon compacted: a start reads all that is left, some megabytes at most.
+    "segment.bytes": str(1 << 20),
+    "segment.ms": "600000",
+    "min.cleanable.dirty.ratio": "0.1",
+}
 
 
 def _settings(retention_ms: int, max_bytes: int, replication: int) -> dict[str, str]:
