@@ -53,10 +53,12 @@ def slow_partition(targets: FaultTargets, rng: random.Random) -> None:
 
 def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
     """Delete the older records of one partition, answered or not, as retention does between the steps."""
-    client = KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=20_000)
     partition = rng.randrange(4)
     try:
-        with closing(reader(targets.cluster.bootstrap, [targets.topics.pages])) as pages:
+        with (
+            closing(_admin(targets)) as client,
+            closing(reader(targets.cluster.bootstrap, [targets.topics.pages])) as pages,
+        ):
             place = TopicPartition(targets.topics.pages, partition)
             end = pages.end_offsets([place])[place]
             pages.assign([place])
@@ -65,27 +67,23 @@ def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
                 for record in pages.poll(timeout_ms=500).get(place, ()):
                     if record.offset < end:
                         targets.gone.setdefault(Source(record.topic, record.partition, record.offset), record)
-        client.delete_records({place: end})
+            client.delete_records({place: end})
     except (KafkaError, TimeoutError, AssertionError) as error:
         targets.log(f"nothing deleted: {error!r}")
         return
-    finally:
-        client.close()
     targets.log(f"deleted partition {partition} up to {end}")
 
 
 def add_partitions(targets: FaultTargets, _rng: random.Random) -> None:
     """Add a partition to `pages`: visits of one URL may then be in two partitions, in any order."""
-    client = KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=20_000)
     try:
-        count = len(client.describe_topics([targets.topics.pages])[0]["partitions"])
-        targets.loose.update(one.truth.name for one in targets.sent if one.truth.kind is not Kind.STORY)
-        client.create_partitions({targets.topics.pages: count + 1})
+        with closing(_admin(targets)) as client:
+            count = len(client.describe_topics([targets.topics.pages])[0]["partitions"])
+            targets.loose.update(one.truth.name for one in targets.sent if one.truth.kind is not Kind.STORY)
+            client.create_partitions({targets.topics.pages: count + 1})
         targets.log(f"{targets.topics.pages} has {count + 1} partitions")
     except KafkaError as error:
         targets.log(f"no partition added: {error!r}")
-    finally:
-        client.close()
 
 
 PAGE_FAULTS: dict[Fault, int] = {
@@ -111,7 +109,22 @@ def _story(rng: random.Random, name: str, characters: int = 800) -> Sent:
 def _publish(
     targets: FaultTargets, records: list[Sent], *, partition: int | None = None, timestamp_ms: int | None = None
 ) -> None:
-    producer = KafkaProducer(
+    try:
+        with closing(_producer(targets)) as producer:
+            for sent in records:
+                place = {"partition": partition, "timestamp_ms": timestamp_ms}
+                targets.extra.append(sent)  # a failure may still mean that it was written
+                producer.send(targets.topics.pages, sent.value, sent.key, list(sent.headers), **place).get(timeout=120)
+    except KafkaError as error:
+        targets.log(f"not published: {error!r}")
+
+
+def _admin(targets: FaultTargets) -> KafkaAdminClient:
+    return KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=20_000)
+
+
+def _producer(targets: FaultTargets) -> KafkaProducer:
+    return KafkaProducer(
         bootstrap_servers=targets.cluster.bootstrap.split(","),
         compression_type="gzip",
         max_request_size=100 << 20,
@@ -120,18 +133,3 @@ def _publish(
         bootstrap_timeout_ms=30_000,
         metrics_enabled=False,
     )
-    try:
-        for sent in records:
-            producer.send(
-                targets.topics.pages,
-                sent.value,
-                sent.key,
-                list(sent.headers),
-                partition=partition,
-                timestamp_ms=timestamp_ms,
-            ).get(timeout=120)
-            targets.extra.append(sent)
-    except KafkaError as error:
-        targets.log(f"not published: {error!r}")
-    finally:
-        producer.close(timeout=5)

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable
+from contextlib import closing
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
@@ -28,15 +29,17 @@ def delete_groups(targets: FaultTargets) -> str:
 def _when_empty(targets: FaultTargets, action: Callable[[KafkaAdminClient], str]) -> str:
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        client = KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
         try:
-            return action(client)
+            with closing(_admin(targets)) as client:
+                return action(client)
         except (KafkaError, RuntimeError) as error:
             if time.monotonic() > deadline:
                 return f"given up: {error!r}"
             time.sleep(0.3)
-        finally:
-            client.close()
+
+
+def _admin(targets: FaultTargets) -> KafkaAdminClient:
+    return KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
 
 
 def _move(client: KafkaAdminClient, group: str, rng: random.Random) -> str:

@@ -33,7 +33,7 @@ from benchmarks.service.operators import OPERATIONS
 from benchmarks.service.page_faults import PAGE_FAULTS
 from benchmarks.service.processes import Fleet, ServiceProcess
 from benchmarks.service.publishing import PacedPublisher
-from benchmarks.service.reading import Tail, end_of
+from benchmarks.service.reading import Tail, end_of, read_all
 from benchmarks.service.stream import Sent, stream
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
@@ -280,8 +280,11 @@ class _Round:
         self._result.counts.update(repaired=len(found))
 
     def _check(self, targets: FaultTargets) -> None:
+        pages = self._topics.pages
         try:
-            sent = [*self._sent, *targets.extra]
+            published = {(record.key, record.value) for record in targets.gone.values()}
+            published |= {(record.key, record.value) for record in read_all(self._cluster.bootstrap, [pages])[pages]}
+            sent = [*self._sent, *(one for one in targets.extra if (one.key, one.value) in published)]
             names = {one.truth.name for one in sent} if targets.gone else targets.loose  # any may have been lost
             findings = check(self._cluster.bootstrap, self._topics, sent, frozenset(names), targets.gone)
         except TimeoutError as error:
