@@ -28,7 +28,7 @@ class FaultTargets:
 
     session_s: session timeout of the group. log: writes a line of history. sent: all records of the round.
     loose: names of stories that may be unique more than once, and of URLs whose visits may change places.
-    extra: records that faults published beside the stream, or failed to. gone: records that faults deleted from `pages`.
+    extra: records that faults published beside the stream, or failed to. gone: records that they deleted.
     serve: starts one more `serve` process, with options that replace those of the round, and returns it.
     complain: notes a sentence about what must not be.
     """
