@@ -18,6 +18,7 @@ Between requests, uvicorn's own timer of 5 s ends the connection.
 
 import asyncio
 from dataclasses import dataclass
+from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -84,7 +85,7 @@ class BoundedConnection(H11Protocol):
     def resume_writing(self) -> None:
         """Stop the timer, unless a request is still arriving."""
         super().resume_writing()
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._is_in_progress():
             self._check()
 
     def cut_off(self) -> None:
@@ -101,13 +102,16 @@ class BoundedConnection(H11Protocol):
 
     def _check(self) -> None:
         """Stop the timer if the application has the whole request and has not answered yet."""
-        in_progress = self.cycle is not None and not self.cycle.response_complete
-        if in_progress and self.conn.their_state not in _ARRIVING and not self.flow.write_paused:
+        if self._is_in_progress() and self.conn.their_state not in _ARRIVING and not self.flow.write_paused:
             self._stop()
+
+    def _is_in_progress(self) -> bool:
+        cycle: Any = self.cycle  # None before the first request, which uvicorn's annotation leaves out
+        return cycle is not None and not cycle.response_complete
 
     def _rank(self) -> tuple[int, float]:
         """Return the place in the order in which connections are cut off, lowest first."""
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._is_in_progress():
             return 0, self._since
         return (2 if self.cycle.scope["state"].get(STREAM) else 1), self._since
 
