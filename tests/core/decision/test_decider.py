@@ -22,6 +22,7 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.runtime.resources import build_fingerprinter
 from tests.core.decision.crowded import page_of
 
 RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
@@ -292,12 +293,28 @@ def test_an_entry_changes_only_at_a_visit_of_its_own_address(visits: list[tuple[
         assert not (verdict.by_claim and verdict.claim_refused)
 
 
-def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nothing() -> None:
-    """A short page is kept with its reason and never becomes an original."""
-    log = Log()
-    verdict = log.add(prepared("short", reason="too little text"))
-    assert (verdict.kind, verdict.reason) == (VerdictKind.UNDECIDED, "too little text")
-    assert log.add(prepared("other")).kind is VerdictKind.UNIQUE
+SHORT = "新港大桥今天上午九点通车，首日有一万二千辆车通过，沿线三个村庄的居民步行过桥。"
+
+
+def article(name: str, text: str, title: str = "") -> PreparedPage:
+    """A page as the default fingerprinter prepares it: with its own fingerprints, hashes, keys and evidence."""
+    url = f"https://a.example/{name}"
+    return build_fingerprinter().prepare(Page(url=url, canonical_url=url, id=name, title=title, text=text))
+
+
+def test_short_text_matches_nobody() -> None:
+    """A short page is kept with its reason and never becomes an original, however alike another page is."""
+    log = Log(rule_for())
+    first = log.add(article("short", SHORT))
+    assert (first.kind, first.reason) == (VerdictKind.UNDECIDED, article("short", SHORT).reason)
+    assert "too little text" in (first.reason or "")
+    edited = log.add(article("edited", SHORT.replace("九点", "十点")))
+    assert (edited.kind, edited.duplicate_of) == (VerdictKind.UNDECIDED, None)
+    longer = log.add(article("longer", SHORT + "渡船停航。"))
+    assert (longer.kind, longer.duplicate_of) == (VerdictKind.UNDECIDED, None)
+    judged = log.add(article("judged", SHORT + SHORT.replace("新港", "旧港").replace("上午", "下午")))
+    assert (judged.kind, judged.duplicate_of) == (VerdictKind.UNIQUE, None)
+    assert log.add(article("again", SHORT + "渡船停航。" * 2)).kind is VerdictKind.UNDECIDED
 
 
 def test_a_failed_visit_does_not_replace_a_known_page() -> None:
