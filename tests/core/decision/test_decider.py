@@ -293,7 +293,13 @@ def test_an_entry_changes_only_at_a_visit_of_its_own_address(visits: list[tuple[
         assert not (verdict.by_claim and verdict.claim_refused)
 
 
-SHORT = "新港大桥今天上午九点通车，首日有一万二千辆车通过，沿线三个村庄的居民步行过桥。"
+SHORT = (
+    "新港大桥今天上午通车，首日有许多车辆驶过，沿线村庄的居民步行过桥，"
+    "渡船同时停航，码头改为公园，向公众开放，市长剪彩。"
+)
+
+
+ENOUGH = f"{SHORT}本报记者摄影报道现场图片见第二版"
 
 
 def article(name: str, text: str, title: str = "") -> PreparedPage:
@@ -302,19 +308,27 @@ def article(name: str, text: str, title: str = "") -> PreparedPage:
     return build_fingerprinter().prepare(Page(url=url, canonical_url=url, id=name, title=title, text=text))
 
 
-def test_short_text_matches_nobody() -> None:
+@pytest.mark.parametrize("rule", [rule_for(), MatchRule((DistanceBound(words=3),))], ids=["evidence", "distance"])
+def test_short_text_matches_nobody(rule: MatchRule) -> None:
     """A short page is kept with its reason and never becomes an original, however alike another page is."""
-    log = Log(rule_for())
+    log = Log(rule)
     first = log.add(article("short", SHORT))
-    assert (first.kind, first.reason) == (VerdictKind.UNDECIDED, article("short", SHORT).reason)
+    assert first.kind is VerdictKind.UNDECIDED
     assert "too little text" in (first.reason or "")
-    edited = log.add(article("edited", SHORT.replace("九点", "十点")))
-    assert (edited.kind, edited.duplicate_of) == (VerdictKind.UNDECIDED, None)
-    longer = log.add(article("longer", SHORT + "渡船停航。"))
-    assert (longer.kind, longer.duplicate_of) == (VerdictKind.UNDECIDED, None)
-    judged = log.add(article("judged", SHORT + SHORT.replace("新港", "旧港").replace("上午", "下午")))
+    for number, text in enumerate([f"{SHORT}完", f"{SHORT}！完了", SHORT.replace("许多", "不少")]):
+        verdict = log.add(article(f"edited {number}", text))
+        assert (verdict.kind, verdict.duplicate_of) == (VerdictKind.UNDECIDED, None), text
+    judged = log.add(article("judged", ENOUGH))
     assert (judged.kind, judged.duplicate_of) == (VerdictKind.UNIQUE, None)
-    assert log.add(article("again", SHORT + "渡船停航。" * 2)).kind is VerdictKind.UNDECIDED
+
+
+def test_a_longer_text_matches_with_the_same_additions() -> None:
+    """What keeps a short text from matching is its length alone: from 160 letters they are copies."""
+    log, text = Log(rule_for()), ENOUGH + ENOUGH[::-1] + SHORT[::2] + SHORT[1::2]
+    log.add(article("judged", text))
+    for number, other in enumerate([f"{text}完", f"{text}！完了", text.replace("许多", "不少")]):
+        verdict = log.add(article(f"copy {number}", other))
+        assert (verdict.kind, verdict.duplicate_of) == (VerdictKind.DUPLICATE, "judged"), other
 
 
 def test_a_failed_visit_does_not_replace_a_known_page() -> None:
