@@ -6,9 +6,8 @@ reads its pages, joins each with its outcome, and writes the outputs in order of
 commit these offsets for the group. If a transaction may be lost, everything in flight is dropped and read
 again from the committed offsets.
 
-Outputs (`outputs_of`). A page: its verdict, and, unless the action drops it, the page itself (value, key and
-headers, with ours added) to `pages.unique` or `pages.duplicate`. A rejected record: the record itself to
-`pages.dlq`, with the reason.
+Outputs (`steps.outputs`). A page: its verdict, and, unless the action drops it, the page itself. A rejected
+record: a dead letter.
 
 Invariants: the outputs of a record are written only by the owner of its partition, in the transaction that
 commits its offset (docs/adr/0012 walks through every crash point). One thread uses the consumers and the
@@ -22,8 +21,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dedup_service.core.decision.replica import Outcome
-from dedup_service.core.log_records import Source
-from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
@@ -33,25 +30,19 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.headers import STATS_KEY, passed_on, stats_headers, verdict_headers
+from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
 from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.messages.page import dead_letter
 from dedup_service.runtime.kafka.messages.verdict import stats_value
 from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.outputs import outputs_of
 from dedup_service.runtime.kafka.steps.page_buffer import PageBuffer, Ready
 from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["DecideSettings", "DecideStep", "outputs_of"]
-
-STORED_KINDS = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
-"""Verdicts whose pages go to `pages.unique`, from which a store is fed.
-
-`unchanged` pages go to `pages.duplicate`: the store already has that body from an earlier visit.
-"""
+__all__ = ["DecideSettings", "DecideStep"]
 
 _FETCH_MAX_WAIT_S = 0.06
 """How long a broker may wait for a full fetch of `pages`. It delays no page: the outcome takes longer."""
@@ -342,20 +333,3 @@ class DecideStep:
 
     def _lag(self) -> dict[str, int]:
         return {f"{topic}-{partition}": lag for (topic, partition), lag in self._consumer.lag().items()}
-
-
-def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) -> Iterator[Message]:
-    """Yield the messages to write for the consumed `record`."""
-    source = Source(record.topic, record.partition, record.offset)
-    if outcome.kind is None:
-        error = outcome.value.decode("utf-8", "replace")
-        value, headers = dead_letter(record.value, record.headers, source, outcome.sequence, error)
-        yield Message(topics.dlq, value, record.key, headers)
-        return
-    yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
-    if not outcome.drop:
-        target = topics.unique if outcome.kind in STORED_KINDS else topics.duplicate
-        headers = passed_on(
-            record.headers, source, outcome.sequence, verdict=outcome.kind, original_url=outcome.original_url
-        )
-        yield Message(target, record.value, outcome.key if record.key is None else record.key, headers)

@@ -93,12 +93,13 @@ class InFlight:
     def put(self, records: Iterable[ConsumerRecord]) -> None:
         """Add consumed records."""
         for record in records:
-            partition, size = TopicPartition(record.topic, record.partition), len(record.value or b"")
+            message = PageMessage.of(record)  # without key and headers, and without the bytes of a refused record
+            partition, size = TopicPartition(record.topic, record.partition), len(message.raw)
             chunks = self._chunks.setdefault(partition, deque())
             if not chunks or not self._has_room(chunks[-1], size):
                 chunks.append(Chunk(partition))
                 self._waiting.append(chunks[-1])
-            chunks[-1].messages.append(PageMessage(record.topic, record.partition, record.offset, record.value))
+            chunks[-1].messages.append(message)
             chunks[-1].size_bytes += size
 
     def start(self, submit: Submit, budget_s: float) -> None:
