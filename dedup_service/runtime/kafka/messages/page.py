@@ -189,7 +189,8 @@ def dead_letter(
 
     sequence: of its record in the log. error: why it is one. verdict: of a page that cannot be passed on.
     max_…: of the parts that are kept whole. Beyond them, the beginning of value and key is kept, `CUT_BYTES`
-    and `CUT_KEY_BYTES` at most, and of the headers those that fit.
+    and `CUT_KEY_BYTES` at most, and of the headers those that fit. The value is empty if there is neither key
+    nor value: kafka-python reads such records and cannot write them.
     """
     value = _beginning(record.value, max_value_bytes, CUT_BYTES)
     key = _beginning(record.key, max_key_bytes, CUT_KEY_BYTES)
@@ -205,7 +206,7 @@ def dead_letter(
         cut_key_from_bytes=None if key is record.key else len(record.key or b""),
         cut_headers_from_bytes=None if len(kept) == len(theirs) else header_bytes(theirs),
     )
-    return DeadLetter(key, value, headers)
+    return DeadLetter(key, b"" if key is None and value is None else value, headers)
 
 
 def _beginning(content: bytes | None, limit: int, cut: int) -> bytes | None:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from dedup_service.core.decision.replica import Outcome
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
+from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, TransactionLostError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
@@ -34,7 +34,6 @@ from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_header
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.messages.verdict import stats_value
 from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.steps.outputs import outputs_of
