@@ -4,6 +4,8 @@ Records are grouped into chunks of one partition each, limited in records and by
 others. A chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its
 partition are done: offsets are committed in order within a partition, and a slow page delays its own
 partition only.
+Kept of a record is its place and value, of one that is refused by its size its place and the reason
+(`PageMessage.of`): the bytes that are counted are those that are held.
 Invariant: a dropped chunk is never ready again. Workers may still be busy with it; `start` takes that into
 account.
 """

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -64,9 +65,21 @@ def test_event_types_are_named(kind: str) -> None:
     assert f"`{getattr(headers, kind)}`" in TEXT
 
 
+class Consumed(NamedTuple):
+    """A record as a consumer returns it."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
 def test_added_headers_are_named() -> None:
     """The text names every header that is added."""
     source = read_verdict(examples("verdicts")[0])[1]
     added = headers.passed_on([], source, 1, verdict="duplicate", original_url="u:1")
-    added += dead_letter(bytes(31 << 20), [], source, 1, "too long")[1]
+    record = Consumed(source.topic, 0, 0, key=bytes(1 << 20), value=bytes(16 << 20), headers=(("a", bytes(1 << 20)),))
+    added += dead_letter(record, 1, "too long").headers
     assert [name for name, _ in added if f"`{name}`" not in TEXT] == []
