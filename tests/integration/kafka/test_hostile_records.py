@@ -87,7 +87,9 @@ def publish(broker: Broker, topics: Topics, hostile: Sequence[Hostile]) -> None:
     for one in hostile:
         _send(broker, topics, one.codec, [(one.key, one.value, one.headers)])
     urls = [f"https://a.example/{number}" for number in range(PAGES_BEHIND)]
-    _send(broker, topics, "gzip", [(url.encode(), json.dumps({"url": url, "text": STORY}).encode(), ()) for url in urls])
+    _send(
+        broker, topics, "gzip", [(url.encode(), json.dumps({"url": url, "text": STORY}).encode(), ()) for url in urls]
+    )
 
 
 def _send(

@@ -10,6 +10,16 @@ import pytest
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import CorrectionRecord, PageRecord, PolicyRecord, RejectedRecord, RetractionRecord
 from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.size_limits import (
+    EVENT_MESSAGE_BYTES,
+    MAX_HEADERS,
+    MAX_HEADERS_BYTES,
+    MAX_KEY_BYTES,
+    MAX_NAME_CHARS,
+    MAX_PAGE_SIZE,
+    MAX_VALUE_BYTES,
+    PAGE_MESSAGE_BYTES,
+)
 from dedup_service.runtime.kafka.messages import headers
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter
@@ -63,6 +73,20 @@ def test_the_example_log_is_what_is_written() -> None:
 def test_event_types_are_named(kind: str) -> None:
     """The text names each event type with its version."""
     assert f"`{getattr(headers, kind)}`" in TEXT
+
+
+def test_the_limits_are_those_of_the_code() -> None:
+    """The text has each limit on a record, and what each topic must take."""
+    rows = [
+        f"| value | {MAX_VALUE_BYTES >> 20} MiB |",
+        f"| key | {MAX_KEY_BYTES:,} bytes:",
+        f"| headers | {MAX_HEADERS}, names and values together {MAX_HEADERS_BYTES >> 10} KiB |",
+        f"| `url`, `id` | {MAX_NAME_CHARS:,} characters each |",
+        f"| `text` or `html` | {MAX_PAGE_SIZE >> 20} MiB |",
+        f"| `pages.unique`, `pages.duplicate`, `pages.dlq` | {PAGE_MESSAGE_BYTES >> 20} MiB |",
+        f"| `fingerprints`, `verdicts`, `dedup.stats` | {EVENT_MESSAGE_BYTES >> 20} MiB |",
+    ]
+    assert [row for row in rows if row not in TEXT] == []
 
 
 class Consumed(NamedTuple):

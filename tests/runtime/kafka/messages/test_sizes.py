@@ -104,6 +104,8 @@ def test_stats_fit_their_topic_with_any_number_of_partitions(partitions: int) ->
     topics = Topics("t" * 200)
     lag = {f"{topics.pages}-{partition}": 2**63 - 1 for partition in range(partitions)}
     counts = {f"counter {number}" * 5: 2**53 for number in range(30)}
-    stats = Stats(sequence=2**53, log="f" * 32, space="s" * 40, counts=counts, entries=2**53, lag=lag, instance="i" * 249)
+    stats = Stats(
+        sequence=2**53, log="f" * 32, space="s" * 40, counts=counts, entries=2**53, lag=lag, instance="i" * 249
+    )
     size = sent_bytes(msgspec.json.encode(stats), STATS_KEY, stats_headers(2**53, topics.stats))
     assert size <= least_message_bytes(topics, partitions)[topics.stats]

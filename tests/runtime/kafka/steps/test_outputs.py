@@ -56,10 +56,14 @@ def blobs(limit: int) -> st.SearchStrategy[bytes | None]:
     return st.none() | sizes(limit).map(bytes)
 
 
-names = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | st.sampled_from(["a", "twinsieve.error", "\\xff"])
+names = st.text(st.characters(exclude_categories=("Cs",)), max_size=8) | st.sampled_from(
+    ["a", "twinsieve.error", "\\xff"]
+)
 headers = st.lists(st.tuples(names, st.none() | st.binary(max_size=9)), max_size=6).map(tuple)
 many = st.builds(lambda count, name: ((name, b""),) * count, sizes(MAX_HEADERS), names)
-large = st.builds(lambda name, value: ((name, value),), names | st.just("n" * (MAX_HEADERS_BYTES + 1)), blobs(MAX_HEADERS_BYTES))
+large = st.builds(
+    lambda name, value: ((name, value),), names | st.just("n" * (MAX_HEADERS_BYTES + 1)), blobs(MAX_HEADERS_BYTES)
+)
 records = st.builds(
     Consumed,
     blobs(MAX_KEY_BYTES),
@@ -75,7 +79,9 @@ def test_outputs_of_any_record_fit_their_topics(record: Consumed, outcome: Pendi
     limit = {TOPICS.verdicts: EVENT_MESSAGE_BYTES}
     bounds = {Form.CUT: CUT_BYTES + (64 << 10), Form.BARE: 16 << 10}
     for message in messages:
-        assert batch_bytes(message) <= min(limit.get(message.topic, PAGE_MESSAGE_BYTES), bounds.get(form, PAGE_MESSAGE_BYTES))
+        assert batch_bytes(message) <= min(
+            limit.get(message.topic, PAGE_MESSAGE_BYTES), bounds.get(form, PAGE_MESSAGE_BYTES)
+        )
         assert message.key is not None or message.value is not None
         if message.topic != TOPICS.verdicts:
             assert source_in(message.headers).offset == record.offset
@@ -122,7 +128,7 @@ def test_the_largest_page_fits_its_topic_even_if_its_bytes_do_not_compress(codec
     theirs = tuple((f"{number:04}", os.urandom(each - 4)) for number in range(MAX_HEADERS))
     record = Consumed(os.urandom(MAX_KEY_BYTES), os.urandom(MAX_VALUE_BYTES), theirs)
     assert size_problem(record) is None
-    verdict, page = outputs_of(TOPICS, record, PAGE)
+    _, page = outputs_of(TOPICS, record, PAGE)
     assert (page.topic, page.value) == (TOPICS.unique, record.value)
     assert batch_bytes(page, codec) <= PAGE_MESSAGE_BYTES
     (letter,) = outputs_of(TOPICS, record, REJECTED)
