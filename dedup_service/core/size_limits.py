@@ -11,6 +11,7 @@ A check returns the reason as text, or None if the size is within the limit. The
     `MAX_KEY_BYTES`     `runtime.kafka.messages.page`                      a cut dead letter
     `MAX_HEADERS`, `MAX_HEADERS_BYTES`
                         `runtime.kafka.messages.page`                      a cut dead letter
+    `MAX_BATCH_BYTES`   `runtime.kafka.client.unpacking`                   dead letters
     `MAX_NAME_CHARS`    `runtime.kafka.messages.page`, for `url` and `id`  a dead letter
     `MAX_URL_CHARS`     `core.url`                                         not a Web address
 
@@ -29,6 +30,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "EVENT_MESSAGE_BYTES",
+    "MAX_BATCH_BYTES",
     "MAX_HEADERS",
     "MAX_HEADERS_BYTES",
     "MAX_KEY_BYTES",
@@ -38,6 +40,7 @@ __all__ = [
     "MAX_URL_CHARS",
     "MAX_VALUE_BYTES",
     "PAGE_MESSAGE_BYTES",
+    "UNREADABLE_HEADER",
     "Header",
     "header_bytes",
     "headers_too_large",
@@ -73,6 +76,13 @@ MAX_HEADERS = 256
 
 MAX_HEADERS_BYTES = 512 << 10
 """Limit on names and values of all headers of a Kafka record: many times what tracing or a Web server use."""
+
+MAX_BATCH_BYTES = 128 << 20
+"""Limit on a batch of Kafka records, unpacked: 16 times the largest batch of `pages` as it is created, and the
+memory of a reader, which unpacks a batch as a whole. Producers send batches of some 100 KiB, or one record."""
+
+UNREADABLE_HEADER = "twinsieve.unreadable"
+"""Header that a record of a larger batch has instead of its content."""
 
 PAGE_MESSAGE_BYTES = 16 << 20
 """What a topic must accept that pages or dead letters are written to: the limits above, our own headers (the

@@ -7,17 +7,19 @@ are when they are read.
 import base64
 import json
 import random
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaProducer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.serializer import Serializer
 
 from benchmarks.service.reading import read_all
 from dedup_service.core.size_limits import MAX_HEADERS_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES
+from dedup_service.runtime.kafka.client.connect import consumer
 from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.topics import Topics
@@ -98,7 +100,7 @@ def _send(
     producer = KafkaProducer(
         bootstrap_servers=broker.bootstrap,
         compression_type=codec,
-        max_request_size=64 * MEBIBYTE,
+        max_request_size=256 * MEBIBYTE,
         value_serializer=EmptyAsNull(),
         metrics_enabled=False,
     )
@@ -157,6 +159,35 @@ def test_whatever_is_published_gets_an_answer(broker: Broker, topics: Topics, tm
     assert b"it has 100,000 headers" in dict(many.headers)["twinsieve.error"]
     assert (nulls.key, nulls.value) == (None, b"")
     assert nulls.headers[:4] == [("a", b""), ("a", b"1"), ("a", b""), ("", b"")]
+
+
+def test_a_batch_that_unpacks_to_any_size_stops_nobody(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """It is not unpacked as a whole: 150 MiB of zeros stand here for what would take all memory."""
+    publish(broker, topics, [Hostile("zstd", b"k", bytes(150 * MEBIBYTE), [("trace", b"1")])])
+    found = served(broker, topics, tmp_path / "state", 1 + PAGES_BEHIND)
+    assert len(found[topics.verdicts]) == PAGES_BEHIND
+    (letter,) = found[topics.dlq]
+    headers = dict(letter.headers)
+    assert (letter.key, letter.value, headers["twinsieve.offset"]) == (None, b"", b"0")
+    assert headers["twinsieve.error"] == b"its batch of 1 records unpacks to more than 134,217,728 bytes"
+
+
+def test_a_poll_is_bounded_in_bytes(broker: Broker, topics: Topics) -> None:
+    """Forty batches of 2 KB unpack to 8 MiB each: a poll returns a few, and all polls together return all."""
+    _send(broker, topics, "zstd", [(b"%d" % number, bytes(8 * MEBIBYTE), ()) for number in range(40)])
+    reader = consumer(broker.connection, 8 * MEBIBYTE)
+    try:
+        reader.assign([TopicPartition(topics.pages, 0)])
+        reader.seek_to_beginning()
+        keys: list[bytes] = []
+        deadline = time.monotonic() + 60
+        while len(keys) < 40 and time.monotonic() < deadline:
+            records = [record for found in reader.poll(500, 500).values() for record in found]
+            assert sum(len(record.value) for record in records) <= 64 * MEBIBYTE
+            keys += [record.key for record in records]
+    finally:
+        reader.close()
+    assert keys == [b"%d" % number for number in range(40)]
 
 
 def test_the_largest_record_that_is_accepted_is_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ import uuid
 from collections.abc import Iterable
 
 from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
-from dedup_service.core.size_limits import Header
+from dedup_service.core.size_limits import UNREADABLE_HEADER, Header
 
 __all__ = [
     "STATS_KEY",
@@ -115,6 +115,7 @@ def passed_on(
         "twinsieve.cut_from_bytes": _digits(cut_from_bytes),
         "twinsieve.cut_key_from_bytes": _digits(cut_key_from_bytes),
         "twinsieve.cut_headers_from_bytes": _digits(cut_headers_from_bytes),
+        UNREADABLE_HEADER: None,
         "twinsieve.sequence": str(sequence),
         "twinsieve.topic": source.topic,
         "twinsieve.partition": str(source.partition),

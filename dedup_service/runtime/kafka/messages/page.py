@@ -29,6 +29,7 @@ from dedup_service.core.size_limits import (
     MAX_HEADERS_BYTES,
     MAX_KEY_BYTES,
     MAX_VALUE_BYTES,
+    UNREADABLE_HEADER,
     Header,
     header_bytes,
     headers_too_large,
@@ -105,7 +106,11 @@ def record_size(record: Consumed | Any) -> int:
 
 
 def size_problem(record: Consumed) -> str | None:
-    """Return why a consumed record is refused: value, key or headers are too large. None if they are not."""
+    """Return why a consumed record is refused: value, key, headers or its batch are too large. None if not."""
+    if record.key is None and record.value is None and len(record.headers or ()) == 1:
+        ((name, reason),) = record.headers
+        if name == UNREADABLE_HEADER:
+            return (reason or b"").decode("utf-8", "replace")
     return value_too_large(record.value or b"") or key_too_large(record.key) or headers_too_large(record.headers or ())
 
 

@@ -12,6 +12,7 @@ from dedup_service.core.log_records import CorrectionRecord, PageRecord, PolicyR
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.size_limits import (
     EVENT_MESSAGE_BYTES,
+    MAX_BATCH_BYTES,
     MAX_HEADERS,
     MAX_HEADERS_BYTES,
     MAX_KEY_BYTES,
@@ -83,6 +84,7 @@ def test_the_limits_are_those_of_the_code() -> None:
         f"| headers | {MAX_HEADERS}, names and values together {MAX_HEADERS_BYTES >> 10} KiB |",
         f"| `url`, `id` | {MAX_NAME_CHARS:,} characters each |",
         f"| `text` or `html` | {MAX_PAGE_SIZE >> 20} MiB |",
+        f"| the batch that it is in | {MAX_BATCH_BYTES >> 20} MiB |",
         f"| `pages.unique`, `pages.duplicate`, `pages.dlq` | {PAGE_MESSAGE_BYTES >> 20} MiB |",
         f"| `fingerprints`, `verdicts`, `dedup.stats` | {EVENT_MESSAGE_BYTES >> 20} MiB |",
     ]
