@@ -15,8 +15,7 @@ Source: kafka-python 3.0.12, record/default_records.py; snappy, format_descripti
 
 import io
 import zlib
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import lz4.frame
@@ -29,7 +28,6 @@ from dedup_service.core.size_limits import MAX_BATCH_BYTES, UNREADABLE_HEADER
 __all__ = ["BoundedBatch", "limit_poll"]
 
 _MAX_POLL_BYTES = 32 << 20  # what either step of the service holds
-_STEP_RECORDS = 4  # read between two looks at the bytes: costs 3 µs a record
 _HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
 _GZIP = 31  # zlib's number for a gzip header and the largest window
 
@@ -96,35 +94,40 @@ _UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 def limit_poll(consumer: KafkaConsumer) -> KafkaConsumer:
-    """Make each poll of the consumer end soon after 32 MiB of records, unpacked; return it."""
+    """Make each poll of the consumer end with the record that fills 32 MiB, unpacked; return it."""
     fetcher = consumer._fetcher  # noqa: SLF001 - the fetcher has no setting for it
-    fetched_records = fetcher.fetched_records
+    fetched_records, append = fetcher.fetched_records, fetcher._append  # noqa: SLF001
+    spent = 0
 
-    def within_limit(max_records: int | None = None, update_offsets: bool = True) -> tuple[dict[Any, list[Any]], bool]:
-        if not update_offsets:
-            return fetched_records(max_records, update_offsets)  # type: ignore[no-any-return]
-        left: int = fetcher.config["max_poll_records"] if max_records is None else max_records
-        found: dict[Any, list[Any]] = defaultdict(list)
-        size, partial = 0, False
-        while left > 0 and size < _MAX_POLL_BYTES:
-            try:
-                step, partial = fetched_records(min(left, _STEP_RECORDS), update_offsets)
-            except Exception:
-                if not found:
-                    raise
-                break  # what was found is not lost; the next fetch fails again
-            if not step:
-                break
-            for partition, records in step.items():
-                found[partition] += records
-                left -= len(records)
-                size += sum(map(_memory_of, records))
-        return dict(found), partial
+    def fetched_within_limit(*arguments: Any, **named: Any) -> Any:
+        nonlocal spent
+        spent = 0
+        return fetched_records(*arguments, **named)
 
-    fetcher.fetched_records = within_limit
+    def within_limit(records: Iterator[Any]) -> Iterator[Any]:
+        nonlocal spent
+        for record in records:
+            spent += _memory_of(record)
+            yield record
+            if spent >= _MAX_POLL_BYTES:
+                return
+
+    def append_within_limit(drained: Any, part: Any, most: int, update_offsets: bool) -> int:
+        if not part:
+            return int(append(drained, part, most, update_offsets))
+        rest = part.record_iterator
+        part.record_iterator = within_limit(rest)
+        try:
+            count = append(drained, part, most, update_offsets)
+        finally:
+            if part:  # it has more
+                part.record_iterator = rest
+        return most if spent >= _MAX_POLL_BYTES else count
+
+    fetcher.fetched_records, fetcher._append = fetched_within_limit, append_within_limit  # noqa: SLF001
     return consumer
 
 
 def _memory_of(record: Any) -> int:
-    headers = max(0, record.serialized_header_size) + _HEADER_OBJECTS_BYTES * len(record.headers)
-    return int(max(0, record.serialized_key_size) + max(0, record.serialized_value_size) + headers)
+    size = record.serialized_key_size + record.serialized_value_size + record.serialized_header_size
+    return int(size + _HEADER_OBJECTS_BYTES * len(record.headers))
