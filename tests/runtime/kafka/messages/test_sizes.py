@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -99,8 +100,6 @@ def test_the_longest_rejection_fits_the_log() -> None:
 @pytest.mark.parametrize("partitions", [1, 10_000])
 def test_stats_fit_their_topic_with_any_number_of_partitions(partitions: int) -> None:
     """They have the lag of each partition; with thousands, the topic is made for it."""
-    import msgspec
-
     topics = Topics("t" * 200)
     lag = {f"{topics.pages}-{partition}": 2**63 - 1 for partition in range(partitions)}
     counts = {f"counter {number}" * 5: 2**53 for number in range(30)}
