@@ -18,9 +18,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import lz4.frame
+
 import zstandard
-from kafka import KafkaConsumer
+from kafka import KafkaConsumer, codec
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 from dedup_service.core.size_limits import MAX_BATCH_BYTES, UNREADABLE_HEADER
@@ -53,8 +53,8 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
         self._assert_has_codec(self.compression_type)
         unpacked = unpack(bytes(self._buffer[self._pos :]), MAX_BATCH_BYTES + 1)
         self._buffer = unpacked if len(unpacked) <= MAX_BATCH_BYTES else _Refused()
-        self._pos = 0
-        self._decompressed = True
+        self._pos = 0  # type: ignore[misc]
+        self._decompressed = True  # type: ignore[misc]
 
     def _read_msg(self, *arguments: Any) -> Any:
         if not isinstance(self._buffer, _Refused):
@@ -76,7 +76,7 @@ def _gunzip(packed: bytes, most: int) -> bytes:
 
 
 def _unlz4(packed: bytes, most: int) -> bytes:
-    unpacked: bytes = lz4.frame.LZ4FrameDecompressor().decompress(packed, max_length=most)
+    unpacked: bytes = codec.lz4.LZ4FrameDecompressor().decompress(packed, max_length=most)
     return unpacked
 
 
