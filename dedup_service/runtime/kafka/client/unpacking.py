@@ -18,7 +18,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-
 import zstandard
 from kafka import KafkaConsumer, codec
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
