@@ -2,8 +2,9 @@
 
 Parsing: the text is parsed as UTF-8 bytes, because lxml refuses a str that carries an encoding declaration.
 Control characters, raw or as references, are removed from the bytes first: lxml refuses to write them, and
-trafilatura gives up on a page with them. libxml2 chooses the class of the elements, instead of Python, which
-lxml.html would ask for every element: that would be a fifth of extraction's time.
+trafilatura gives up on a page with them. Attributes of a tag with too many are cut (`crowded_tags`). libxml2
+chooses the class of the elements, instead of Python, which lxml.html would ask for every element: that would be a
+fifth of extraction's time.
 
 Pruning: "related articles", rankings and menus, which trafilatura's fast mode leaves in the text of many
 news pages, make two different articles of one site alike, and two copies of one article on different sites
@@ -20,6 +21,8 @@ from functools import lru_cache
 
 from lxml import etree
 from lxml.html import HtmlElement
+
+from dedup_service.core.extraction.crowded_tags import without_crowded_tags
 
 __all__ = ["BINARY", "parse", "prune", "remove"]
 
@@ -55,7 +58,7 @@ def parse(text: str) -> HtmlElement | None:
 
     Raises etree.LxmlError if libxml2 refuses the text.
     """
-    data = _without_control_characters(text.encode("utf-8", "replace"))
+    data = without_crowded_tags(_without_control_characters(text.encode("utf-8", "replace")))
     if not data.strip():
         return None
     root = etree.fromstring(data, parser=_parser())

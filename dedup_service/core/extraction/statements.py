@@ -14,9 +14,10 @@ title that is too long still says what the page is about.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 from typing import Any
 
 from lxml import etree
@@ -26,6 +27,8 @@ __all__ = ["Statements", "headline", "read_statements"]
 
 MAX_JSON_CHARS = 200_000
 MAX_TERMS = 50
+MAX_TERM_CHARS = 200
+"""Of a keyword, tag or name of a site; a longer one is cut."""
 TITLES = ("og:title", "headline", "dc.title", "twitter:title")
 SITES = ("og:site_name", "application-name", "publisher")
 DATES = (
@@ -36,7 +39,11 @@ KEYWORDS = ("keywords", "news_keywords", "citation_keywords", "parsely-tags")
 TAGS = ("article:tag", "og:article:tag")
 _TERM_END = re.compile(r"[,，、;；|\n]")
 _DATE = re.compile(r"\s*(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})")
-_STATING = etree.XPath("//meta[@content]|//link[@rel and @href]|//a[@rel='tag']|//script[@type='application/ld+json']")
+# A link inside another says the same again: the text of 120 nested ones would be read 120 times.
+_STATING = etree.XPath(
+    "//meta[@content]|//link[@rel and @href]|//a[@rel='tag'][not(ancestor::a[@rel='tag'])]"
+    "|//script[@type='application/ld+json']"
+)
 
 
 @dataclass(slots=True)
@@ -59,7 +66,8 @@ class Statements:
     @property
     def site_name(self) -> str | None:
         """The site's name."""
-        return self.first(*SITES)
+        name = self.first(*SITES)
+        return None if name is None else name[:MAX_TERM_CHARS]
 
     @property
     def date(self) -> str | None:
@@ -135,8 +143,16 @@ def _nodes(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def _terms(values: Any) -> tuple[str, ...]:
-    terms = (" ".join(term.split()) for value in values for term in _TERM_END.split(value))
-    return tuple(dict.fromkeys(term for term in terms if term))[:MAX_TERMS]
+    terms = (" ".join(term.split())[:MAX_TERM_CHARS] for value in values for term in _TERM_END.split(value))
+    return tuple(islice(_distinct(terms), MAX_TERMS))
+
+
+def _distinct(terms: Iterable[str]) -> Iterator[str]:
+    seen = {""}
+    for term in terms:
+        if term not in seen:
+            seen.add(term)
+            yield term
 
 
 def _iso_date(stated: str) -> str | None:
