@@ -161,6 +161,14 @@ _BLOCKS = {
     "keyboard": "<kbd>x</kbd>word",
     "deletions": "<del>x</del>word",
     "subscripts": "x<sub>2</sub>",
+    "formulas in text": " \\[x \\(y",
+    "code in text": "`x ``y",
+    "brackets in text": "[x](y",
+    "images with words": "<p>word<img src='aaaaaaaa.jpg aaaaaaaa'></p>",
+    "long sentences and videos": f"{SENTENCE * 10}<video>x</video>",
+    "long sentences and footers": f"{SENTENCE * 10}<footer>x</footer>",
+    "long sentences and shares": f"<p class=share>x</p>{SENTENCE * 10}",
+    "long sentences and links": f"{SENTENCE * 10}<a href=/x>yy</a>",
     "details": "<details><summary>x</summary>y</details>",
 }
 
@@ -220,6 +228,13 @@ _ATTRIBUTES = {
 }
 
 _JSON = {
+    "type lists": repeated('"@type":[', '{"datePublished":"2024-01-01","a":'),
+    "equal signs in a tag": repeated("=", '{"articleBody":"<p ', '"}'),
+    "escaped equal signs in a tag": repeated("=", '{"articleBody":"\\u003cp ', '"}'),
+    "attributes": numbered(" a#=1", '{"articleBody":"<p', '>x</p>"}'),
+    "escaped attributes": numbered(" a#=1", '{"articleBody":"&lt;p', '&gt;x&lt;/p&gt;"}'),
+    "bodies": repeated('{"articleBody":"<p>x</p>"},', "[", "{}]"),
+    "nested graphs": mirrored('{"@graph":', "}", "[]"),
     "arrays": repeated("[", '{"datePublished":"2024-01-01","a":'),
     "closed arrays": mirrored("[", "]", '{"datePublished":"2024-01-01"}'),
     "objects": mirrored('{"a":', "}", '"datePublished"'),
