@@ -95,6 +95,7 @@ def remove(elements: Iterable[HtmlElement]) -> None:
         element.text = "".join([element.text or "", *texts])
 
 
+JSON_LD = "application/ld+json"
 LINK_SHARE = 0.5
 FARM_SHARE = 0.75
 SENTENCE_LENGTH = 40
@@ -105,11 +106,13 @@ BLOCKS = frozenset(
     | {"section", "table", "tbody", "td", "tr", "ul", "h1", "h2", "h3", "h4", "h5", "h6"}
 )
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
+MAX_STRIPPED = 2_000
+"""Inline elements that are unwrapped by lxml itself, in place; with more, the tree is built again."""
 # Elements that separate text, or keep a column, even if they are empty.
 SEPARATORS = frozenset({"br", "hr", "td", "th", "tr"})
-_USELESS = etree.XPath(
-    "//script[not(@type='application/ld+json')]|//style|//noscript|//svg|//iframe|//nav|//template|//select|//button"
-    "|//object|//link|//meta"
+USELESS = (
+    *("script", "style", "noscript", "svg", "iframe", "nav", "template", "select", "button", "object", "link"),
+    "meta",
 )
 
 
@@ -121,13 +124,40 @@ A tuple, since the walk makes one for every element of the page, and a dataclass
 
 def prune(root: HtmlElement) -> None:
     """Remove link lists, empty elements and scripts from a tree, in place."""
-    remove(_USELESS(root))
-    etree.strip_tags(root, *INLINE)
+    remove([element for element in root.iter(*USELESS) if element.get("type") != JSON_LD or element.tag != "script"])
+    if sum(1 for _ in root.iter(*INLINE)) > MAX_STRIPPED:
+        _unwrap(root)
+    else:
+        etree.strip_tags(root, *INLINE)
     body = root.find("body")
     if body is not None:
         removable: list[HtmlElement] = []
         _walk(body, removable, 0)
         remove(removable)
+
+
+def _unwrap(root: HtmlElement) -> None:
+    """Unwrap inline markup, as `strip_tags` does, by building the tree again.
+
+    `strip_tags` leaves the texts that come together as separate nodes, and lxml copies all before a node to add it
+    whenever the text is read.
+    """
+    builder: etree.TreeBuilder[HtmlElement] = etree.TreeBuilder(parser=_parser())
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        is_kept = element.tag not in INLINE
+        if event == "start":
+            if is_kept:
+                builder.start(element.tag, dict(element.attrib))
+            text = element.text
+        else:
+            if is_kept:
+                builder.end(element.tag)
+            text = element.tail
+        if text:
+            builder.data(text)
+    built = builder.close()
+    root.text = built.text
+    root[:] = built[:]
 
 
 def _walk(element: HtmlElement, removable: list[HtmlElement], depth: int) -> Sums:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dedup_service.core.kernels import kernel, kernel_inline
 
-__all__ = ["MAX_ATTRIBUTES", "RAW_TEXT", "ROOTS", "attributes_beyond", "has_crowded_tag", "without_crowded_tags"]
+__all__ = ["MAX_ATTRIBUTES", "RAW_TEXT", "attributes_beyond", "has_crowded_tag", "without_crowded_tags"]
 
 MAX_ATTRIBUTES = 500
 """Attributes of a tag that stay. Tags of so many take libxml2 0.3 µs an attribute, as if they had few."""
@@ -25,16 +25,14 @@ _LONGEST_NAME = 9
 Bytes = npt.NDArray[np.uint8]
 
 
-def _names(*names: bytes) -> Bytes:
-    """Return the names of elements, each ended by 0: uint8[n, _LONGEST_NAME]."""
-    return np.array([[*name, *[0] * (_LONGEST_NAME - len(name))] for name in names], dtype=np.uint8)
-
-
-RAW_TEXT = _names(b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes")
-"""Elements whose content has no tags but their own end tag."""
-
-ROOTS = _names(b"html", b"body")
-"""Elements of which a page has one: the attributes of further tags are added to it."""
+RAW_TEXT = np.array(
+    [
+        [*name, *[0] * (_LONGEST_NAME - len(name))]
+        for name in (b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes")
+    ],
+    dtype=np.uint8,
+)
+"""Elements whose content has no tags but their own end tag: uint8[8, 9], names ended by 0."""
 
 
 def without_crowded_tags(page: bytes) -> bytes:
@@ -57,18 +55,17 @@ def has_crowded_tag(page: bytes) -> bool:
 
 
 def _cuts(page: bytes) -> npt.NDArray[np.int64]:
-    return attributes_beyond(np.frombuffer(page, dtype=np.uint8), MAX_ATTRIBUTES, RAW_TEXT, ROOTS)
+    return attributes_beyond(np.frombuffer(page, dtype=np.uint8), MAX_ATTRIBUTES, RAW_TEXT)
 
 
 @kernel
-def attributes_beyond(page: Bytes, limit: int, raw_text: Bytes, roots: Bytes) -> npt.NDArray[np.int64]:
+def attributes_beyond(page: Bytes, limit: int, raw_text: Bytes) -> npt.NDArray[np.int64]:
     """Return where the attributes of each tag after the first `limit` begin and end: int64[m, 2].
 
-    page: uint8[n]. raw_text, roots: RAW_TEXT, ROOTS.
+    page: uint8[n]. raw_text: RAW_TEXT.
     """
     size = len(page)
-    cuts = np.empty((size // 4 + 1, 2), dtype=np.int64)
-    of_roots = np.zeros(len(roots), dtype=np.int64)
+    cuts = np.empty((size // (2 * limit) + 1, 2), dtype=np.int64)  # an attribute has two bytes at least
     found = i = 0
     while i < size:
         if page[i] != _LESS:
@@ -82,22 +79,16 @@ def attributes_beyond(page: Bytes, limit: int, raw_text: Bytes, roots: Bytes) ->
         name = i + 1 + is_end_tag
         i = _end_of(page, name, False)
         name_end = attribute_end = i
-        root = -1
-        for row in range(len(roots)):
-            if not is_end_tag and _is_named(page, name, name_end, roots[row]):
-                root = row
-        count, cut = 0 if root < 0 else of_roots[root], -1
+        count, cut = 0, -1
         while True:
             while i < size and (_is_space(page[i]) or page[i] == _SLASH):
                 i += 1
             if i >= size or page[i] == _GREATER:
                 break
-            if count >= limit and cut < 0:
+            if count == limit:
                 cut = i
             count += 1
             i = attribute_end = _after_attribute(page, i)
-        if root >= 0:
-            of_roots[root] = count
         if cut >= 0:
             cuts[found, 0], cuts[found, 1] = cut, i
             found += 1

@@ -20,7 +20,6 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from lxml import etree
 from lxml.html import HtmlElement
 
 __all__ = ["Statements", "headline", "read_statements"]
@@ -39,11 +38,6 @@ KEYWORDS = ("keywords", "news_keywords", "citation_keywords", "parsely-tags")
 TAGS = ("article:tag", "og:article:tag")
 _TERM_END = re.compile(r"[,，、;；|\n]")
 _DATE = re.compile(r"\s*(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})")
-# A link inside another says the same again: the text of 120 nested ones would be read 120 times.
-_STATING = etree.XPath(
-    "//meta[@content]|//link[@rel and @href]|//a[@rel='tag'][not(ancestor::a[@rel='tag'])]"
-    "|//script[@type='application/ld+json']"
-)
 
 
 @dataclass(slots=True)
@@ -94,18 +88,26 @@ class Statements:
 def read_statements(root: HtmlElement) -> Statements:
     """Return the statements of a page; those that cannot be parsed are left out."""
     statements = Statements()
-    for element in _STATING(root):
+    within: HtmlElement | None = None
+    for element in root.iter("meta", "link", "a", "script"):
         if element.tag == "meta":
             names = (element.get(kind) for kind in ("property", "name", "itemprop", "http-equiv"))
             _add(statements, next(filter(None, names), None), element.get("content"))
         elif element.tag == "link":
-            if "canonical" in element.get("rel").lower().split():
+            if "canonical" in element.get("rel", "").lower().split() and "href" in element.attrib:
                 statements.canonical_links.append(element.get("href").strip())
         elif element.tag == "a":
-            statements.tag_links.append(element.text_content())
-        else:
+            if element.get("rel") == "tag" and not _is_inside(element, within):
+                within = element
+                statements.tag_links.append(element.text_content())
+        elif element.get("type") == "application/ld+json":
             _read_json(statements, element.text)
     return statements
+
+
+def _is_inside(element: HtmlElement, link: HtmlElement | None) -> bool:
+    """Whether the element is inside a link that was read; the text of nested links would be read again and again."""
+    return link is not None and any(ancestor is link for ancestor in element.iterancestors("a"))
 
 
 def _add(statements: Statements, name: str | None, value: object) -> None:

@@ -9,7 +9,6 @@ from dedup_service.core.extraction.boilerplate import parse
 from dedup_service.core.extraction.crowded_tags import (
     MAX_ATTRIBUTES,
     RAW_TEXT,
-    ROOTS,
     attributes_beyond,
     has_crowded_tag,
     without_crowded_tags,
@@ -48,15 +47,6 @@ def test_a_value_with_an_end_of_tag_does_not_hide_attributes() -> None:
     assert without_crowded_tags(page.encode()) == page.replace("a498=1 a499=1>word", ">word").encode()
 
 
-def test_attributes_of_repeated_roots_count_together() -> None:
-    """A page has one <html> and one <body>, to which libxml2 adds the attributes of further tags."""
-    root = parse("".join(f"<html a{n}=1><body b{n}=1>" for n in range(20_000)) + "word")
-    assert root is not None
-    assert len(root.attrib) == MAX_ATTRIBUTES
-    assert len(root[0].attrib) <= MAX_ATTRIBUTES
-    assert root.text_content() == "word"
-
-
 def test_attributes_of_raw_text_and_end_tags_count() -> None:
     """Crowded tags are found at a script, at an end tag, and after an empty script."""
     for page in (f"<script{attributes(600)}>x</script>", f"</p{attributes(600)}>", f"<script/><p{attributes(600)}>"):
@@ -69,7 +59,7 @@ def test_attributes_of_raw_text_and_end_tags_count() -> None:
 def test_no_element_that_libxml2_finds_has_more(page: str) -> None:
     """Whatever the markup, libxml2 finds no element with more attributes than the limit after the cut."""
     data = page.encode()
-    cuts = attributes_beyond(np.frombuffer(data, dtype=np.uint8), LIMIT, RAW_TEXT, ROOTS)
+    cuts = attributes_beyond(np.frombuffer(data, dtype=np.uint8), LIMIT, RAW_TEXT)
     for start, end in cuts[::-1].tolist():
         data = data[:start] + data[end:]
     if not data.strip():
