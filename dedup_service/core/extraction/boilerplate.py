@@ -107,7 +107,7 @@ BLOCKS = frozenset(
 )
 INLINE = ("span", "font", "b", "strong", "em", "i", "u")
 MAX_STRIPPED = 2_000
-"""Inline elements that are unwrapped by lxml itself, in place; with more, the tree is built again."""
+"""Inline elements that are unwrapped by lxml alone, which takes a tenth of the time of `_unwrap`."""
 # Elements that separate text, or keep a column, even if they are empty.
 SEPARATORS = frozenset({"br", "hr", "td", "th", "tr"})
 USELESS = (
@@ -137,27 +137,27 @@ def prune(root: HtmlElement) -> None:
 
 
 def _unwrap(root: HtmlElement) -> None:
-    """Unwrap inline markup, as `strip_tags` does, by building the tree again.
+    """Unwrap inline markup as `strip_tags` does, and join the texts that come together.
 
-    `strip_tags` leaves the texts that come together as separate nodes, and lxml copies all before a node to add it
-    whenever the text is read.
+    `strip_tags` leaves them as separate nodes; whenever such a text is read, lxml copies all before a node to add it.
     """
-    builder: etree.TreeBuilder[HtmlElement] = etree.TreeBuilder(parser=_parser())
+    texts: dict[HtmlElement, list[str]] = {}
+    tails: dict[HtmlElement, list[str]] = {}
+    here = texts.setdefault(root, [])
     for event, element in etree.iterwalk(root, events=("start", "end")):
-        is_kept = element.tag not in INLINE
-        if event == "start":
-            if is_kept:
-                builder.start(element.tag, dict(element.attrib))
-            text = element.text
-        else:
-            if is_kept:
-                builder.end(element.tag)
-            text = element.tail
+        is_start = event == "start"
+        if element.tag not in INLINE:
+            here = (texts if is_start else tails).setdefault(element, [])
+        text = element.text if is_start else element.tail
         if text:
-            builder.data(text)
-    built = builder.close()
-    root.text = built.text
-    root[:] = built[:]
+            here.append(text)
+    etree.strip_tags(root, *INLINE)
+    for element, pieces in texts.items():
+        if len(pieces) > 1:
+            element.text = "".join(pieces)
+    for element, pieces in tails.items():
+        if len(pieces) > 1:
+            element.tail = "".join(pieces)
 
 
 def _walk(element: HtmlElement, removable: list[HtmlElement], depth: int) -> Sums:
