@@ -30,7 +30,9 @@ MAX_TEXT_COPIED = 500_000_000
 
 _COUNT = etree.XPath("count(//*)")
 _LENGTH = etree.XPath("string-length(.)")
-_BODY_TEXT = etree.XPath("body//text()[not(parent::script or parent::style)]", smart_strings=False)
+_LINKS = etree.XPath("count(//a)")
+CHARS_A_LINK = 5_000
+"""Characters that trafilatura copies in the time in which it looks at a link inside an element."""
 
 
 @lru_cache(maxsize=1)
@@ -52,9 +54,12 @@ def _options() -> Any:
 
 def main_text(root: HtmlElement) -> str:
     """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises."""
-    elements = _COUNT(root)
-    if elements > MAX_ELEMENTS or (elements * _LENGTH(root) > MAX_TEXT_COPIED and text_copied(root) > MAX_TEXT_COPIED):
-        return _lines("\n".join(_BODY_TEXT(root)))
+    if _takes_long(root):
+        body = root.find("body")
+        if body is None:
+            return ""
+        etree.strip_elements(body, "script", "style", with_tail=False)
+        return _lines("\n".join(body.itertext()))
     remove(costly_json(root))
     document = _trafilatura().bare_extraction(root, options=_options())
     if document is None or not document.text:
@@ -62,18 +67,26 @@ def main_text(root: HtmlElement) -> str:
     return _lines(document.text)
 
 
-def text_copied(root: HtmlElement) -> int:
-    """Return the estimated number of characters that trafilatura copies, at most elements times characters.
+def _takes_long(root: HtmlElement) -> bool:
+    elements = _COUNT(root)
+    if elements > MAX_ELEMENTS:
+        return True
+    most = elements * (_LENGTH(root) + CHARS_A_LINK * _LINKS(root))  # whatever the tree, and read in no time
+    return bool(most > MAX_TEXT_COPIED) and text_copied(root) > MAX_TEXT_COPIED
 
-    It reads the text of an element and of the elements inside it separately, and each element that it removes has
-    the texts before and after it joined.
+
+def text_copied(root: HtmlElement) -> int:
+    """Return the estimated number of characters that trafilatura copies.
+
+    It reads the text and the links of an element, and again those of the elements inside it. The texts before and
+    after each element that it removes are joined.
     """
     inside: dict[HtmlElement, int] = {}
     copied = 0
     for element in reversed(list(root.iter("*"))):  # children before their parent
         direct = len(element.text or "") + sum(len(child.tail or "") for child in element)
         between = sum(child.tag not in ("br", "hr") for child in element)
-        text = direct + inside.pop(element, 0)
+        text = direct + inside.pop(element, 0) + CHARS_A_LINK * (element.tag == "a")
         copied += text + direct * between
         parent = element.getparent()
         if parent is not None:
