@@ -55,9 +55,7 @@ def _is_quadratic(text: str) -> bool:
     lists = len(_TYPE_LIST.findall(text))
     stretches = (piece.count("=") * len(piece) for part in text.split("<") for piece in part.split(">"))
     return (
-        lists * len(text) > MAX_STEPS
-        or sum(stretches) > MAX_STEPS
-        or has_crowded_tag(text.encode("utf-8", "replace"))
+        lists * len(text) > MAX_STEPS or sum(stretches) > MAX_STEPS or has_crowded_tag(text.encode("utf-8", "replace"))
     )
 
 

@@ -77,28 +77,42 @@ def attributes_beyond(page: Bytes, limit: int, raw_text: Bytes) -> npt.NDArray[n
             i = _after_other(page, i, following)
             continue
         name = i + 1 + is_end_tag
-        i = _end_of(page, name, False)
-        name_end = attribute_end = i
-        count, cut = 0, -1
-        while True:
-            while i < size and (_is_space(page[i]) or page[i] == _SLASH):
-                i += 1
-            if i >= size or page[i] == _GREATER:
-                break
-            if count == limit:
-                cut = i
-            count += 1
-            i = attribute_end = _after_attribute(page, i)
+        name_end = _end_of(page, name, False)
+        i, cut, is_closed = _attributes(page, name_end, limit)
         if cut >= 0:
             cuts[found, 0], cuts[found, 1] = cut, i
             found += 1
-        is_closed = i > attribute_end and page[i - 1] == _SLASH  # libxml2 takes <script/> for an empty element
         if not is_end_tag and not is_closed:
-            for row in range(len(raw_text)):
-                if _is_named(page, name, name_end, raw_text[row]):
-                    i = _end_tag(page, i, raw_text[row])
-                    break
+            i = _after_raw_text(page, i, name, name_end, raw_text)
     return cuts[:found]
+
+
+@kernel_inline
+def _attributes(page: Bytes, i: int, limit: int) -> tuple[int, int, bool]:
+    """Return where the attributes that follow a name end, where those after the first `limit` begin, and `/>`.
+
+    There may be no more than `limit`: -1. The last is whether the tag ends in `/>`, which for libxml2 ends the
+    element, also a script.
+    """
+    count, cut, last = 0, -1, i
+    while True:
+        while i < len(page) and (_is_space(page[i]) or page[i] == _SLASH):
+            i += 1
+        if i >= len(page) or page[i] == _GREATER:
+            return i, cut, i > last and page[i - 1] == _SLASH
+        if count == limit:
+            cut = i
+        count += 1
+        i = last = _after_attribute(page, i)
+
+
+@kernel_inline
+def _after_raw_text(page: Bytes, i: int, name: int, name_end: int, raw_text: Bytes) -> int:
+    """Return where the end tag of page[name : name_end] begins if that is an element with raw text; else `i`."""
+    for row in range(len(raw_text)):
+        if _is_named(page, name, name_end, raw_text[row]):
+            return _end_tag(page, i, raw_text[row])
+    return i
 
 
 @kernel_inline
@@ -148,7 +162,7 @@ def _after_attribute(page: Bytes, i: int) -> int:
 def _after_other(page: Bytes, i: int, following: int) -> int:
     """Return where what begins with the `<` at `i`, no tag, ends: a comment, a declaration, or just that character."""
     size = len(page)
-    if following != _BANG and following != _QUESTION and following != _SLASH:
+    if following not in (_BANG, _QUESTION, _SLASH):
         return i + 1
     if i + 3 < size and page[i + 1] == _BANG and page[i + 2] == _DASH and page[i + 3] == _DASH:
         i += 2  # `<!-->` is a comment
@@ -171,7 +185,7 @@ def _is_named(page: Bytes, start: int, end: int, name: Bytes) -> bool:
     """Whether page[start : end] is the element `name`, uint8[9] ended by 0, in any case."""
     if end - start > len(name) or (end - start < len(name) and name[end - start]):
         return False
-    for k in range(end - start):
+    for k in range(end - start):  # noqa: SIM110 - numba compiles no generators
         if page[start + k] | _LOWER != name[k]:
             return False
     return True
@@ -181,8 +195,8 @@ def _is_named(page: Bytes, start: int, end: int, name: Bytes) -> bool:
 def _end_tag(page: Bytes, i: int, name: Bytes) -> int:
     """Return where the end tag of the raw text `name` begins, from `i` on; the end of the page if there is none."""
     while i + 2 < len(page):
-        if page[i] == _LESS and page[i + 1] == _SLASH and _is_letter(page[i + 2]):
-            if _is_named(page, i + 2, _end_of(page, i + 2, False), name):
-                return i
+        begins = page[i] == _LESS and page[i + 1] == _SLASH and _is_letter(page[i + 2])
+        if begins and _is_named(page, i + 2, _end_of(page, i + 2, False), name):
+            return i
         i += 1
     return len(page)
