@@ -7,18 +7,20 @@ Invariant: a future ends with a page, with RecordError (`url` is not a Web addre
 workers are closed.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
+from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.pool import Pool, PoolState
-from dedup_service.runtime.workers.preparation import get_ready
+from dedup_service.runtime.workers.preparation import get_ready, reason_of
 from dedup_service.runtime.workers.worker_process import Job
 
 __all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
@@ -42,14 +44,33 @@ def _extractions() -> ExtractionCache:
 
 def prepare_html(page: Html, options: SpaceOptions | None = None) -> PreparedPage:
     """Extract and fingerprint one page in this process. RecordError if `page.url` is not a Web address."""
-    extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
-    return build_fingerprinter(options).prepare(to_page(extraction, page.url, id=page.id))
+    fingerprinter = build_fingerprinter(options)
+    return _twice(page, lambda: fingerprinter.prepare(_extracted(page)))
 
 
 def extract_html(page: Html) -> PreparedPage:
     """Extract one page in this process without a fingerprint, which is made elsewhere."""
+    return _twice(page, lambda: _unprepared(_extracted(page)))
+
+
+def _extracted(page: Html) -> Page:
     extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
-    return _unprepared(to_page(extraction, page.url, id=page.id))
+    return to_page(extraction, page.url, id=page.id)
+
+
+def _twice(page: Html, attempt: Callable[[], PreparedPage]) -> PreparedPage:
+    """Return the result of `attempt`; a page over which it fails twice is `undecided`, with the reason."""
+    try:
+        return attempt()
+    except TwinsieveError:
+        raise
+    except Exception:
+        try:
+            return attempt()
+        except TwinsieveError:
+            raise
+        except Exception as error:
+            return _failed(page, reason_of(error))
 
 
 class HtmlWorkers:

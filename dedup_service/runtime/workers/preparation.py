@@ -17,6 +17,7 @@ from typing import Self, TypeVar
 
 from dedup_service.core.errors import RecordError, TwinsieveError
 from dedup_service.core.extraction import Extraction, warm_up
+from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -24,7 +25,7 @@ from dedup_service.runtime.workers.extraction_cache import ExtractionCache
 from dedup_service.runtime.workers.pool import Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job
 
-__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record", "submit_ahead"]
+__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record", "reason_of", "submit_ahead"]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,6 +35,7 @@ CHUNK_RECORDS = 32
 300 ms of work."""
 
 UNJUDGED = "not judged: "
+MAX_REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +130,34 @@ def prepare_record(choice: SpaceOptions, record: Record, *, keep_text: bool = Tr
     """Return the answer to `record`, with or without its main text. The fingerprinter is built once per process."""
     fingerprinter = build_fingerprinter(choice)
     try:
-        page = page_of(record)
-        if isinstance(page, BadRecord):
-            return page
-        prepared = fingerprinter.prepare(page)
-        return prepared if keep_text else replace(prepared, page=replace(page, text=""))
+        return _attempt(record, fingerprinter, keep_text=keep_text)
     except TwinsieveError:
         raise
-    except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
-        return _unjudged(record, f"{type(error).__name__}: {error}")
+    except Exception:  # a second attempt tells a page that fails from a moment that failed
+        try:
+            return _attempt(record, fingerprinter, keep_text=keep_text)
+        except TwinsieveError:
+            raise
+        except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
+            return _unjudged(record, reason_of(error))
+
+
+def reason_of(error: Exception) -> str:
+    """Return what a verdict says of an error that a page caused twice.
+
+    >>> reason_of(ValueError("no such  colour")), reason_of(MemoryError())
+    ('ValueError: no such colour', 'MemoryError: it needs more memory than a page may use')
+    """
+    text = "it needs more memory than a page may use" if isinstance(error, MemoryError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())[:MAX_REASON_CHARS]}"
+
+
+def _attempt(record: Record, fingerprinter: Fingerprinter, *, keep_text: bool) -> Answer:
+    page = page_of(record)
+    if isinstance(page, BadRecord):
+        return page
+    prepared = fingerprinter.prepare(page)
+    return prepared if keep_text else replace(prepared, page=replace(page, text=""))
 
 
 def page_of(record: Record) -> Page | BadRecord:
@@ -161,6 +182,8 @@ def _unjudged(record: Record, why: str) -> Answer:
         page = record.page(lambda _html, _declared: Extraction(problem=reason))
     except RecordError as error:
         return BadRecord(str(error))
+    except Exception as error:  # without an address, it is no page
+        return BadRecord(reason_of(error))
     page = replace(page, text="", problem=reason)
     return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=reason)
 

@@ -116,3 +116,37 @@ def test_the_exception_of_a_future_is_raised_in_its_turn() -> None:
     assert [next(results), next(results)] == [(0, 0), (1, 10)]
     with pytest.raises(ValueError, match="item 2"):
         next(results)
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A record that raises `times` times, and then is a page."""
+
+    number: int
+    failed: list[int]
+    times: int
+    everywhere: bool = False
+    raw: bytes = b""
+    place: str = "here"
+    identity: bytes = b"failing"
+
+    def page(self, extract: Extract) -> Page:
+        """Raise an error that nobody expects, or return a page whose text is extracted."""
+        text = extract("<p>a text</p>", None).text if not self.everywhere else ""
+        self.failed.append(1)
+        if (text or self.everywhere) and len(self.failed) <= self.times:
+            raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
+        return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text=text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(inline: bool) -> None:
+    """Its reason names the class of the error; one that fails once is prepared; one without an address is bad."""
+    records: list[Record] = [line(1), Failing(2, [], 2), Failing(3, [], 1), Failing(4, [], 99, everywhere=True), line(5)]
+    with Preparer(SpaceOptions(), inline=inline) as preparer:
+        given = preparer.submit(records).result(60)
+    reasons = [answer.reason if isinstance(answer, PreparedPage) else answer.problem for answer in given]
+    error = "AttributeError: 'Decompressor' object has no attribute 'unused_data'"
+    assert reasons == [None, f"not judged: {error}", None, error, None]
+    assert [isinstance(answer, BadRecord) for answer in given] == [False, False, False, True, False]
