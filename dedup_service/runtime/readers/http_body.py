@@ -157,7 +157,7 @@ def _undeflated(pieces: Pieces) -> Pieces:
     """Undo deflate, with its zlib wrapper or, as some servers send it, without."""
 
     def decoder(start: bytes) -> "zlib._Decompress":
-        wrapped = start[0] & 0x8F == 8 and (len(start) < 2 or (start[0] << 8 | start[1]) % 31 == 0)  # noqa: PLR2004
+        wrapped = start[0] & 0x8F == 8 and (len(start) < 2 or (start[0] << 8 | start[1]) % 31 == 0)
         return zlib.decompressobj(zlib.MAX_WBITS if wrapped else -zlib.MAX_WBITS)
 
     return _inflated(pieces, decoder)

@@ -19,8 +19,9 @@ from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import Pool, PoolState
-from dedup_service.runtime.workers.preparation import get_ready, reason_of
+from dedup_service.runtime.workers.preparation import get_ready, preload_for, reason_of
 from dedup_service.runtime.workers.worker_process import Job
 
 __all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
@@ -76,7 +77,8 @@ def _twice(page: Html, attempt: Callable[[], PreparedPage]) -> PreparedPage:
 class HtmlWorkers:
     """Worker processes that prepare pages of one space.
 
-    timeout_s: processor time that a page may use. pages_per_worker: pages after which a process is replaced.
+    timeout_s, memory_mb: processor time and MiB of memory that a page may use. pages_per_worker: pages after
+    which a process is replaced.
     fingerprints: False only extracts; then no dictionary is loaded.
     On an event loop, await `asyncio.wrap_future(workers.submit(page))`.
     """
@@ -86,13 +88,16 @@ class HtmlWorkers:
         processes: int,
         options: SpaceOptions | None = None,
         *,
-        timeout_s: float = 30.0,
+        timeout_s: float = PAGE_TIMEOUT_S,
+        memory_mb: int = PAGE_MEMORY_MB,
         pages_per_worker: int = 20_000,
         fingerprints: bool = True,
     ) -> None:
         work = partial(prepare_html, options=options) if fingerprints else extract_html
         ready = partial(get_ready, options) if fingerprints else warm_up
-        job: Job[Html, PreparedPage] = Job(work, ready, timeout_s, preload=(__name__,))
+        job: Job[Html, PreparedPage] = Job(
+            work, ready, timeout_s, memory_mb, preload=(__name__, *(preload_for(options) if fingerprints else ()))
+        )
         self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=pages_per_worker)
 
     def __enter__(self) -> Self:

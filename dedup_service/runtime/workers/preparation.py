@@ -1,9 +1,10 @@
-"""Prepare records as pages, in this process or in workers: the part of a run that takes the time.
+"""Prepare records as pages in worker processes: the part of a run that takes the time.
 
 Goal: decode JSON, extract, segment and fingerprint the records of a batch.
 How: `Preparer.submit` takes a batch and returns a future; `submit_ahead` keeps several batches in progress and yields
-the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker or takes too long
-is `undecided` with that reason.
+the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker, or takes too long
+or too much memory, is `undecided` with that reason. There is at least one worker, because a process cannot end its own
+work on a page and continue.
 Invariant: there is one answer for each record, in the order of the records, whatever the number of processes.
 """
 
@@ -22,10 +23,21 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
-from dedup_service.runtime.workers.pool import Pool, PoolState
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
+from dedup_service.runtime.workers.pool import TOO_LARGE, Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job
 
-__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record", "reason_of", "submit_ahead"]
+__all__ = [
+    "Answer",
+    "BadRecord",
+    "Preparer",
+    "get_ready",
+    "page_of",
+    "preload_for",
+    "prepare_record",
+    "reason_of",
+    "submit_ahead",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,12 +61,12 @@ Answer = PreparedPage | BadRecord
 
 
 class Preparer:
-    """Prepare batches for the space of `choice`, in this process (`processes` = 1) or in so many workers.
+    """Prepare batches for the space of `choice` in worker processes.
 
-    timeout_s: processor time that a page may use in a worker; in this process nothing limits it.
+    timeout_s, memory_mb: processor time that a page may use, and MiB of memory beyond what its worker has.
     keep_text: False leaves the main text out of the answers, for callers that do not need it.
     chunk: maximum number of records that a worker gets at once.
-    inline: False uses a worker process even if `processes` is 1.
+    inline: True works in this process instead, where nothing limits a page: for texts that the caller knows.
     depth: number of batches to keep in progress, for `submit_ahead`.
     """
 
@@ -63,16 +75,17 @@ class Preparer:
         choice: SpaceOptions,
         processes: int = 1,
         *,
-        timeout_s: float = 30.0,
-        inline: bool | None = None,
+        timeout_s: float = PAGE_TIMEOUT_S,
+        memory_mb: int = PAGE_MEMORY_MB,
+        inline: bool = False,
         keep_text: bool = True,
         chunk: int = CHUNK_RECORDS,
     ) -> None:
         self._prepare = partial(prepare_record, choice, keep_text=keep_text)
         self._pool: Pool[Record, Answer] | None = None
         self.depth = 0
-        if processes > 1 or inline is False:
-            job = Job(self._prepare, partial(get_ready, choice), timeout_s, preload=(__name__,))
+        if not inline:
+            job = Job(self._prepare, partial(get_ready, choice), timeout_s, memory_mb, preload=preload_for(choice))
             self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk, ahead=True)
             self.depth = 3
 
@@ -146,9 +159,9 @@ def reason_of(error: Exception) -> str:
     """Return what a verdict says of an error that a page caused twice.
 
     >>> reason_of(ValueError("no such  colour")), reason_of(MemoryError())
-    ('ValueError: no such colour', 'MemoryError: it needs more memory than a page may use')
+    ('ValueError: no such colour', 'MemoryError: needs more memory than a page may use')
     """
-    text = "it needs more memory than a page may use" if isinstance(error, MemoryError) else str(error)
+    text = TOO_LARGE if isinstance(error, MemoryError) else str(error)
     return f"{type(error).__name__}: {' '.join(text.split())[:MAX_REASON_CHARS]}"
 
 
@@ -173,6 +186,12 @@ def get_ready(choice: SpaceOptions | None) -> None:
     warm_up()
     address = "https://a.example/"
     build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
+
+
+def preload_for(choice: SpaceOptions | None) -> tuple[str, ...]:
+    """Return the modules that the fork server imports; with those of the usual space, workers are ready at once."""
+    usual = choice is None or choice == SpaceOptions()
+    return (f"{__package__}.preloaded",) if usual else (__name__,)
 
 
 def _unjudged(record: Record, why: str) -> Answer:

@@ -72,10 +72,11 @@ def test_a_damaged_gz_file_of_lines_is_reported(cli: Cli, tmp_path: Path, damage
     corrupt = packed[:middle] + bytes(byte ^ 0xFF for byte in packed[middle : middle + 50]) + packed[middle + 50 :]
     path = tmp_path / "pages.jsonl.gz"
     path.write_bytes({"truncated": packed[:middle], "corrupt": corrupt, "garbage behind": packed + b"garbage"}[damage])
-    ran = cli("filter", path, "--quiet")
+    errors = tmp_path / "errors.jsonl"
+    ran = cli("filter", path, "--errors", errors, "--quiet")
     assert ran.code == 3
     assert ran.lines
-    assert "cannot be read from here on" in ran.err.splitlines()[-1]
+    assert "cannot be read from here on" in json.loads(errors.read_text().splitlines()[-1])["error"]
 
 
 @pytest.mark.parametrize("suffix", [".zst", ".xz", ".bz2"])

@@ -281,7 +281,7 @@ def test_a_damaged_gzip_member_costs_itself(damage: int, tmp_path: Path, extract
 
 
 def test_responses_without_what_every_record_has_are_bad_records(tmp_path: Path, extract_html: Extract) -> None:
-    """warcio raises AttributeError for some of them."""
+    """Warcio raises AttributeError for some of them."""
     path = tmp_path / "a.warc"
     nameless = response(1, article(1)).replace(b"WARC-Target-URI: https://a.example/1\r\n", b"")
     headless = warc_record(2, "response", "https://a.example/2", b"")
@@ -294,9 +294,7 @@ def test_responses_without_what_every_record_has_are_bad_records(tmp_path: Path,
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), packed=st.booleans())
-def test_any_change_of_bytes_costs_at_most_what_it_touches(
-    data: st.DataObject, packed: bool, tmp_path: Path
-) -> None:
+def test_any_change_of_bytes_costs_at_most_what_it_touches(data: st.DataObject, packed: bool, tmp_path: Path) -> None:
     """Reading ends, never raises, and the record behind the damaged one is read."""
     pack = gzip.compress if packed else bytes
     pieces = [pack(response(number, article(number))) for number in (1, 2, 3)]

@@ -143,10 +143,17 @@ class Failing:
 @pytest.mark.parametrize("inline", [True, False])
 def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(inline: bool) -> None:
     """Its reason names the class of the error; one that fails once is prepared; one without an address is bad."""
-    records: list[Record] = [line(1), Failing(2, [], 2), Failing(3, [], 1), Failing(4, [], 99, everywhere=True), line(5)]
+    records: list[Record] = [
+        line(1),
+        Failing(2, [], 2),
+        Failing(3, [], 1),
+        Failing(4, [], 99, everywhere=True),
+        line(5),
+    ]
     with Preparer(SpaceOptions(), inline=inline) as preparer:
         given = preparer.submit(records).result(60)
     reasons = [answer.reason if isinstance(answer, PreparedPage) else answer.problem for answer in given]
     error = "AttributeError: 'Decompressor' object has no attribute 'unused_data'"
-    assert reasons == [None, f"not judged: {error}", None, error, None]
+    short = "too little text: 5 letters, at least 64 to judge"
+    assert reasons == [None, f"not judged: {error}", short, error, None]
     assert [isinstance(answer, BadRecord) for answer in given] == [False, False, False, True, False]

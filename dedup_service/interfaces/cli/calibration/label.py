@@ -23,13 +23,20 @@ from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import PROCESSES, PROFILE, SPACE, space_from, with_options
+from dedup_service.interfaces.cli.support.options import (
+    PROFILE,
+    SPACE,
+    WORKERS,
+    preparer_from,
+    space_from,
+    with_options,
+)
 from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.labels import Label, LabelFile
 from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
-from dedup_service.runtime.workers.preparation import BadRecord, Preparer, page_of
+from dedup_service.runtime.workers.preparation import BadRecord, page_of
 
 __all__ = ["label_command"]
 
@@ -74,7 +81,7 @@ class Question:
     help="Choose pairs near the thresholds of the profile, to calibrate on, or random pairs, to report on.",
 )
 @with_options(PROFILE, *SPACE)
-@PROCESSES
+@with_options(*WORKERS)
 def label_command(pages: str, **options: Any) -> int:
     """Show pairs of pages side by side, and store your labels.
 
@@ -111,7 +118,7 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
     random = options["sample"] == "random"
     candidates = CandidatePairs(rule, nearest=not random)
     seen: dict[str, int] = {}
-    with Preparer(space, options["processes"], keep_text=False) as preparer:
+    with preparer_from(options, space, keep_text=False) as preparer:
         for record, prepared in iter_prepared(pages, preparer, bad):
             if prepared.page.id not in seen:
                 seen[prepared.page.id] = record.number

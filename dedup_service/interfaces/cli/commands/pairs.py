@@ -20,12 +20,19 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, PROCESSES, SPACE, rule_from, space_from, with_options
+from dedup_service.interfaces.cli.support.options import (
+    MATCHING,
+    SPACE,
+    WORKERS,
+    preparer_from,
+    rule_from,
+    space_from,
+    with_options,
+)
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = ["Comparer", "NoNames", "pairs_command"]
 
@@ -94,7 +101,7 @@ class NoNames:
 )
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record or pair.")
 @with_options(*MATCHING, *SPACE)
-@PROCESSES
+@with_options(*WORKERS)
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     """Compare given pairs of pages.
 
@@ -112,7 +119,7 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
         bad = BadRecords(f"{pages}, {pairs}", options["errors"])
         stack.callback(bad.close)
         rows = list(_read_pairs(pairs, bad))
-        preparer = stack.enter_context(Preparer(space, options["processes"], keep_text=False))
+        preparer = stack.enter_context(preparer_from(options, space, keep_text=False))
         prepared = prepared_by_id(pages, {name for _, pair in rows for name in (pair.a, pair.b)}, preparer, bad)
         output = stack.enter_context(OutputFile(options["output"]))
         _compare(rows, prepared, Comparer(decider), output, bad)

@@ -14,10 +14,11 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     MATCHING,
-    PROCESSES,
     SHARDS,
     SPACE,
+    WORKERS,
     connection_from,
+    preparer_from,
     rule_from,
     space_from,
     topics_from,
@@ -26,7 +27,6 @@ from dedup_service.interfaces.cli.support.options import (
 from dedup_service.interfaces.cli.support.outputs import OutputFile
 from dedup_service.interfaces.cli.support.progress import records_progress
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import Preparer
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.replay import Missing, Replayed, ReplayOptions, ReplaySink
@@ -59,7 +59,7 @@ LOG, PAGES = "log", "pages"
     help="What happens to duplicates. [default: that of the log]",
 )
 @with_options(*SPACE)
-@with_options(PROCESSES, SHARDS)
+@with_options(*WORKERS, SHARDS)
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary on stderr.")
 def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
@@ -151,7 +151,7 @@ def _from_pages(
 
     assert requested.space_id is not None, "--from pages names a space"
     pages = stack.enter_context(closing(PageRefetcher(connection_from(options), topics_from(options).pages)))
-    preparer = stack.enter_context(Preparer(space_from(options), options["processes"]))
+    preparer = stack.enter_context(preparer_from(options, space_from(options)))
     return prepared_again(batches, pages, preparer, requested.space_id, missing)
 
 
