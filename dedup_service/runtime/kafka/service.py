@@ -64,7 +64,8 @@ class ServiceSettings:
     decide, or both. instance: name of this process in its groups; None takes the one in the state folder.
     rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the
     index. page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
-    that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits indefinitely.
+    that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits
+    indefinitely.
     drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
     frozen process. session_timeout_s: after which the partitions of a process that died are reassigned.
     snapshot_every: minimum number of log records between two snapshots.

@@ -156,3 +156,33 @@ def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
     assert len([json.loads(line) for line in out.splitlines()]) == 600
     assert "pages.jsonl" in shown.decode()
     assert "600 pages" in shown.decode()
+
+
+def test_a_folder_with_a_link_to_etc_passwd(cli: Cli, tmp_path: Path) -> None:
+    """It is counted as a bad record and not copied into --kept; links in --kept are not followed, either."""
+    folder, kept, outside = tmp_path / "site", tmp_path / "kept", tmp_path / "outside"
+    for path in (folder / "sub", kept, outside):
+        path.mkdir(parents=True)
+    (folder / "a.html").write_bytes(html(1))
+    (folder / "passwd.html").symlink_to("/etc/passwd")
+    (folder / "etc").symlink_to("/etc")
+    ran = cli("filter", folder, "--kept", kept, "--json")
+    assert ran.code == 3
+    assert json.loads(ran.err.splitlines()[-1])["bad_records"] == 2
+    assert [path.name for path in kept.rglob("*")] == ["a.html"]
+    (folder / "sub/b.html").write_bytes(html(2))
+    (kept / "sub").symlink_to(outside)
+    refused = cli("filter", folder, "--kept", kept, "--quiet")
+    assert (refused.code, list(outside.iterdir())) == (1, [])
+    assert "remove a link" in refused.err
+
+
+def test_kept_files_are_the_bytes_that_were_read(cli: Cli, tmp_path: Path) -> None:
+    """Also of a page over the size limit, of which only the beginning is held."""
+    folder, kept = tmp_path / "site", tmp_path / "kept"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/a.html").write_bytes(html(1))
+    (folder / "sub/large.html").write_bytes(html(2) + b" " * (11 << 20))
+    assert cli("filter", folder, "--kept", kept, "--quiet").code == 0
+    for name in ("a.html", "large.html"):
+        assert (kept / "sub" / name).read_bytes() == (folder / "sub" / name).read_bytes()
