@@ -139,7 +139,7 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         stack.callback(bad_records.close)
         advance = stack.enter_context(progress(source.name, source.size_bytes))
         outputs = Outputs(verdict_file, kept, bad_records, summary, advance)
-        run(source.records, preparer, dedup, outputs, lambda: interrupt.code is not None, Observers(observers))
+        run(source.records, preparer, dedup, outputs, interrupt.stopped, Observers(observers))
         return dedup.space_id
 
 
