@@ -32,7 +32,6 @@ __all__ = [
     "BadRecord",
     "Preparer",
     "get_ready",
-    "page_of",
     "preload_for",
     "prepare_record",
     "reason_of",
@@ -115,6 +114,11 @@ class Preparer:
         done.set_result([self._prepare(record) for record in records])
         return done
 
+    def page_of(self, record: Record) -> Page | BadRecord:
+        """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
+        (answer,) = self.submit([record]).result()
+        return answer if isinstance(answer, BadRecord) else answer.page
+
 
 def submit_ahead(
     submit: Callable[[T], Future[R]],
@@ -166,14 +170,14 @@ def reason_of(error: Exception) -> str:
 
 
 def _attempt(record: Record, fingerprinter: Fingerprinter, *, keep_text: bool) -> Answer:
-    page = page_of(record)
+    page = _page_of(record)
     if isinstance(page, BadRecord):
         return page
     prepared = fingerprinter.prepare(page)
     return prepared if keep_text else replace(prepared, page=replace(page, text=""))
 
 
-def page_of(record: Record) -> Page | BadRecord:
+def _page_of(record: Record) -> Page | BadRecord:
     """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
     try:
         return record.page(_extract)

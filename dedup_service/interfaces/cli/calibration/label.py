@@ -36,7 +36,7 @@ from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.labels import Label, LabelFile
 from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
-from dedup_service.runtime.workers.preparation import BadRecord, page_of
+from dedup_service.runtime.workers.preparation import BadRecord
 
 __all__ = ["label_command"]
 
@@ -106,7 +106,7 @@ def label_command(pages: str, **options: Any) -> int:
                 f"Nothing to label: {pages} has no further pairs near the thresholds. A larger --max-pairs finds more."
             )
         else:
-            _ask_all(questions, _pages(pages, questions), file, options["sample"])
+            _ask_all(questions, _pages(pages, questions, options), file, options["sample"])
         _print_counts(file)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
@@ -130,15 +130,15 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
     return [Question((numbers[pair.a], numbers[pair.b]), (ids[pair.a], ids[pair.b])) for pair in found]
 
 
-def _pages(name: str, questions: Sequence[Question]) -> dict[int, Page]:
+def _pages(name: str, questions: Sequence[Question], options: Mapping[str, Any]) -> dict[int, Page]:
     """Return the pages to show, by number. Raises ConfigurationError if the input changed meanwhile."""
     ids = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
     found: dict[int, Page] = {}
-    with open_source(name) as source:
+    with open_source(name) as source, preparer_from(options, space_from(options)) as preparer:
         for record in source.records:
             if record is None or record.number not in ids:
                 continue
-            page = page_of(record)
+            page = preparer.page_of(record)
             if isinstance(page, BadRecord) or page.id != ids[record.number]:
                 raise ConfigurationError(
                     f"{name}, {record.place}: the input changed between two passes; run the same command again"
