@@ -14,10 +14,11 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     MATCHING,
-    PROCESSES,
     SHARDS,
     SPACE,
+    WORKERS,
     connection_from,
+    preparer_from,
     rule_from,
     space_from,
     topics_from,
@@ -25,8 +26,8 @@ from dedup_service.interfaces.cli.support.options import (
 )
 from dedup_service.interfaces.cli.support.outputs import OutputFile
 from dedup_service.interfaces.cli.support.progress import records_progress
+from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import Preparer
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.replay import Missing, Replayed, ReplayOptions, ReplaySink
@@ -59,7 +60,7 @@ LOG, PAGES = "log", "pages"
     help="What happens to duplicates. [default: that of the log]",
 )
 @with_options(*SPACE)
-@with_options(PROCESSES, SHARDS)
+@with_options(*WORKERS, SHARDS)
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary on stderr.")
 def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
@@ -73,15 +74,15 @@ def replay_command(**options: Any) -> int:
     had decided them so from the start. `serve --prefix` continues from there.
     """
     _check(options)
-    with ExitStack() as stack:
-        replica, missing = _run(options, stack)
+    with Interrupt() as interrupt, ExitStack() as stack:
+        replica, missing = _run(options, stack, interrupt)
     if not options["quiet"]:
         summary = {"records": replica.sequence + 1, **replica.counts, "missing": missing.count}
         click.echo(msgspec.json.encode(summary).decode(), err=True)
     if missing.first is not None:
         first = f"{missing.first.topic}, partition {missing.first.partition}, offset {missing.first.offset}"
         click.echo(f"twinsieve: {missing.count} pages have expired and were left out, the first: {first}", err=True)
-    return ExitCode.BAD_RECORDS if missing.count else ExitCode.DONE
+    return interrupt.code or (ExitCode.BAD_RECORDS if missing.count else ExitCode.DONE)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -107,8 +108,8 @@ def _parameter_names(option: Any) -> Iterator[str]:
     yield from (str(parameter.name) for parameter in option(carrier).__click_params__)
 
 
-def _run(options: dict[str, Any], stack: ExitStack) -> "tuple[Replica, Missing]":
-    """Replay the log; return the replica at its end, and the missing pages."""
+def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[Replica, Missing]":
+    """Replay the log; return the replica at its end, or where a signal arrived, and the missing pages."""
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
     from dedup_service.runtime.kafka.control.operator_records import require_begun
     from dedup_service.runtime.kafka.control.replay import Missing, replayed_log
@@ -126,6 +127,8 @@ def _run(options: dict[str, Any], stack: ExitStack) -> "tuple[Replica, Missing]"
         batches = _from_pages(batches, options, requested, missing, stack)
     for batch in batches:
         sink.take(batch)
+        if interrupt.stopped():
+            break
     return replica, missing
 
 
@@ -151,7 +154,7 @@ def _from_pages(
 
     assert requested.space_id is not None, "--from pages names a space"
     pages = stack.enter_context(closing(PageRefetcher(connection_from(options), topics_from(options).pages)))
-    preparer = stack.enter_context(Preparer(space_from(options), options["processes"]))
+    preparer = stack.enter_context(preparer_from(options, space_from(options)))
     return prepared_again(batches, pages, preparer, requested.space_id, missing)
 
 
