@@ -115,7 +115,7 @@ def served(broker: Broker, topics: Topics, state: Path, records: int) -> dict[st
     """Run the service until it has answered so many records; return what it wrote."""
     progress = Progress()
     with running(settings(broker, topics, state), progress):
-        progress.wait_for(lambda: progress.decided >= records)
+        progress.wait_for(lambda: progress.done >= records)
     return read_all(broker.bootstrap, [topics.verdicts, topics.unique, topics.dlq])
 
 
