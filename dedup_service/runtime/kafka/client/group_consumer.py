@@ -264,8 +264,10 @@ class GroupConsumer:
         try:
             internals.refresh_metadata(fresh, self._topic, _CONNECT_MS / 1000)
         except TRANSIENT as error:
-            self._warning.about(error)
             internals.close_consumer(fresh, _CLOSE_S)
+            if found := permanent_error(error, f"to read {self._topic}", needs="Read"):
+                raise found from error
+            self._warning.about(error)
             return None
         fresh.subscribe([self._topic], listener=self._changes)
         self._consumer, self._outside_since = fresh, None
@@ -314,7 +316,7 @@ class GroupConsumer:
 
         For the rest warn and continue, with a new consumer if this one is dead.
         """
-        if found := permanent_error(error, f"to read {self._topic} as group {self._group}"):
+        if found := permanent_error(error, f"to read {self._topic} as group {self._group}", needs="Read"):
             raise found from error
         self._warning.about(f"{type(error).__name__}: {error}")
         if any(isinstance(reason, errors.FencedInstanceIdError) for reason in reasons(error)):
@@ -424,7 +426,7 @@ def _committed(
         return {**offsets, **(reader.beginning_offsets(missing, timeout_ms=left_s * 1000) if missing else {})}
     except TRANSIENT as error:
         action = f"to read the offsets of group {group}"
-        raise (permanent_error(error, action) or transient_error(error, action)) from error
+        raise (permanent_error(error, action, needs="Read") or transient_error(error, action)) from error
 
 
 def _expired(
