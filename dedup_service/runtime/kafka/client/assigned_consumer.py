@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from kafka import KafkaConsumer, errors
 
+from dedup_service.core.errors import TwinsieveError
 from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition, consumer
@@ -84,7 +85,7 @@ class AssignedConsumer:
             batches = reader.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
         except POSITION_LOST:
             raise
-        except TRANSIENT as error:
+        except Exception as error:
             topics = ", ".join(sorted({partition.topic for partition in self.positions}))
             self._survive(error, min(PAUSE_S, timeout_s), f"to read {topics}")
             return None
@@ -102,7 +103,9 @@ class AssignedConsumer:
         while True:
             try:
                 return request(self.connected())
-            except TRANSIENT as error:
+            except TwinsieveError:
+                raise
+            except Exception as error:
                 self._survive(error, PAUSE_S, f"to say {what}")
                 if time.monotonic() > deadline:
                     raise UnreachableError(
@@ -146,11 +149,14 @@ class AssignedConsumer:
         reader.resume(*(before - paused))
         reader.pause(*(paused - before))
 
-    def _survive(self, error: BaseException, pause_s: float, action: str) -> None:
-        """Raise what is permanent.
+    def _survive(self, error: Exception, pause_s: float, action: str) -> None:
+        """Raise what is permanent, or no error of brokers.
 
-        Else warn, pause, and replace a consumer whose network thread has ended.
+        Else warn, pause, and replace a consumer whose network thread has ended, whatever has ended it.
         """
+        dead = self._consumer is not None and internals.is_dead(self._consumer)
+        if not dead and not isinstance(error, TRANSIENT):
+            raise error
         if found := permanent_error(error, action, needs="Read"):
             raise found from error
         self._warning.about(f"{type(error).__name__}: {error}")

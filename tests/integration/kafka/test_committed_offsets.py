@@ -1,0 +1,131 @@
+"""Committed offsets without joining the group: failures lose nothing, a dead network thread is replaced."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.coordinator.consumer import ConsumerCoordinator
+
+from dedup_service.runtime.kafka.client.admin import committed_offsets
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableError
+from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
+from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.topics import Topics
+from deploy.kafka import Cluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.broker]
+
+GROUP = "offsets-group"
+
+
+@pytest.fixture
+def committed(connection: Connection, own_topics: Topics) -> dict[TopicPartition, int]:
+    """A group that has read two pages of partition 0 and committed that in a transaction."""
+    append(connection, own_topics.pages, [Message(own_topics.pages, b"{}", partition=0)] * 2)
+    member = GroupConsumer(connection, own_topics.pages, GROUP, "member", on_revoked=lambda _: None)
+    producer = TransactionalProducer(connection, f"{own_topics.prefix}committer")
+    producer.open()
+    while not member.poll(0.2, 10):
+        pass
+    offsets = {TopicPartition(own_topics.pages, 0): 2}
+    producer.commit([], offsets, member.group_metadata())
+    member.close(leave=True)
+    producer.close()
+    return offsets
+
+
+def resources() -> tuple[int, int]:
+    """Threads and open files of this process."""
+    return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+
+def settled(before: tuple[int, int]) -> tuple[int, int]:
+    """Threads and files now; waits for threads that are about to end."""
+    deadline = time.monotonic() + 10
+    while resources() > before and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return resources()
+
+
+def end_network_threads(monkeypatch: pytest.MonkeyPatch, times: int) -> list[object]:
+    """End the network thread of the next consumers that ask for offsets; return those that it was done to."""
+    done: list[object] = []
+    real: Callable[..., Any] = ConsumerCoordinator._send_offset_fetch_request
+
+    async def ending(self: Any, partitions: Any) -> Any:
+        if len(done) < times:
+            done.append(self)
+            self._net._selector.close()  # its next round fails, and the thread ends with that exception
+        return await real(self, partitions)
+
+    monkeypatch.setattr(ConsumerCoordinator, "_send_offset_fetch_request", ending)
+    return done
+
+
+def test_committed_goes_through_the_one_adapter(
+    connection: Connection, own_topics: Topics, committed: dict[TopicPartition, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two network threads end one after the other; the third consumer answers, and nothing of the two is left."""
+    assert committed_offsets(connection, GROUP, own_topics.pages) == committed
+    before = settled((0, 0))
+    done = end_network_threads(monkeypatch, times=2)
+    assert committed_offsets(connection, GROUP, own_topics.pages) == committed
+    assert len(done) == 2
+    done.clear()
+    assert settled(before) <= before
+
+
+def test_a_topic_that_does_not_exist_has_no_offsets(connection: Connection) -> None:
+    """Nor has it partitions."""
+    assert committed_offsets(connection, GROUP, "nowhere") == {}
+    reader = PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=5)
+    assert reader.partitions_of("nowhere") == []
+    reader.close()
+
+
+def test_failed_tries_lose_no_thread_and_no_socket(
+    connection: Connection, own_topics: Topics, wounded: Cluster
+) -> None:
+    """Neither with a broker that is frozen, nor with one that is dead."""
+    quick = Connection(connection.bootstrap, {"request_timeout_ms": "1000", "bootstrap_timeout_ms": "1500"})
+    committed_offsets(quick, GROUP, own_topics.pages)
+    before = settled((0, 0))
+    wounded.pause(0)
+    try:
+        for _ in range(3):
+            with pytest.raises(UnreachableError):
+                committed_offsets(quick, GROUP, own_topics.pages)
+        assert settled(before) <= before
+    finally:
+        wounded.resume(0)
+    wounded.kill(0)
+    try:
+        for _ in range(3):
+            with pytest.raises(UnreachableError):
+                committed_offsets(quick, GROUP, own_topics.pages)
+        assert settled(before) <= before
+    finally:
+        wounded.start(0)
+
+
+def test_a_broker_that_freezes_between_two_questions_ends_them(
+    connection: Connection, own_topics: Topics, wounded: Cluster
+) -> None:
+    """The library would ask for all topics without a time limit."""
+    quick = Connection(connection.bootstrap, {"request_timeout_ms": "1000", "bootstrap_timeout_ms": "1500"})
+    reader = PartitionReader(quick, fetch_bytes=1 << 20, timeout_s=1)
+    assert len(reader.partitions_of(own_topics.pages)) == 2
+    wounded.pause(0)
+    try:
+        with pytest.raises(BrokerError):
+            reader.partitions_of(own_topics.verdicts)
+    finally:
+        wounded.resume(0)
+        reader.close()
