@@ -304,12 +304,18 @@ def close_consumer(consumer: KafkaConsumer, timeout_s: float) -> None:
 def close_network(client: Any) -> None:
     """Close the network side of a client: thread, connections, sockets. Never raises.
 
-    Touches `_net`, its `_selector` and its wakeup sockets; see `close_consumer`.
+    Touches `_manager` and its connections, `_net`, its tasks, `_selector` and wakeup sockets; see
+    `close_consumer`.
     """
+    net = client._net
+    transports = [connection.transport for connection in list(client._manager._conns.values())]
+    sockets = [transport._sock for transport in transports if transport is not None]
     with suppress(Exception):
         client.close()
-    net = client._net
-    for left in (net._wakeup_r, net._wakeup_w, net._selector):
+    for task in list(net._pending_tasks):  # each lets go of its socket
+        with suppress(Exception):
+            net.cancel(task)
+    for left in (*sockets, net._wakeup_r, net._wakeup_w, net._selector):
         with suppress(Exception):
             left.close()
 
