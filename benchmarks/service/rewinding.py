@@ -8,6 +8,9 @@ from kafka.errors import KafkaError, NoError
 from kafka.structs import OffsetAndMetadata
 
 from benchmarks.service.fault_targets import PATIENCE_S, FaultTargets
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import connect
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 
 __all__ = ["rewind_group"]
 
@@ -20,14 +23,14 @@ def rewind_group(targets: FaultTargets, rng: random.Random) -> str:
     while True:
         try:
             return _alter(targets, rng)
-        except (KafkaError, RuntimeError) as error:
+        except (KafkaError, RuntimeError, UnreachableError) as error:
             if time.monotonic() > deadline:
                 return f"given up: {error!r}"
             time.sleep(0.3)
 
 
 def _alter(targets: FaultTargets, rng: random.Random) -> str:
-    client = KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
+    client = connect(KafkaAdminClient, Connection(targets.cluster.bootstrap), bootstrap_timeout_ms=3000)
     try:
         committed = client.list_group_offsets(targets.group)[targets.group]
         before = {at: found.offset for at, found in committed.items() if found.offset > 0}

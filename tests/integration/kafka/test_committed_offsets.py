@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from kafka.coordinator.consumer import ConsumerCoordinator
 
 from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import TopicPartition
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, UnreachableError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
@@ -88,6 +89,27 @@ def test_committed_goes_through_the_one_adapter(
     assert settled(before) <= before
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_member_whose_network_thread_ends_joins_again(connection: Connection, own_topics: Topics) -> None:
+    """Whatever exception ended it, the next records are read."""
+    with closing(GroupConsumer(connection, own_topics.pages, GROUP, "member", on_revoked=lambda _: None)) as member:
+        append(connection, own_topics.pages, [Message(own_topics.pages, b"1")])
+        assert [record.value for record in read(member, 1)] == [b"1"]
+        assert member._consumer is not None
+        member._consumer._net._poll_once = crash
+        append(connection, own_topics.pages, [Message(own_topics.pages, b"2")])
+        assert b"2" in [record.value for record in read(member, 2)]
+
+
+def read(member: GroupConsumer, count: int) -> list[ConsumerRecord]:
+    """The next records; they begin again where the group has committed, here at the first one."""
+    records: list[ConsumerRecord] = []
+    deadline = time.monotonic() + 60
+    while len(records) < count and time.monotonic() < deadline:
+        records += member.poll(0.5, 10)
+    return records
+
+
 def test_a_topic_that_does_not_exist_has_no_offsets(connection: Connection) -> None:
     """Nor has it partitions."""
     assert committed_offsets(connection, GROUP, "nowhere") == {}
@@ -124,7 +146,7 @@ def test_failed_tries_lose_no_thread_and_no_socket(
 def test_a_broker_that_freezes_between_two_questions_ends_them(
     connection: Connection, own_topics: Topics, wounded: Cluster
 ) -> None:
-    """The library would ask for all topics without a time limit."""
+    """The brokers are asked each time, and only for so long; what the client remembers may be out of date."""
     quick = Connection(connection.bootstrap, {"request_timeout_ms": "1000", "bootstrap_timeout_ms": "1500"})
     reader = PartitionReader(quick, fetch_bytes=1 << 20, timeout_s=1)
     assert len(reader.partitions_of(own_topics.pages)) == 2

@@ -287,7 +287,7 @@ class GroupConsumer:
             return {}
         except errors.LogTruncationError as error:
             raise LogChangedError(f"{self._topic} lost records that were read: {error}; inspect the topic") from error
-        except TRANSIENT as error:
+        except Exception as error:
             self._survive(reader, error, timeout_s)
             return {}
         if not internals.has_coordinator(reader):
@@ -311,11 +311,13 @@ class GroupConsumer:
             self._discard_consumer()
         time.sleep(_OUTSIDE_PAUSE_S)  # the library returns at once in this state
 
-    def _survive(self, reader: KafkaConsumer, error: BaseException, timeout_s: float) -> None:
-        """Raise what is permanent.
+    def _survive(self, reader: KafkaConsumer, error: Exception, timeout_s: float) -> None:
+        """Raise what is permanent, or no error of brokers.
 
-        For the rest warn and continue, with a new consumer if this one is dead.
+        For the rest warn and continue, with a new consumer if this one is dead, whatever ended it.
         """
+        if not isinstance(error, TRANSIENT) and not internals.is_dead(reader):
+            raise error
         if found := permanent_error(error, f"to read {self._topic} as group {self._group}", needs="Read"):
             raise found from error
         self._warning.about(f"{type(error).__name__}: {error}")
@@ -424,7 +426,9 @@ def _committed(
         missing = [partition for partition in partitions if partition not in offsets]
         left_s = max(0.5, deadline - time.monotonic())
         return {**offsets, **(reader.beginning_offsets(missing, timeout_ms=left_s * 1000) if missing else {})}
-    except TRANSIENT as error:
+    except Exception as error:
+        if not isinstance(error, TRANSIENT) and not internals.is_dead(reader):
+            raise
         action = f"to read the offsets of group {group}"
         raise (permanent_error(error, action, needs="Read") or transient_error(error, action)) from error
 

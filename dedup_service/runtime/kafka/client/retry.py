@@ -174,6 +174,7 @@ def _names_setting(reason: BaseException) -> bool:
 
 def _what_to_grant(reason: BaseException, needs: str, transactional_id: str) -> str:
     """Return the resource, the operation that the user lacks, and the command that grants it."""
+    operations: tuple[str, ...]
     if isinstance(reason, errors.TransactionalIdAuthorizationFailedError):
         what, option = f"Write and Describe on the transactional id {transactional_id}", "--transactional-id"
         operations, names = ("Write", "Describe"), [transactional_id]
