@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Entry", "PropertiesError", "parse"]
+__all__ = ["PropertyLine", "PropertiesError", "parse"]
 
 _BLANK = " \t\f"
 _ENDS = re.compile(r"\r\n|\r|\n")
@@ -31,7 +31,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class PropertyLine:
     """A name and its value. line: where it begins, from 1. separated: a separator follows the name."""
 
     line: int
@@ -40,7 +40,7 @@ class Entry:
     separated: bool
 
     def __repr__(self) -> str:
-        return f"Entry({self.line}, {self.name!r}, …)"  # the value may be a password
+        return f"PropertyLine({self.line}, {self.name!r}, …)"  # the value may be a password
 
 
 class PropertiesError(ValueError):
@@ -51,7 +51,7 @@ class PropertiesError(ValueError):
         self.line = line
 
 
-def parse(text: str) -> Iterator[Entry]:
+def parse(text: str) -> Iterator[PropertyLine]:
     r"""Yield the entries of a properties text in their order, repeated names included.
 
     Raises PropertiesError.
@@ -63,7 +63,7 @@ def parse(text: str) -> Iterator[Entry]:
         rest = content[end:].lstrip(_BLANK)
         if rest[:1] in {"=", ":"}:
             rest = rest[1:].lstrip(_BLANK)
-        yield Entry(line, _unescaped(content[:end], line), _unescaped(rest, line), separated=end < len(content))
+        yield PropertyLine(line, _unescaped(content[:end], line), _unescaped(rest, line), separated=end < len(content))
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
