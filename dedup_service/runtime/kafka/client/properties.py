@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["PropertyLine", "PropertiesError", "parse"]
+__all__ = ["PropertiesError", "PropertyLine", "parse"]
 
 _BLANK = " \t\f"
 _ENDS = re.compile(r"\r\n|\r|\n")
