@@ -11,7 +11,7 @@ publishes.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,7 +20,7 @@ import click
 from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, SETTINGS
 from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.runtime.kafka.client.config import Connection, read_properties
+from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
 from dedup_service.runtime.resources import SpaceOptions, profile_named
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
@@ -240,7 +240,7 @@ def connection_from(options: Mapping[str, Any]) -> Connection:
     if not options["bootstrap"]:
         raise click.UsageError("no broker is named: give --bootstrap HOST:PORT")
     properties = read_properties(Path(options["client_config"])) if options["client_config"] else {}
-    return Connection(options["bootstrap"], {**properties, **dict(map(_name_and_value, options["client_options"]))})
+    return Connection(options["bootstrap"], overridden(properties, by=_pairs(options["client_options"])))
 
 
 def topics_from(options: Mapping[str, Any]) -> "Topics":
@@ -265,11 +265,18 @@ def state_folder(options: Mapping[str, Any]) -> str | None:
     return folder
 
 
-def _name_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise click.UsageError(f"--client-option takes NAME=VALUE, not {text!r}")
-    return name, value
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Return names and values; no error quotes a text, which may have a password."""
+    pairs: dict[str, str] = {}
+    for number, text in enumerate(texts, 1):
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.UsageError(
+                f"--client-option takes NAME=VALUE; number {number} of {len(texts)} has no name or ="
+            )
+        if pairs.setdefault(name, value) != value:
+            raise click.UsageError(f"--client-option gives {name} twice: remove one of them")
+    return pairs
 
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
