@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.runtime.embedded.database import StateDamagedError
@@ -38,7 +39,7 @@ _GROWTH = 4
 _CONTRADICTIONS = (KeyError, ValueError, struct.error, StateError)
 """What the records of a damaged log or snapshot raise: an entry that is not there, bytes of another length."""
 
-MakeDecider = Callable[[EntryRows, DeciderState], Decider]
+MakeDecider = Callable[[EntryPieces, DeciderState], Decider]
 """Makes a decider with the rule in force, from live entries and the rest of its state."""
 
 
@@ -56,7 +57,7 @@ class Snapshots:
         restored = self._from_snapshot(make)
         if restored is not None:
             return restored
-        decider = make(EntryRows.none(), DeciderState())
+        decider = make((), DeciderState())
         try:
             _replay(self._journal.log, 0, decider)
         except _CONTRADICTIONS as error:
@@ -82,7 +83,7 @@ class Snapshots:
         """
         if self._path is None or self._journal.sequence == self._taken_at:
             return
-        held, extra = list(decider.held()), encode_state(decider.state())
+        held, extra = decider.held(), encode_state(decider.state())
         try:
             write_snapshot(self._path, self._label(held, len(extra)), held, extra)
         except OSError as error:
@@ -111,16 +112,17 @@ class Snapshots:
         self._taken_at = snapshot.label.sequence
         return decider
 
-    def _label(self, held: list[EntryRows], extra_bytes: int) -> SnapshotLabel:
+    def _label(self, held: HeldEntries, extra_bytes: int) -> SnapshotLabel:
         journal = self._journal
+        entries, evidence_bytes = held.size()
         return SnapshotLabel(
             version=SNAPSHOT_VERSION,
             journal=journal.header.identity,
             space_id=journal.header.space_id,
             sequence=journal.sequence,
             tail=journal.log.tail(journal.sequence),
-            entries=sum(map(len, held)),
-            evidence_bytes=sum(len(rows.evidence) for rows in held),
+            entries=entries,
+            evidence_bytes=evidence_bytes,
             extra_bytes=extra_bytes,
         )
 

@@ -16,7 +16,7 @@ from typing import Any
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entry_arrays import HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -234,7 +234,7 @@ class State:
             self._index_at = stored + INDEX_S
             self._observers.index(self.index_event())
 
-    def _new_decider(self, rows: EntryRows, state: DeciderState, shards: int) -> Decider:
+    def _new_decider(self, rows: EntryPieces, state: DeciderState, shards: int) -> Decider:
         layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
         self._candidates = LocalCandidates(self.rule, rows, layout=layout, removed=state.removed, shards=shards)
         return Decider(

@@ -15,7 +15,7 @@ from typing import Any, cast
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
@@ -213,7 +213,7 @@ def _restored(folder: Path, database: Database, header: Header) -> Decider:
     policy = journal.log.policy()
     rule, layout = MatchRule.from_dict(policy["rule"]), IndexLayout.from_dict(policy["layout"])
 
-    def make(rows: EntryRows, state: DeciderState) -> Decider:
+    def make(rows: EntryPieces, state: DeciderState) -> Decider:
         return Decider(rule, header.space_id, _NoNames(), layout=layout, restored=rows, state=state)
 
     return Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore(make)
