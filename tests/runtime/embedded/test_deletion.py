@@ -71,7 +71,8 @@ def test_without_a_state_folder_memory_grows_by_kept_pages_only(page: Callable[[
     state = opened(None, StateSettings(IndexLayout(window=8), memory_records=500))
     sizes = []
     for start in range(0, 6000, 1000):
-        decide(state, map(page, range(start, start + 1000)), 100)
+        for first in range(start, start + 1000, 100):
+            state.decide([(page(number), b"%16d" % number) for number in range(first, first + 100)])
         used = "SELECT (SELECT * FROM pragma_page_count) - (SELECT * FROM pragma_freelist_count)"
         sizes.append((len(sequences(state)), state.journal.database.rows(used)[0][0]))
     assert sizes[5][0] <= sizes[3][0] + 1 < 1500
