@@ -213,7 +213,15 @@ class Observers:
         self._observers = tuple(observers)
 
     def __bool__(self) -> bool:
-        return bool(self._observers)
+        return any(self._observers)
+
+    def add(self, *observers: Observer) -> None:
+        """Call `observers`, too, from the next event on."""
+        self._observers += observers
+
+    def discard(self, *observers: Observer) -> None:
+        """Call `observers` no more."""
+        self._observers = tuple(observer for observer in self._observers if observer not in observers)
 
     def batch(self, event: BatchEvent) -> None:
         """Call `batch` of each observer."""

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.matching import body_decides, min_rough_jaccard
 from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.overlap import NONE_COMMON
@@ -118,13 +118,12 @@ class LocalCandidates:
     def __init__(
         self,
         rule: MatchRule,
-        restored: EntryRows | None = None,
+        restored: EntryPieces = (),
         *,
         layout: IndexLayout | None = None,
         removed: Sequence[RemovedEntry] = (),
         shards: int = 1,
     ) -> None:
-        restored = restored or EntryRows.none()
         self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
         self._layout = layout or IndexLayout()
         self._indexes: dict[str, BlockIndex] = {}
@@ -132,7 +131,7 @@ class LocalCandidates:
             radius = rule.radius(channel)
             if radius is not None:
                 self._indexes[channel] = BlockIndex(radius, shards=shards)
-                self._indexes[channel].insert_many(*restored.indexed(channel))
+                self._indexes[channel].insert_many(*_indexed(restored, channel))
         self._texts, self._bodies = SequenceMap(), SequenceMap()
         self._cells, self._window = CellIndex(slots=self._layout.slots), Window()
         self._added: deque[Entry] = deque()
@@ -272,39 +271,75 @@ class LocalCandidates:
         values = ((index, entry.channel(channel)) for channel, index in self._indexes.items())
         return [(index, value) for index, value in values if value is not None]
 
-    def _restore(self, restored: EntryRows, removed: Sequence[RemovedEntry]) -> None:
+    def _restore(self, restored: EntryPieces, removed: Sequence[RemovedEntry]) -> None:
         """Fill texts, cells and window. removed: in the order of their removal."""
         unsettled: list[Entry] = []
-        sequences, ordinals, sieves, paths = [], [], [], []
-
-        def place(entry: Entry) -> None:
-            if not entry.settled:
-                unsettled.append(entry)
-                return
-            sequences.append(entry.sequence)
-            ordinals.append(entry.ordinal)
-            sieves.append(_sieve(entry.evidence))
-            paths.append(entry.keys)
-
-        for entry in restored.entries():
-            place(entry)
-            for texts, value in self._text_hashes(entry):
-                texts.add(value, entry.sequence)
+        settled: list[_CellRows] = []
+        for piece in restored:
+            placing = _Placing(unsettled)
+            for entry in piece.entries():
+                placing.add(entry)
+                for texts, value in self._text_hashes(entry):
+                    texts.add(value, entry.sequence)
+            settled.append(placing.settled())
+        placing = _Placing(unsettled)
         for gone in removed:
-            place(gone.entry)
+            placing.add(gone.entry)
             self._removed.append(gone)
             if not gone.entry.settled:
                 self._paths[gone.entry.sequence] = b""
+        settled.append(placing.settled())
         self._cells.restore(
-            np.array(sequences, np.int64),
-            np.array(ordinals, np.int64),
-            np.frombuffer(b"".join(sieves), np.uint64).reshape(-1, SIEVE_BYTES // 8).copy(),
-            b"".join(paths),
+            np.concatenate([some.sequences for some in settled]),
+            np.concatenate([some.ordinals for some in settled]),
+            np.concatenate([some.sieves for some in settled]),
+            b"".join(some.paths for some in settled),
         )
         for entry in sorted(unsettled, key=lambda entry: entry.ordinal):
             self._added.append(entry)
             if entry.sequence not in self._paths:
                 self._window.add(entry, Evidence(entry.evidence))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _CellRows:
+    """What the cells need of n settled entries. sequences, ordinals: int64[n]; sieves: uint64[n, words]."""
+
+    sequences: npt.NDArray[np.int64]
+    ordinals: npt.NDArray[np.int64]
+    sieves: npt.NDArray[np.uint64]
+    paths: bytes
+
+
+class _Placing:
+    """Sorts restored entries into settled ones, packed at once, and `unsettled` ones, which are added there."""
+
+    def __init__(self, unsettled: list[Entry]) -> None:
+        self._unsettled = unsettled
+        self._settled: list[Entry] = []
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry."""
+        (self._settled if entry.settled else self._unsettled).append(entry)
+
+    def settled(self) -> _CellRows:
+        """Return the settled entries."""
+        sieves = b"".join(_sieve(entry.evidence) for entry in self._settled)
+        return _CellRows(
+            np.array([entry.sequence for entry in self._settled], np.int64),
+            np.array([entry.ordinal for entry in self._settled], np.int64),
+            np.frombuffer(sieves, np.uint64).reshape(-1, SIEVE_BYTES // 8),
+            b"".join(entry.keys for entry in self._settled),
+        )
+
+
+def _indexed(pieces: EntryPieces, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+    """Return (sequences, fingerprints) of all entries that the block index of `channel` has."""
+    parts = [piece.indexed(channel) for piece in pieces]
+    if not parts:
+        return np.empty(0, np.int64), np.empty(0, np.uint64)
+    sequences, fingerprints = zip(*parts, strict=True)
+    return np.concatenate(sequences), np.concatenate(fingerprints)
 
 
 def _sieve(evidence: bytes) -> bytes:

@@ -24,7 +24,7 @@ from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandi
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
@@ -108,18 +108,20 @@ class Decider:
         *,
         layout: IndexLayout | None = None,
         shards: int = 1,
-        restored: EntryRows | None = None,
+        restored: EntryPieces = (),
         state: DeciderState | None = None,
         overrides: Overrides | None = None,
         candidates: Candidates | None = None,
     ) -> None:
-        restored, state = restored or EntryRows.none(), state or DeciderState()
+        state = state or DeciderState()
         self.rule = rule
         self._matcher = Matcher(rule)
         self.space_id = space_id
         self._names = names
         self._table = EntryTable(restored)
-        self._visits = dict(zip(restored.rows["url_hash"].tolist(), restored.rows["sequence"].tolist(), strict=True))
+        self._visits: dict[int, int] = {}
+        for piece in restored:
+            self._visits.update(zip(piece.rows["url_hash"].tolist(), piece.rows["sequence"].tolist(), strict=True))
         self._overrides = overrides or Overrides()
         self._candidates = candidates or LocalCandidates(
             rule, restored, layout=layout, removed=state.removed, shards=shards

@@ -5,7 +5,7 @@ it, their keys are replaced by their paths through the cells, and a thousand at 
 `EntryArrays`, which holds all others in chunks of up to 65,536 rows (`EntryChunk`). Only an
 entry that is asked for becomes an `Entry` again. Growth copies one chunk at most; a removed row is marked,
 and a chunk is compacted when more than half of its rows are marked. `held` exports ten million entries as a
-list of views; `HeldEntries.rows` joins them, which takes a second and can be done in another thread.
+list of views; iterating them copies one piece at a time, which can be done in another thread.
 
 Invariants: sequences ascend within a chunk and from chunk to chunk, as in the log. A row that was written is
 never written again, so another thread may read what `held` returned.
@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows, entry_of
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows, entry_of
 
 __all__ = ["CHUNK_ROWS", "EntryArrays", "EntryChunk", "EntryTable", "HeldChunk", "HeldEntries"]
 
@@ -29,6 +29,9 @@ CHUNK_ROWS = 1 << 16
 
 _MIN_ROWS = 4096
 """Rows that an array has after its first growth, at least."""
+
+_PIECE_BYTES = 1 << 20
+"""Bytes of evidence that an export copies at a time."""
 
 _MAX_SETTLED = 1024
 """Entries that are appended at once: about 1 µs each, so 1 ms."""
@@ -46,6 +49,22 @@ class HeldChunk:
         """Return the live entries."""
         rows = EntryRows(self.rows, self.evidence.tobytes())
         return rows if self.alive is None else rows.where(self.alive)
+
+    def pieces(self) -> Iterator[EntryRows]:
+        """Yield copies of the live entries, each of _PIECE_BYTES of evidence or one entry."""
+        ends = np.cumsum(self.rows["evidence_bytes"], dtype=np.int64)
+        start = first = 0
+        while start < len(self.rows):
+            stop = max(start + 1, int(ends.searchsorted(first + _PIECE_BYTES, side="right")))
+            end = int(ends[stop - 1])
+            piece = EntryRows(self.rows[start:stop], self.evidence[first:end].tobytes())
+            yield piece if self.alive is None else piece.where(self.alive[start:stop])
+            start, first = stop, end
+
+    def size(self) -> tuple[int, int]:
+        """Return the number of live entries and the bytes of their evidence."""
+        sizes = self.rows["evidence_bytes"] if self.alive is None else self.rows["evidence_bytes"][self.alive]
+        return len(sizes), int(sizes.sum(dtype=np.int64))
 
 
 class EntryChunk:
@@ -153,23 +172,30 @@ class HeldEntries:
         return False
 
     def __iter__(self) -> Iterator[EntryRows]:
-        """Yield the live entries chunk by chunk, in order of sequence; may be repeated."""
-        return (chunk.live() for chunk in self.chunks)
+        """Yield copies of the live entries piece by piece, in order of sequence; may be repeated."""
+        return (piece for chunk in self.chunks for piece in chunk.pieces())
+
+    def size(self) -> tuple[int, int]:
+        """Return the number of entries and the bytes of their evidence."""
+        sizes = [chunk.size() for chunk in self.chunks]
+        return sum(entries for entries, _ in sizes), sum(evidence for _, evidence in sizes)
 
     def rows(self) -> EntryRows:
         """Return the live entries in one piece, in order of sequence."""
-        if not self.chunks:
-            return EntryRows.none()
         parts = list(self)
+        if not parts:
+            return EntryRows.none()
         return EntryRows(np.concatenate([part.rows for part in parts]), b"".join(part.evidence for part in parts))
 
 
 class EntryArrays:
-    """Entries in chunks. rows: the first entries, used without a copy."""
+    """Entries in chunks. restored: the first entries."""
 
-    def __init__(self, rows: EntryRows) -> None:
-        self._chunks = [EntryChunk(piece) for piece in rows.pieces(CHUNK_ROWS)]
-        self._firsts = [chunk.first for chunk in self._chunks]
+    def __init__(self, restored: EntryPieces = ()) -> None:
+        self._chunks: list[EntryChunk] = []
+        self._firsts: list[int] = []
+        for piece in restored:
+            self.append(piece)
 
     def __len__(self) -> int:
         """Return the number of live entries."""
@@ -181,7 +207,7 @@ class EntryArrays:
         return self._chunks[chunk].get(sequence) if chunk >= 0 else None
 
     def append(self, rows: EntryRows) -> None:
-        """Append entries that come after all others."""
+        """Append entries that come after all others; those that begin a chunk are used without a copy."""
         if self._chunks and len(rows) <= self._chunks[-1].room:
             self._chunks[-1].append(rows)
             return
@@ -202,11 +228,15 @@ class EntryArrays:
 class EntryTable:
     """Entries that can be looked up, added and removed. restored: the first entries, settled ones first."""
 
-    def __init__(self, restored: EntryRows) -> None:
-        settled = restored.settled
-        self._arrays = EntryArrays(restored.where(settled) if not settled.all() else restored)
-        self._latest = {entry.sequence: entry for entry in restored.where(~settled).entries()}
+    def __init__(self, restored: EntryPieces = ()) -> None:
+        self._arrays = EntryArrays()
+        self._latest: dict[int, Entry] = {}
         self._settled: dict[int, Entry] = {}
+        for piece in restored:
+            settled = piece.settled
+            self._arrays.append(piece if settled.all() else piece.where(settled))
+            if not settled.all():
+                self._latest.update((entry.sequence, entry) for entry in piece.where(~settled).entries())
 
     def __len__(self) -> int:
         return len(self._arrays) + len(self._latest) + len(self._settled)

@@ -8,7 +8,7 @@ uint32; ordinal uint64; evidence_bytes uint32, of which keys_bytes uint16 are ke
 of all rows, each followed by its keys, is one byte string, in the order of the rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 
-__all__ = ["INDEXED", "ROW", "EntryRows", "entry_of", "flags_of", "signed", "unsigned"]
+__all__ = ["INDEXED", "ROW", "EntryPieces", "EntryRows", "entry_of", "flags_of", "signed", "unsigned"]
 
 _VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
 ROW = np.dtype(
@@ -134,6 +134,10 @@ class EntryRows:
         evidence = np.frombuffer(self.evidence, np.uint8)
         for row, start in zip(self.rows, self.evidence_starts.tolist(), strict=True):
             yield entry_of(row.item(), evidence, start)
+
+
+EntryPieces = Iterable[EntryRows]
+"""Entries in order of sequence, some thousands in each piece; can be iterated several times."""
 
 
 def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int) -> Entry:

@@ -20,7 +20,7 @@ from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
 from dedup_service.core.decision.entry_arrays import HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -97,7 +97,7 @@ class Replica:
         names: MutablePageNames,
         *,
         shards: int = 1,
-        rows: EntryRows | None = None,
+        rows: EntryPieces = (),
         state: ReplicaState | None = None,
     ) -> None:
         state = state or ReplicaState()
@@ -331,10 +331,10 @@ class Replica:
             self._decider.set_guards(rule.guards)
         else:
             state = DeciderState() if self._decider is None else self._decider.state()
-            self._decider = self._new_decider(record.policy, self.rows(), state)
+            self._decider = self._new_decider(record.policy, self.held(), state)
         self.policy, self.policy_sequence = record.policy, sequence
 
-    def _new_decider(self, policy: Policy, rows: EntryRows | None, state: DeciderState) -> Decider:
+    def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
         self._candidates = LocalCandidates(
             policy.rule, rows, layout=policy.layout, removed=state.removed, shards=self._shards
         )

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.evaluation.active_sampling import CandidatePair, PairGroups, margin
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import MAX_RADIUS, Similarity
@@ -47,7 +46,7 @@ class CandidatePairs:
         search_rule = MatchRule(bounds, keys=True, verified=rule.verified or PROFILES[DEFAULT_PROFILE].verified)
         self._rule, self._nearest = rule, nearest
         self._min_jaccard = min((row.jaccard for row in rule.verified), default=-1.0) - JACCARD_SLACK
-        self._candidates = LocalCandidates(search_rule, EntryRows.none())
+        self._candidates = LocalCandidates(search_rule)
         self._entries: dict[int, tuple[Entry, str]] = {}
         self._bodies: set[int] = set()
         self._pages = 0

@@ -176,7 +176,7 @@ class CellIndex:
             starts[number] = len(keys) // 4
             keys += paths[at + PARTS : end]
             at = end
-        path_keys = np.frombuffer(bytes(keys), "<u4").astype(np.uint32)
+        path_keys = np.frombuffer(keys, "<u4").astype(np.uint32, copy=False)
         slots = (ordinals % self._slots).astype(np.uint8)
         self._make_rows(len(self) + len(sequences))
         done = self._room_for = 0

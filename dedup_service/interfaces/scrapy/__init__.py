@@ -2,7 +2,8 @@
 
 - `addon` switches everything on; `settings` reads and checks `TWINSIEVE_*`.
 - Verdicts in the crawl: `downloader` extracts pages in worker processes and acts on verdicts,
-  `decision_thread` decides many pages with one commit, `spider` drops the items of duplicates.
+  `decision_thread` decides many pages with one commit, `shared_filter` opens one filter for all crawls of a
+  process with the same state, `spider` drops the items of duplicates.
 - Publishing to Kafka, where a service decides: `publisher` is the pipeline, `page_values` makes message
   values, `inflight_limit` bounds memory, `delivery` waits for the broker's acknowledgement.
 - Shared: `meta` (what is left on a request, and the signal `page_judged`), `stats` (counters of the crawl).

@@ -1,7 +1,7 @@
 """The downloader middleware: a verdict on every page that a crawl downloads, before the spider sees it.
 
 How: the bytes of a response go to a worker process (`runtime.workers.html_workers`), the prepared page to
-the decision thread (`decision_thread`); the event loop only waits. The verdict is left in
+the decision thread (`shared_filter`); the event loop only waits. The verdict is left in
 `request.meta["twinsieve"]`, as a flag on the response, in the stats and in the signal `page_judged`. Then
 `TWINSIEVE_ACTION` decides what happens to the response. A crawl that publishes its pages gets no verdicts
 here. Pages are extracted if the spider wants them (`TWINSIEVE_KEEP_PAGE`), and downloads wait while too many
@@ -16,7 +16,7 @@ continues unfiltered.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -29,13 +29,12 @@ from scrapy.utils.asyncio import is_asyncio_available
 from dedup_service.core.errors import ConfigurationError, StateError, TwinsieveError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import Action, claim_refused_in, guard_in
-from dedup_service.interfaces.scrapy.decision_thread import DecisionThread
 from dedup_service.interfaces.scrapy.meta import flag_of, forget, page_judged, remember, remember_page
 from dedup_service.interfaces.scrapy.publisher import KafkaPublisher
 from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
+from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
 from dedup_service.interfaces.scrapy.stats import CrawlStats
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-from dedup_service.runtime.events import BatchEvent, Observer, Observers, ProblemEvent
+from dedup_service.runtime.events import BatchEvent, Observers, ProblemEvent
 from dedup_service.runtime.verdict_json import verdict_dict
 from dedup_service.runtime.workers.html_workers import Html, HtmlWorkers
 
@@ -88,8 +87,7 @@ class NearDuplicateDownloaderMiddleware:
         observers = () if self._dashboard is None else self._dashboard.observers
         self._observers = Observers(observers)
         self._stats = CrawlStats(crawler, self._report_time)
-        self._dedup = _open_filter(settings, observers) if settings.kafka is None else None
-        self._decision_thread = None if self._dedup is None else DecisionThread(self._dedup.decide_many)
+        self._filter = SharedFilter.open(settings, observers) if settings.kafka is None else None
         self._workers = _start_workers(settings) if settings.kafka is None or settings.keep_page else None
         self._worker_places = asyncio.Semaphore(settings.concurrency)
         self._server = self._serve_dashboard()
@@ -136,7 +134,7 @@ class NearDuplicateDownloaderMiddleware:
             return response
         if self._settings.keep_page and prepared.page.problem is None:
             remember_page(request, prepared.page)
-        if self._decision_thread is None:
+        if self._filter is None:
             return response
         verdict = await self._guarded(response, self._decide(prepared))
         return response if verdict is None else self._act(request, response, verdict)
@@ -153,7 +151,7 @@ class NearDuplicateDownloaderMiddleware:
         return response
 
     async def spider_closed(self) -> None:
-        """End the dashboard, the workers and the decision thread, and close the state."""
+        """End the dashboard and the workers, and leave the state, which the last crawl of a process closes."""
         await asyncio.get_running_loop().run_in_executor(None, self._end)
 
     def _end(self) -> None:
@@ -163,10 +161,12 @@ class NearDuplicateDownloaderMiddleware:
     def _serve_dashboard(self) -> ExitStack:
         """Serve the dashboard, if one is configured; closing the returned stack ends it."""
         stack = ExitStack()
-        if self._dashboard is None or self._dedup is None or self._workers is None:
+        if self._dashboard is None or self._filter is None or self._workers is None:
             return stack
         try:
-            serving = self._dashboard.serving(self._dedup, self._workers.pool_state, option="TWINSIEVE_DASHBOARD")
+            serving = self._dashboard.serving(
+                self._filter.dedup, self._workers.pool_state, option="TWINSIEVE_DASHBOARD"
+            )
             address = stack.enter_context(serving).address
         except BaseException:
             self._close()
@@ -175,7 +175,7 @@ class NearDuplicateDownloaderMiddleware:
         return stack
 
     def _close(self) -> None:
-        for part in (self._workers, self._decision_thread, self._dedup):
+        for part in (self._workers, self._filter):
             if part is not None:
                 part.close()
 
@@ -193,9 +193,9 @@ class NearDuplicateDownloaderMiddleware:
         return None
 
     async def _decide(self, prepared: PreparedPage) -> dict[str, Any]:
-        assert self._decision_thread is not None
+        assert self._filter is not None
         with self._stats.timed("decision"):
-            return verdict_dict(await asyncio.wrap_future(self._decision_thread.submit(prepared)))
+            return verdict_dict(await asyncio.wrap_future(self._filter.submit(prepared)))
 
     async def _prepare(self, response: "Response") -> PreparedPage:
         """Extract and fingerprint in a worker; a page that no worker can read says so in its `problem`."""
@@ -260,12 +260,6 @@ def _dashboard(settings: NearDuplicateSettings) -> "EmbeddedDashboard | None":
     address = Address.parse(settings.dashboard)
     token = token_for(address, settings.dashboard_token, name="TWINSIEVE_DASHBOARD_TOKEN")
     return EmbeddedDashboard(address, token, "crawl")
-
-
-def _open_filter(settings: NearDuplicateSettings, observers: Iterable[Observer]) -> NearDuplicateFilter:
-    return NearDuplicateFilter.open(
-        settings.state, space=settings.space, rule=settings.rule, shards=settings.shards, observers=observers
-    )
 
 
 def _start_workers(settings: NearDuplicateSettings) -> HtmlWorkers:

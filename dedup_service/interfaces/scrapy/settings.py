@@ -38,7 +38,8 @@ NAMES = frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "DASHBOARD",
+        "CHANNELS", "K", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "PAGE_MEMORY_MB",
+        "KEEP_PAGE", "DASHBOARD",
         "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX", "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES",
         "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
     )
@@ -47,7 +48,7 @@ NAMES = frozenset(
 DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
     "TWINSIEVE_SEGMENTER", "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
-    "TWINSIEVE_K", "TWINSIEVE_SHARDS",
+    "TWINSIEVE_K", "TWINSIEVE_SHARDS", "TWINSIEVE_JOURNAL_DAYS",
 )  # fmt: skip
 
 BUFFER_BYTES = 32 * 2**20
@@ -88,6 +89,7 @@ class NearDuplicateSettings:
     state: state folder, or None to remember pages until the crawl ends.
     rule: what makes a match, or None for the rule of the state (in a new state, the default).
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
+    journal_days: days for which records of pages that were not kept stay in the state, or None for all.
     timeout_s, page_memory_mb: limits on one page in a worker. keep_page: leave the extracted page in `request.meta`.
     kafka: where to publish pages for a service to decide, or None to decide in this process.
     dashboard: [HOST:]PORT of the dashboard, or None. dashboard_token: token that opens it.
@@ -99,6 +101,7 @@ class NearDuplicateSettings:
     space: SpaceOptions = field(default_factory=SpaceOptions)
     rule: MatchRule | None = None
     shards: int = 1
+    journal_days: float | None = None
     processes: int = 1
     concurrency: int = 2
     timeout_s: float = PAGE_TIMEOUT_S
@@ -127,6 +130,7 @@ class NearDuplicateSettings:
             ),
             rule=_rule(settings),
             shards=_integer(settings, "TWINSIEVE_SHARDS", 1),
+            journal_days=_journal_days(settings),
             processes=processes,
             concurrency=_integer(settings, "TWINSIEVE_CONCURRENCY", 2 * processes),
             timeout_s=_seconds(settings, "TWINSIEVE_TIMEOUT_S", PAGE_TIMEOUT_S),
@@ -166,7 +170,25 @@ def _rule(settings: "BaseSettings") -> MatchRule | None:
     profile = settings.get("TWINSIEVE_PROFILE")
     if channels is None and k is None and profile is None:
         return None
-    return rule_for(channels, k=k, profile=None if profile is None else profile_named(profile))
+    given = {"TWINSIEVE_PROFILE": profile, "TWINSIEVE_CHANNELS": channels, "TWINSIEVE_K": k}
+    try:
+        return rule_for(channels, k=k, profile=None if profile is None else profile_named(profile))
+    except ConfigurationError as error:
+        names = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
+        raise ConfigurationError(f"{names}: {error}") from error
+
+
+def _journal_days(settings: "BaseSettings") -> float | None:
+    """Return `TWINSIEVE_JOURNAL_DAYS`, or None to keep all records."""
+    days = settings.get("TWINSIEVE_JOURNAL_DAYS")
+    if days is None:
+        return None
+    if _state(settings) is None:
+        raise ConfigurationError(
+            f"TWINSIEVE_JOURNAL_DAYS={days} has no effect without a state folder: set TWINSIEVE_STATE or JOBDIR, or "
+            "remove it"
+        )
+    return _positive(settings, "TWINSIEVE_JOURNAL_DAYS", 0.0, "days")
 
 
 def _dashboard(settings: "BaseSettings", kafka: KafkaSettings | None) -> str | None:
@@ -238,13 +260,18 @@ def _integer(settings: "BaseSettings", name: str, default: Any, minimum: int = 1
 
 def _seconds(settings: "BaseSettings", name: str, default: float) -> float:
     """Return the setting as a number of seconds above 0."""
+    return _positive(settings, name, default, "seconds")
+
+
+def _positive(settings: "BaseSettings", name: str, default: float, unit: str) -> float:
+    """Return the setting as a number above 0."""
     value = settings.get(name, default)
     try:
         number = float(value)
     except (TypeError, ValueError):
         number = 0.0
     if not 0 < number < float("inf"):
-        raise ConfigurationError(f"{name} must be a number of seconds above 0, got {value!r}")
+        raise ConfigurationError(f"{name} must be a number of {unit} above 0, got {value!r}")
     return number
 
 

@@ -61,6 +61,8 @@ def translated(path: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & _PRIMARY_CODE
+        if isinstance(error, sqlite3.ProgrammingError) and "closed" in str(error):
+            raise StateClosedError(f"{path} is closed: open the state again") from error
         if code in _NO_ROOM:
             raise StateFullError(
                 f"disk full or not writable: {path}: {error}; free space there and open the state again"

@@ -6,9 +6,9 @@
 `NearDuplicateFilter` is the public class; `FilterView` is what twinsieve's own interfaces ask of an open filter.
 
 Invariants: a verdict is returned only once it is durable. Killed at any instant, the filter opens again with every
-verdict that it returned. A delivery that is repeated byte for byte gets the verdict it had, so a run that is
-repeated completes itself. Every call is one transaction, which is why batches are fast. Calls from several threads
-take turns.
+verdict that it returned. A delivery that is repeated byte for byte gets the verdict it had as long as its record is
+kept (`deletion`), so a run that is repeated completes itself. Every call is one transaction, which is why batches are
+fast. Calls from several threads take turns.
 """
 
 import threading
@@ -75,6 +75,7 @@ class NearDuplicateFilter:
         shards: int = 1,
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
         snapshot_every: int = SNAPSHOT_EVERY,
+        journal_days: float | None = None,
         observers: Iterable[Observer] = (),
     ) -> Self:
         """Open a state folder, or create it.
@@ -88,20 +89,36 @@ class NearDuplicateFilter:
             text_budget_bytes: Size of the compressed main texts that are kept for explanations, by default 256 MiB. The
                 oldest are dropped first. A state in memory keeps none.
             snapshot_every: Minimum number of records between two snapshots, by default 100,000.
+            journal_days: Days for which the journal keeps records of pages that were not kept. None keeps them forever.
+                Older ones are deleted in small steps: `why` no longer finds them, and a delivery of that age that is
+                repeated is judged again. Kept pages, corrections and retractions stay. A state in memory keeps the
+                latest 10,000 records of pages that were not kept.
             observers: Called with what was done, once it is durable.
 
         Returns:
             The open filter. Use it as a context manager, or call `close`.
 
         Raises:
-            ConfigurationError: `path` is a file, or `space` cannot be built or indexed.
+            ConfigurationError: `path` is a file, `journal_days` is not above 0 or has no folder, or `space` cannot be
+                built or indexed.
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
             StateFullError: The folder cannot be written.
             StateDamagedError: The journal cannot be read.
         """
         built = build_fingerprinter(space).space
-        settings = StateSettings(shards=shards, text_budget_bytes=text_budget_bytes, snapshot_every=snapshot_every)
+        if journal_days is not None and (path is None or not journal_days > 0):
+            raise ConfigurationError(
+                f"journal_days={journal_days!r}: a state in memory has no journal to keep, give a folder"
+                if path is None
+                else f"journal_days must be a number of days above 0, got {journal_days!r}"
+            )
+        settings = StateSettings(
+            shards=shards,
+            text_budget_bytes=text_budget_bytes,
+            snapshot_every=snapshot_every,
+            journal_days=journal_days,
+        )
         if path is None:
             return cls(space, _state(None, built, rule, settings, observers), None, None)
         folder = made_folder(Path(path))
@@ -176,7 +193,8 @@ class NearDuplicateFilter:
         Args:
             pages: The pages, in the order in which they are decided.
             delivery_ids: What identifies each delivery (for example the line of a file), one for each page; None for
-                a page without. A delivery whose bytes were given before gets the verdict it had.
+                a page without. A delivery whose bytes were given before gets the verdict it had, unless its record
+                was deleted (`journal_days` of `open`).
 
         Returns:
             One verdict for each page, in the order of `pages`.
@@ -233,7 +251,7 @@ class NearDuplicateFilter:
 
         Args:
             page: The page as a `Page` (its canonical URL counts), as the verdict it had, or as its canonical URL or
-                id. An id that is not the URL is searched for in the whole log.
+                id.
 
         Returns:
             The verdict with which the page was kept.
@@ -278,7 +296,7 @@ class NearDuplicateFilter:
             delivery_id: The bytes that were given with the page.
 
         Returns:
-            The verdict, or None if these bytes were never given.
+            The verdict, or None if these bytes were never given, or the record was deleted.
 
         Raises:
             StateClosedError: The filter is closed.
@@ -305,6 +323,9 @@ class NearDuplicateFilter:
 
         Returns:
             Counts of pages by verdict, kept pages, sizes on disk, and the rule in force.
+
+        Raises:
+            StateClosedError: The filter is closed.
         """
         with self._turn:
             return read_info(self._state.journal.database, self._folder)

@@ -31,16 +31,24 @@ class StateLock:
         try:
             self._lock.acquire()
         except Timeout:
+            if self._folder.resolve() in _locked_here:
+                raise StateInUseError(
+                    f"state folder {self._folder} is in use by process {os.getpid()}, which is this one: "
+                    "use the filter that is open already, close it, or give another folder"
+                ) from None
             raise StateInUseError(
                 f"state folder {self._folder} is in use by process {self._holder()}, "
                 f"this is process {os.getpid()}: wait for it, stop it, or give another folder"
             ) from None
         except OSError as error:
             raise StateFullError(f"cannot lock state folder {self._folder}: {error}; make it writable") from error
+        _locked_here.add(self._folder.resolve())
         self._name_holder()
 
     def release(self) -> None:
         """Release the lock. A second call does nothing."""
+        if self._lock.is_locked:
+            _locked_here.discard(self._folder.resolve())
         self._lock.release()
 
     def _name_holder(self) -> None:
@@ -54,6 +62,10 @@ class StateLock:
             return (self._folder / "holder").read_text().strip() or "unknown"
         except OSError:
             return "unknown"
+
+
+_locked_here: set[Path] = set()
+"""The folders that this process has locked. A process id does not say so: two containers may have the same."""
 
 
 class FolderKind(Enum):

@@ -3,7 +3,8 @@
 `Journal` appends. It returns once the batch is on the disk, completely or not at all; a batch is one transaction,
 because the fsync is the expensive part. `journal_reader` has the queries.
 
-`log` is the total order: one row for each record, its sequence is the row id. Rows are never changed.
+`log` is the total order: one row for each record, its sequence is the row id. Rows are never changed, and deleted
+only by `deletion`.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
@@ -13,19 +14,25 @@ because the fsync is the expensive part. `journal_reader` has the queries.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
   policy      `detail`: the match rule as JSON, in force from here on. The first one has sequence 0.
+              `original_id`, `original_url`: names of the page that an update replaced, whose row may be deleted.
 A string that equals its neighbour is stored once: `id` is NULL if it is the URL, and so is `canonical_url`.
+
+`name` is the index of ids and URLs: 32 bits of their hash → sequence. What it finds is compared with the strings.
+
+`hour` has, for each hour in which pages were appended, the last sequence before them. `deletion` uses it.
 
 `text` holds main texts, one zstd frame each. It is not part of the log and may lose rows (see `texts`).
 
 `counter` holds running sums, updated in the transaction that changes them, so that the log need not be scanned:
 `unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages; `guard_hosts` and its like those that a guard
 left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is
-checked; `text_bytes` is the size of `text`.
+checked; `text_bytes` is the size of `text`; `deleted_up_to` is a sequence: rows up to it that nothing needs any more
+are deleted (`deletion`).
 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.
 
-Invariants: everything that later verdicts depend on is in `log`; the other tables can be lost or rebuilt. Sequences are
-consecutive over all kinds of records, from the first policy at 0. A digest occurs once.
+Invariants: everything that later verdicts depend on is in `log` or, once rows are deleted, in `log` and the snapshot.
+Sequences are consecutive over all kinds of records, from the first policy at 0. A digest occurs once.
 """
 
 import json
@@ -40,7 +47,14 @@ from typing import Any
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
-from dedup_service.runtime.embedded.journal_reader import INSERT_PAGE, DecidedPage, JournalReader, page_row
+from dedup_service.runtime.embedded.journal_reader import (
+    INSERT_NAME,
+    INSERT_PAGE,
+    DecidedPage,
+    JournalReader,
+    name_rows,
+    page_row,
+)
 from dedup_service.runtime.embedded.texts import TextStore
 
 __all__ = [
@@ -55,7 +69,7 @@ __all__ = [
     "require_header",
 ]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -67,10 +81,13 @@ CREATE TABLE log (
     verdict TEXT, repeats INTEGER,
     distance_words INTEGER, distance_body INTEGER, score REAL, reason TEXT,
     words INTEGER, body INTEGER, body_hash INTEGER, text_hash INTEGER, entry INTEGER, evidence BLOB, keys BLOB,
-    removes INTEGER, detail TEXT
+    removes INTEGER, detail TEXT, original_id TEXT, original_url TEXT
 );
 CREATE UNIQUE INDEX log_record ON log (record) WHERE record IS NOT NULL;
 CREATE INDEX log_rare ON log (kind) WHERE kind <> 'page';
+CREATE INDEX log_removes ON log (removes) WHERE removes IS NOT NULL;
+CREATE TABLE name (hash INTEGER, sequence INTEGER, PRIMARY KEY (hash, sequence)) WITHOUT ROWID;
+CREATE TABLE hour (hour INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
 """
 
 
@@ -183,6 +200,7 @@ def change_counters(connection: sqlite3.Connection, changes: Counter[str]) -> No
     )
 
 
+_INSERT_HOUR = "INSERT OR IGNORE INTO hour VALUES (?, ?)"
 _INSERT_RETRACTION = "INSERT INTO log (sequence, kind, removes, detail) VALUES (?, 'retraction', ?, ?)"
 _INSERT_CORRECTION = "INSERT INTO log (sequence, kind, removes, detail) VALUES (?, 'correction', ?, ?)"
 _INSERT_POLICY = "INSERT INTO log (sequence, kind, detail) VALUES (?, 'policy', ?)"
@@ -204,6 +222,7 @@ class Journal:
         text_budget_bytes: int,
     ) -> None:
         self.database = Database(path)
+        self._hour: int | None = None
         try:
             with self.database.transaction() as connection:
                 self.header: Header = open_header(connection, self.database.path, space_id, space, json.dumps(policy))
@@ -216,15 +235,22 @@ class Journal:
             self.database.close()
             raise
 
-    def append(self, batch: Sequence[DecidedPage]) -> None:
-        """Make `batch` durable; StateFullError, and nothing of it is stored, if the disk does not take it."""
+    def append(self, batch: Sequence[DecidedPage], hour: int | None = None) -> None:
+        """Make `batch` durable; StateFullError, and nothing of it is stored, if the disk does not take it.
+
+        hour: of the present, counted from 1970; None leaves it out.
+        """
         changes = changes_of(batch)
         with self.database.transaction() as connection:
+            if hour is not None and hour != self._hour:
+                connection.execute(_INSERT_HOUR, (hour, self.sequence))
             connection.executemany(INSERT_PAGE, map(page_row, batch))
+            connection.executemany(INSERT_NAME, (row for decided in batch for row in name_rows(decided)))
             changes["text_bytes"] = self.texts.add(
                 (decided.decision.verdict.sequence, decided.prepared.page.text) for decided in batch
             )
             change_counters(connection, changes)
+        self._hour = hour
         self.sequence += len(batch)
         self.entries += changes["entries"]
 

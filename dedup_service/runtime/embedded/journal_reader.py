@@ -23,13 +23,16 @@ from dedup_service.runtime.embedded.corrections import Correction, read_detail, 
 from dedup_service.runtime.embedded.database import Database
 
 __all__ = [
+    "INSERT_NAME",
     "INSERT_PAGE",
     "VERDICTS",
     "VERDICT_COLUMNS",
     "DecidedPage",
     "JournalReader",
     "JournalRecord",
+    "name_hash",
     "name_of",
+    "name_rows",
     "page_row",
     "text_of",
     "verdict_of",
@@ -37,16 +40,21 @@ __all__ = [
 
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, claimed_url, title, verdict, repeats, distance_words, distance_body, "
-    "score, reason, words, body, body_hash, text_hash, entry, evidence, keys, removes, detail"
+    "score, reason, words, body, body_hash, text_hash, entry, evidence, keys, removes, detail, "
+    "original_id, original_url"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
+INSERT_NAME = "INSERT OR IGNORE INTO name VALUES (?, ?)"
+"""The row of a name: `name_hash`, sequence."""
 VERDICT_COLUMNS = (
-    "page.sequence, page.id, page.url, page.verdict, kept.id, kept.url, "
+    "page.sequence, page.id, page.url, page.verdict, "
+    "iif(page.original_url IS NULL, kept.id, page.original_id), ifnull(page.original_url, kept.url), "
     "page.distance_words, page.distance_body, page.score, page.reason"
 )
 VERDICTS = "log AS page LEFT JOIN log AS kept ON kept.sequence = page.repeats"
 """The tables of VERDICT_COLUMNS: a page, and the page that it repeats."""
+_NAMED = f"name CROSS JOIN {VERDICTS}"  # CROSS JOIN: SQLite keeps this order, so the index of names comes first
 
 Text = str | bytes | None
 
@@ -103,7 +111,28 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         decided.prepared.keys or None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
+        *_replaced(decided),
     )
+
+
+def name_rows(decided: DecidedPage) -> list[tuple[int, int]]:
+    """Return the rows of the names under which `decided` is looked up, in the order of INSERT_NAME."""
+    page, sequence = decided.prepared.page, decided.decision.verdict.sequence
+    return [(name_hash(name), sequence) for name in {page.id, page.url, page.canonical_url}]
+
+
+def name_hash(name: str) -> int:
+    """Return what the index of names has of an id or URL: 32 bits, so that an entry takes about 12 bytes."""
+    return xxhash.xxh3_64_intdigest(name.encode("utf-8", "surrogatepass")) & 0xFFFF_FFFF
+
+
+def _replaced(decided: DecidedPage) -> tuple[Text, Text]:
+    """Return the stored id and URL of the page whose entry `decided` replaced, whose row may go; else NULLs."""
+    verdict = decided.decision.verdict
+    if decided.decision.replaces is None or verdict.duplicate_of is None:
+        return None, None
+    url = verdict.duplicate_of_url
+    return None if verdict.duplicate_of == url else _stored(verdict.duplicate_of), _stored(url)
 
 
 def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
@@ -178,7 +207,12 @@ _AFTER = """
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
-_RETRACTION = "SELECT sequence FROM log WHERE kind = 'retraction' AND kind <> 'page' AND removes = ?"
+_RETRACTION = "SELECT sequence FROM log WHERE removes = ? AND kind = 'retraction'"
+_VISITS = (
+    f"SELECT {VERDICT_COLUMNS} FROM {_NAMED} WHERE name.hash = ? AND page.sequence = name.sequence "  # noqa: S608 - the same
+    "AND ? IN (page.id, page.url, page.canonical_url) ORDER BY name.sequence DESC"
+)
+_DELETED = "SELECT value FROM counter WHERE name = 'deleted_up_to'"
 _OF_DELIVERIES = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
 _LOOKUP = 256  # digests in one query: 2 µs each; one query for each digest takes 13 µs
 _VERDICTS = f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE "  # noqa: S608 - our own column names
@@ -236,12 +270,19 @@ class JournalReader:
         return None if row is None else verdict_of(row, self._space_id)
 
     def visits(self, reference: str) -> list[Verdict]:
-        """Return the verdicts of all pages with this id or URL, latest first. Reads the whole log."""
-        query = (
-            _VERDICTS
-            + "page.kind = 'page' AND ? IN (page.id, page.url, page.canonical_url) ORDER BY page.sequence DESC"
-        )
-        return [verdict_of(row, self._space_id) for row in self._database.rows(query, reference)]
+        """Return the verdicts of all pages with this id or URL that are in the log, latest first."""
+        rows = self._database.rows(_VISITS, name_hash(reference), _stored(reference))
+        return [verdict_of(row, self._space_id) for row in rows]
+
+    def latest_visit(self, reference: str) -> Verdict | None:
+        """Return the verdict of the latest page with this id or URL; None if the log has none."""
+        row = self._database.first(_VISITS + " LIMIT 1", name_hash(reference), _stored(reference))
+        return None if row is None else verdict_of(row, self._space_id)
+
+    def deleted_up_to(self) -> int:
+        """Return the sequence up to which records of pages without an entry were deleted; 0 if none were."""
+        row = self._database.first(_DELETED)
+        return 0 if row is None else int(row[0])
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the page at `sequence`; KeyError if there is none."""

@@ -5,7 +5,9 @@ No page is compared again: the journal has the effects of every decision, and th
 A snapshot is taken when the log has grown by `every` records since the last one, and by a quarter of the entries, so
 that rewriting all entries costs a constant share of the work, however large the state is.
 Invariant: the state equals that of the decider that wrote the log. A snapshot that does not fit is ignored with a
-warning; entries whose number differs from the journal's own count are never used.
+warning; entries whose number differs from the journal's own count are never used. Where rows were deleted
+(`deletion`) the log alone gives every live entry, but not all that guards and the hosts' own text were counted from: a
+warning says so.
 """
 
 import logging
@@ -14,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.runtime.embedded.database import StateDamagedError
@@ -38,7 +41,7 @@ _GROWTH = 4
 _CONTRADICTIONS = (KeyError, ValueError, struct.error, StateError)
 """What the records of a damaged log or snapshot raise: an entry that is not there, bytes of another length."""
 
-MakeDecider = Callable[[EntryRows, DeciderState], Decider]
+MakeDecider = Callable[[EntryPieces, DeciderState], Decider]
 """Makes a decider with the rule in force, from live entries and the rest of its state."""
 
 
@@ -50,13 +53,21 @@ class Snapshots:
         self._journal = journal
         self._every = every
         self._taken_at = 0
+        self.covers = 0
+        """The sequence of the snapshot on the disk; 0 without one."""
 
     def restore(self, make: MakeDecider) -> Decider:
         """Return the decider at the end of the log; StateDamagedError if the log contradicts itself."""
         restored = self._from_snapshot(make)
         if restored is not None:
             return restored
-        decider = make(EntryRows.none(), DeciderState())
+        decider = make((), DeciderState())
+        if self._journal.log.deleted_up_to():
+            _LOG.warning(
+                "%s: records of copies were deleted, and the snapshot that covers them cannot be used: every kept page "
+                "is known, but guards and the hosts' own text are counted again from the records that are left",
+                self._path,
+            )
         try:
             _replay(self._journal.log, 0, decider)
         except _CONTRADICTIONS as error:
@@ -82,7 +93,7 @@ class Snapshots:
         """
         if self._path is None or self._journal.sequence == self._taken_at:
             return
-        held, extra = list(decider.held()), encode_state(decider.state())
+        held, extra = decider.held(), encode_state(decider.state())
         try:
             write_snapshot(self._path, self._label(held, len(extra)), held, extra)
         except OSError as error:
@@ -91,6 +102,8 @@ class Snapshots:
                 self._path,
                 error,
             )
+        else:
+            self.covers = self._journal.sequence
         self._taken_at = self._journal.sequence
 
     def _from_snapshot(self, make: MakeDecider) -> Decider | None:
@@ -108,19 +121,20 @@ class Snapshots:
                 f"with the log after it there are {len(decider)} entries, the journal counts {self._journal.entries}"
             )
             return None
-        self._taken_at = snapshot.label.sequence
+        self._taken_at = self.covers = snapshot.label.sequence
         return decider
 
-    def _label(self, held: list[EntryRows], extra_bytes: int) -> SnapshotLabel:
+    def _label(self, held: HeldEntries, extra_bytes: int) -> SnapshotLabel:
         journal = self._journal
+        entries, evidence_bytes = held.size()
         return SnapshotLabel(
             version=SNAPSHOT_VERSION,
             journal=journal.header.identity,
             space_id=journal.header.space_id,
             sequence=journal.sequence,
             tail=journal.log.tail(journal.sequence),
-            entries=sum(map(len, held)),
-            evidence_bytes=sum(len(rows.evidence) for rows in held),
+            entries=entries,
+            evidence_bytes=evidence_bytes,
             extra_bytes=extra_bytes,
         )
 
@@ -144,6 +158,8 @@ class Snapshots:
             return f"it belongs to journal {label.journal}, this is {journal.header.identity}"
         if label.sequence > journal.sequence:
             return f"it is at sequence {label.sequence}, the log ends at {journal.sequence}"
+        if label.sequence <= journal.log.deleted_up_to():
+            return f"records after its sequence {label.sequence} were deleted"
         if label.tail != journal.log.tail(label.sequence):
             return f"the log has another record at its sequence {label.sequence}"
         return None
@@ -155,11 +171,15 @@ class Snapshots:
 def _replay(log: JournalReader, sequence: int, decider: Decider) -> None:
     """Apply the records after `sequence`. Guards count from the policy since which all have guards."""
     guards, guarded_since = decider.rule.guards, log.guarded_since()
+    deleted_up_to = log.deleted_up_to()
     for record in log.records_after(sequence):
+        removes = record.removes
+        if removes is not None and record.sequence <= deleted_up_to and not decider.holds(removes):
+            removes = None  # the row of that entry was deleted, as this record has removed it
         if record.prepared is not None:
-            decider.replay(record.sequence, record.prepared, kept=record.kept, removes=record.removes, copy=record.copy)
-        elif record.removes is not None:
-            decider.drop(record.removes)
+            decider.replay(record.sequence, record.prepared, kept=record.kept, removes=removes, copy=record.copy)
+        elif removes is not None:
+            decider.drop(removes)
         elif record.sequence == guarded_since:
             decider.set_guards(NO_GUARDS)
             decider.set_guards(guards)

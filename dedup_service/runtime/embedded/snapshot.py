@@ -8,6 +8,8 @@ is fsynced: a crash leaves the old snapshot or the new one. `tail` is a digest o
 that a snapshot of a copy of this log that continued differently does not fit. `extra` is other state of the writer, in
 its own format; version 1 had none.
 
+Entries are written and read in pieces, so that neither takes the memory of all entries again.
+
 The embedded state stores the rest of its decider as `extra` (`encode_state`): MessagePack of the fields, with a version
 in front. After the snapshot the decider is continued from the journal, without comparing pages again.
 
@@ -16,9 +18,10 @@ Invariant: a snapshot is a shortcut. If it cannot be read or does not fit, the l
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -26,7 +29,8 @@ import xxhash
 
 from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service.core.decision.entry_arrays import CHUNK_ROWS
+from dedup_service.core.decision.entry_rows import ROW, EntryPieces, EntryRows
 from dedup_service.core.decision.guard_tracker import GuardState
 
 __all__ = [
@@ -68,14 +72,14 @@ class SnapshotLabel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """A label, the entries that it describes, and other state of the writer."""
+    """A label, the entries that it describes, in pieces of 65,536, and other state of the writer."""
 
     label: SnapshotLabel
-    rows: EntryRows
+    rows: tuple[EntryRows, ...] = ()
     extra: bytes = b""
 
 
-def write_snapshot(path: Path, label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes = b"") -> None:
+def write_snapshot(path: Path, label: SnapshotLabel, pieces: EntryPieces, extra: bytes = b"") -> None:
     """Write a snapshot to `path` atomically; OSError leaves the old one in place.
 
     pieces: the entries that `label` describes, in order. They are iterated twice, so that one piece at a time is in
@@ -98,7 +102,7 @@ def write_snapshot(path: Path, label: SnapshotLabel, pieces: Iterable[EntryRows]
     sync_folder(path.parent)
 
 
-def _parts(label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes) -> Iterator[bytes | memoryview]:
+def _parts(label: SnapshotLabel, pieces: EntryPieces, extra: bytes) -> Iterator[bytes | memoryview]:
     header = json.dumps(asdict(label)).encode()
     yield from (_MAGIC, len(header).to_bytes(4, "little"), header)
     for piece in pieces:
@@ -111,19 +115,37 @@ def _parts(label: SnapshotLabel, pieces: Iterable[EntryRows], extra: bytes) -> I
 def read_snapshot(path: Path) -> Snapshot:
     """Return the snapshot at `path`; UnreadableSnapshotError if it is truncated, altered or too new."""
     try:
-        content = np.fromfile(path, np.uint8)
+        with path.open("rb") as file:
+            return _read(file)
     except OSError as error:
         raise UnreadableSnapshotError(str(error)) from error
-    body, digest = content[:-_DIGEST_BYTES], content[-_DIGEST_BYTES:]
-    if xxhash.xxh3_128_digest(body.data) != digest.tobytes():
+
+
+def _read(file: BinaryIO) -> Snapshot:
+    head = file.read(_LARGEST_HEADER_BYTES + 12)
+    label, start = _label(head)
+    sizes = (label.entries * ROW.itemsize, label.evidence_bytes, label.extra_bytes)
+    body = os.fstat(file.fileno()).st_size - start - _DIGEST_BYTES
+    if min(sizes) < 0 or sum(sizes) != body:
+        raise UnreadableSnapshotError(f"it holds {body} bytes of entries, its header says otherwise")
+    digest = xxhash.xxh3_128(head[:start])
+    file.seek(start)
+
+    def read(size: int) -> bytes:
+        content = file.read(size)
+        digest.update(content)
+        return content
+
+    counts = [min(CHUNK_ROWS, label.entries - first) for first in range(0, label.entries, CHUNK_ROWS)]
+    rows = [np.frombuffer(read(count * ROW.itemsize), ROW) for count in counts]
+    evidence_bytes = [int(piece["evidence_bytes"].sum(dtype=np.int64)) for piece in rows]
+    if sum(evidence_bytes) != label.evidence_bytes:
+        raise UnreadableSnapshotError("its rows have another size of evidence than its header says")
+    pieces = tuple(EntryRows(piece, read(size)) for piece, size in zip(rows, evidence_bytes, strict=True))
+    extra = read(label.extra_bytes)
+    if digest.digest() != file.read(_DIGEST_BYTES):
         raise UnreadableSnapshotError("its checksum does not match its content")
-    label, start = _label(body[: _LARGEST_HEADER_BYTES + 12].tobytes())
-    evidence = start + label.entries * ROW.itemsize
-    extra = evidence + label.evidence_bytes
-    if len(body) != extra + label.extra_bytes:
-        raise UnreadableSnapshotError(f"it holds {len(body) - start} bytes of entries, its header says otherwise")
-    rows = EntryRows(body[start:evidence].view(ROW), body[evidence:extra].tobytes())
-    return Snapshot(label, rows, body[extra:].tobytes())
+    return Snapshot(label, pieces, extra)
 
 
 def read_label(path: Path) -> SnapshotLabel | None:

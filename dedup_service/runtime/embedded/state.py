@@ -5,6 +5,7 @@ batch cannot be made durable, memory is ahead of the disk: the state stops, retu
 opened again. Observers are called once a batch is durable. Not thread-safe: the owner holds a lock.
 """
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entry_arrays import HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -28,6 +29,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import StateClosedError
+from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage
@@ -35,6 +37,8 @@ from dedup_service.runtime.embedded.restore import Snapshots
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
 
 __all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
+
+_LOG = logging.getLogger(__name__)
 
 JOURNAL_FILE = FolderKind.EMBEDDED.mark
 SNAPSHOT_FILE = "snapshot"
@@ -58,12 +62,16 @@ class StateSettings:
 
     shards: parts of each index. text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
     snapshot_every: minimum records between snapshots. layout: of a new state; an existing one keeps its own.
+    journal_days: days for which records of pages without an entry stay; None keeps them (see `deletion`).
+    memory_records: how many of the latest of them stay in a state without a folder.
     """
 
     layout: IndexLayout = DEFAULT_LAYOUT
     shards: int = 1
     text_budget_bytes: int = TEXT_BUDGET_BYTES
     snapshot_every: int = SNAPSHOT_EVERY
+    journal_days: float | None = None
+    memory_records: int = MEMORY_RECORDS
 
 
 class State:
@@ -86,6 +94,7 @@ class State:
         policy = {"rule": (rule or rule_for()).to_dict(), "layout": settings.layout.to_dict()}
         self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
+        self._in_memory = folder is None
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
         self._observers = Observers(observers)
@@ -96,6 +105,11 @@ class State:
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
             self._decider = self._snapshots.restore(lambda rows, state: self._new_decider(rows, state, settings.shards))
+            self._deletion: Deletion | None = (
+                Deletion(self.journal, days=settings.journal_days)
+                if folder
+                else Deletion(self.journal, records=settings.memory_records)
+            )
         except BaseException:
             self.journal.close()
             raise
@@ -114,10 +128,11 @@ class State:
             verdicts = [self._verdict(prepared, digest, known, batch) for prepared, digest in deliveries]
             times.append(time.perf_counter())
             if batch:
-                self.journal.append(batch)
+                self.journal.append(batch, None if self._in_memory else int(time.time() // HOUR_S))
             times.append(time.perf_counter())
             self._fresh.clear()
         self._snapshots.take_if_due(self._decider)
+        self._delete_old()
         if self._observers and deliveries:
             self._notify(batch, len(deliveries), times)
         return verdicts
@@ -125,7 +140,7 @@ class State:
     def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
         """Remove the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
-        An id that is not the URL is searched for in the whole log. StateError if no such page is kept.
+        StateError if no such page is kept.
         """
         self._check_usable()
         sequence = self._entry_of(reference)
@@ -196,6 +211,16 @@ class State:
             self._stopped = "closed"
             self.journal.close()
 
+    def _delete_old(self) -> None:
+        """Delete old records, unless that failed before; the verdicts are durable already, whatever happens."""
+        if self._deletion is None:
+            return
+        try:
+            self._deletion.step(self._snapshots.covers)
+        except StateError as error:
+            self._deletion = None
+            _LOG.warning("old records stay in the journal until the state is opened again: %s", error)
+
     def _verdict(
         self,
         prepared: PreparedPage,
@@ -234,7 +259,7 @@ class State:
             self._index_at = stored + INDEX_S
             self._observers.index(self.index_event())
 
-    def _new_decider(self, rows: EntryRows, state: DeciderState, shards: int) -> Decider:
+    def _new_decider(self, rows: EntryPieces, state: DeciderState, shards: int) -> Decider:
         layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
         self._candidates = LocalCandidates(self.rule, rows, layout=layout, removed=state.removed, shards=shards)
         return Decider(

@@ -37,6 +37,7 @@ class StateInfo:
         entries: Kept pages, with which later pages are compared.
         retractions: Number of retractions.
         policies: Number of policy records, including the first one.
+        deleted_up_to: Sequence up to which records of pages that were not kept are deleted; 0 if none are.
         text_bytes: Size of the compressed texts.
         snapshot_sequence: Last record in the snapshot; None without a snapshot.
         snapshot_age_s: Age of the snapshot in seconds; None without a snapshot.
@@ -55,6 +56,7 @@ class StateInfo:
     entries: int
     retractions: int
     policies: int
+    deleted_up_to: int
     text_bytes: int
     snapshot_sequence: int | None
     snapshot_age_s: float | None
@@ -101,6 +103,7 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         entries=counters.get("entries", 0),
         retractions=rare.get("retraction", 0),
         policies=rare.get("policy", 0),
+        deleted_up_to=counters.get("deleted_up_to", 0),
         text_bytes=counters.get("text_bytes", 0),
         snapshot_sequence=None if label is None else label.sequence,
         snapshot_age_s=None if label is None else max(0.0, time.time() - snapshot.stat().st_mtime),

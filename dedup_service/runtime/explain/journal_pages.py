@@ -1,8 +1,6 @@
 """An embedded journal as the source of explanations: of an open filter, or of a state folder.
 
-A URL is searched for from the end of the log, one slice at a time: the journal has no index of URLs, since no verdict
-needs one. For a filter in memory each slice takes the filter's lock separately, so that the filter does not wait for
-the whole search.
+A filter in memory is locked for one look-up at a time, each of which uses an index.
 """
 
 import json
@@ -15,7 +13,7 @@ from typing import Any, cast
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
@@ -37,19 +35,12 @@ from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, re
 
 __all__ = ["JournalPages", "live_pages", "state_pages"]
 
-SLICE = 20_000
-"""Records that one query reads, in about 20 ms."""
-
 MIN_LETTERS = 64
 """Minimum number of letters to judge a page, in a state whose space does not say."""
 
 _PAGE = (
     "SELECT id, url, canonical_url, title, words, body, body_hash, text_hash, evidence, keys, repeats "
     "FROM log WHERE sequence = ? AND kind = 'page'"
-)
-_VISIT = (
-    "SELECT max(sequence) FROM log WHERE sequence > ? AND sequence <= ? AND kind = 'page' "
-    "AND (url IN (?, ?) OR canonical_url IN (?, ?) OR id = ?)"
 )
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _UNSIGNED = (1 << 64) - 1
@@ -61,7 +52,6 @@ class JournalPages:
     """Pages of the journal that `reading` opens.
 
     header: of the journal. held: returns the kept pages. host_text: returns what is known of the hosts' own text.
-    slice_records: records that one query searches.
     """
 
     def __init__(
@@ -70,11 +60,8 @@ class JournalPages:
         header: Header,
         held: Callable[[], HeldEntries],
         host_text: Callable[[], HostText],
-        *,
-        slice_records: int = SLICE,
     ) -> None:
         self._reading = reading
-        self._slice = slice_records
         self._held = held
         self._host_text = host_text
         self._min_letters = int(header.space.get("least_letters", MIN_LETTERS))
@@ -136,17 +123,10 @@ class JournalPages:
             return JournalReader(database, self.space_id).corrections()
 
     def _latest(self, reference: str) -> int | None:
-        names = references_of(reference)
-        wanted = (names[0], names[-1], names[0], names[-1], names[0])
         with self._reading() as database:
-            end = JournalReader(database, self.space_id).last_sequence()
-        while end > 0:
-            with self._reading() as database:
-                found = database.first(_VISIT, end - self._slice, end, *wanted)
-            if found is not None and found[0] is not None:
-                return int(found[0])
-            end -= self._slice
-        return None
+            log = JournalReader(database, self.space_id)
+            visits = [log.latest_visit(name) for name in references_of(reference)]
+        return max((visit.sequence for visit in visits if visit is not None), default=None)
 
     def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...], verdict: Verdict | None) -> Entry:
         words, body, body_hash, text_hash, evidence, keys = row[4:10]
@@ -213,7 +193,7 @@ def _restored(folder: Path, database: Database, header: Header) -> Decider:
     policy = journal.log.policy()
     rule, layout = MatchRule.from_dict(policy["rule"]), IndexLayout.from_dict(policy["layout"])
 
-    def make(rows: EntryRows, state: DeciderState) -> Decider:
+    def make(rows: EntryPieces, state: DeciderState) -> Decider:
         return Decider(rule, header.space_id, _NoNames(), layout=layout, restored=rows, state=state)
 
     return Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore(make)

@@ -4,7 +4,6 @@ import random
 from functools import cache
 
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
@@ -78,7 +77,7 @@ class Run:
             self,
             layout=layout,
             overrides=self.overrides,
-            restored=None if begun is None else EntryRows(begun.decider.rows().rows, begun.decider.rows().evidence),
+            restored=() if begun is None else begun.decider.held(),
             state=None if begun is None else begun.decider.state(),
         )
 

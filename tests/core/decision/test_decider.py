@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.decider import Decider, Decision
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.matching import score_of
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -35,7 +35,7 @@ class Log:
         self,
         rule: MatchRule = RULE,
         shards: int = 1,
-        restored: EntryRows | None = None,
+        restored: EntryPieces = (),
         overrides: Overrides | None = None,
     ) -> None:
         self.pages: dict[int, PreparedPage] = {}
@@ -358,7 +358,7 @@ def test_a_restored_decider_gives_the_same_verdicts(pages: list[tuple[int, int]]
         log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
     entries = [decision.entry for decision in log.decisions if decision.entry is not None]
     live = [entry for entry in entries if log.decider.holds(entry.sequence)]
-    restored = Log(shards=shards, restored=EntryRows.from_entries(live))
+    restored = Log(shards=shards, restored=[EntryRows.from_entries(live)])
     restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
     for url, bits in pages[len(pages) // 2 :]:
         page = prepared(f"u{url}", body=flip(0, bits), text=bits)

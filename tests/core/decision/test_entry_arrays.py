@@ -26,7 +26,7 @@ def test_chunks_behave_like_a_dictionary(seed: int, monkeypatch: pytest.MonkeyPa
     chosen = random.Random(seed)
     end = chosen.randrange(30)
     held = {entry.sequence: entry for entry in entries_at(0, end)}
-    arrays = EntryArrays(EntryRows.from_entries(list(held.values())))
+    arrays = EntryArrays([EntryRows.from_entries(list(held.values()))])
     exports: list[tuple[HeldEntries, list[Entry]]] = []
     for _ in range(30):
         more = entries_at(end, chosen.randrange(20))

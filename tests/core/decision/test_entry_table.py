@@ -15,7 +15,7 @@ from dedup_service.core.decision.entry_rows import EntryRows
 def test_it_behaves_like_a_dictionary(restored: int, touched: list[int]) -> None:
     """Restored and added entries can be looked up, and removed once."""
     entries = {sequence: Entry(sequence, sequence, None, 7, sequence) for sequence in range(1, 11)}
-    table = EntryTable(EntryRows.from_entries([entries[sequence] for sequence in range(1, restored + 1)]))
+    table = EntryTable([EntryRows.from_entries([entries[sequence] for sequence in range(1, restored + 1)])])
     for sequence in range(restored + 1, 11):
         table.add(entries[sequence])
     for sequence in touched:
@@ -33,7 +33,7 @@ def test_it_behaves_like_a_dictionary(restored: int, touched: list[int]) -> None
 def test_an_export_does_not_change(steps: list[tuple[int, bool]], exports: set[int]) -> None:
     """Rows exported between additions and removals are the live entries of that moment."""
     held: dict[int, Entry] = {}
-    table = EntryTable(EntryRows.none())
+    table = EntryTable()
     taken: list[tuple[EntryRows, list[Entry]]] = []
     for number, (touched, wanted) in enumerate(steps, 1):
         if touched in held and not wanted:
@@ -50,7 +50,7 @@ def test_an_export_does_not_change(steps: list[tuple[int, bool]], exports: set[i
 
 def test_entries_that_have_left_the_window_are_kept_as_arrays() -> None:
     """Only those of the window and the last thousand are objects; all are found, with paths in place of keys."""
-    table = EntryTable(EntryRows.none())
+    table = EntryTable()
     window = 300
     entries = [
         Entry(3 * number, number, number, None, number, evidence=b"e", ordinal=number, keys=b"keys")
@@ -74,13 +74,13 @@ def test_entries_that_have_left_the_window_are_kept_as_arrays() -> None:
 
 def test_an_entry_removed_in_the_window_is_not_settled() -> None:
     """Its path is of no use to the table: the cells alone still need it."""
-    table = EntryTable(EntryRows.from_entries([Entry(1, 1, None, 7, 1, keys=b"keys"), Entry(2, 2, None, 7, 2)]))
+    table = EntryTable([EntryRows.from_entries([Entry(1, 1, None, 7, 1, keys=b"keys"), Entry(2, 2, None, 7, 2)])])
     table.remove(1)
     table.settle([(1, b"path"), (2, b"path")])
     assert table.get(1) is None
     assert [(entry.sequence, entry.keys, entry.settled) for entry in table.rows().entries()] == [(2, b"path", True)]
     table.add(Entry(3, 3, None, 7, 3, keys=b"keys"))
-    restored = EntryTable(table.rows())
+    restored = EntryTable([table.rows()])
     restored.settle([(3, b"path 3")])
     assert [entry.keys for entry in restored.rows().entries()] == [b"path", b"path 3"]
     assert [entry.keys for entry in table.rows().entries()] == [b"path", b"keys"]

@@ -174,7 +174,7 @@ def test_a_replica_from_a_snapshot_continues_as_one_that_read_everything(
     expected = read(whole, log)
     first = Replica(names)
     begun = read(first, log[:cut])
-    second = Replica(names, rows=first.rows(), state=first.state())
+    second = Replica(names, rows=first.held(), state=first.state())
     assert begun + read(second, log[cut:], start=cut) == expected
     assert second.state() == whole.state()
     assert list(second.rows().entries()) == list(whole.rows().entries())
@@ -360,7 +360,7 @@ def test_a_replaced_correction_does_not_return_with_a_snapshot() -> None:
     names = NamesInMemory()
     whole = Replica(names)
     read(whole, log)
-    again = Replica(names, rows=whole.rows(), state=whole.state())
+    again = Replica(names, rows=whole.held(), state=whole.state())
     outcomes = [read(replica, [page(3, url, 3)], start=len(log))[0] for replica in (whole, again)]
     assert [outcome.verdict.kind for outcome in outcomes if outcome and outcome.verdict] == ["unique", "unique"]
 

@@ -19,7 +19,7 @@ ENTRIES = [
 
 def held(entries: list[Entry]) -> HeldEntries:
     """A view of entries, as a filter has them."""
-    return EntryArrays(EntryRows.from_entries(entries)).held()
+    return EntryArrays([EntryRows.from_entries(entries)]).held()
 
 
 def jaccard(one: Entry, other: Entry) -> float:
@@ -40,7 +40,7 @@ def test_pages_with_much_in_common_are_found_in_order() -> None:
 
 def test_removed_pages_are_not_found() -> None:
     """Their rows are still there; an empty view has no nearest page."""
-    arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:20]))
+    arrays = EntryArrays([EntryRows.from_entries(ENTRIES[:20])])
     page = ENTRIES[0]
     before = nearest(arrays.held(), page, 3, HostText())
     for entry_ in before:
@@ -68,7 +68,7 @@ def test_host_text_brings_no_page_nearer() -> None:
 
 def test_a_view_knows_its_live_entries() -> None:
     """Entries are known by sequence; a removed one is not live."""
-    arrays = EntryArrays(EntryRows.from_entries(ENTRIES[:5]))
+    arrays = EntryArrays([EntryRows.from_entries(ENTRIES[:5])])
     arrays.remove(ENTRIES[2].sequence)
     assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
 

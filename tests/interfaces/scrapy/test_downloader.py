@@ -19,6 +19,7 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import profile_text, rule_for
 from dedup_service.interfaces.scrapy import NearDuplicateDownloaderMiddleware, page_judged
 from dedup_service.runtime.embedded.database import StateInUseError
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 
 STORIES = load_articles()
 FERRY = article_page("courier", STORIES["en-ferry"], ())
@@ -192,7 +193,7 @@ def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) 
     """The pages pass, and the crawl is closed because it would keep every copy."""
     running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
     try:
-        running.middleware._dedup.close()
+        running.middleware._filter.dedup.close()
         for path in ("ferry", "again"):
             assert running.give(page(path, FERRY)).flags == []
         assert running.stat("error_count/state") == 2
@@ -202,13 +203,9 @@ def test_a_state_that_fails_keeps_the_page_and_closes_the_crawl(tmp_path: Path) 
 
 
 def test_a_state_in_use_keeps_the_crawl_from_starting(tmp_path: Path) -> None:
-    """A second crawl on the same state fails at once instead of running unfiltered."""
-    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
-    try:
-        with pytest.raises(StateInUseError, match="state"):
-            RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
-    finally:
-        running.close()
+    """A crawl on a state that is not its own fails at once instead of running unfiltered."""
+    with NearDuplicateFilter.open(tmp_path / "state"), pytest.raises(StateInUseError, match="which is this one"):
+        RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
 
 
 def test_a_crawl_that_publishes_extracts_and_judges_nothing() -> None:

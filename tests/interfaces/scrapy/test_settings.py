@@ -140,3 +140,20 @@ def test_an_invalid_publishing_setting_is_refused(name: str, value: object, mess
     """The message names what is wrong."""
     with pytest.raises(ConfigurationError, match=message):
         read(**{**BOOTSTRAP, f"TWINSIEVE_KAFKA_{name}": value})
+
+
+def test_a_wrong_k_names_its_setting() -> None:
+    """So does a profile, or what was given with it."""
+    with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_K=9: "):
+        read(TWINSIEVE_K=9)
+    with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_PROFILE=nobody: "):
+        read(TWINSIEVE_PROFILE="nobody")
+
+
+def test_days_of_the_journal_need_a_folder() -> None:
+    """Without one nothing is kept for days, so the setting would be ignored."""
+    assert read(TWINSIEVE_JOURNAL_DAYS="0.5", TWINSIEVE_STATE="state").journal_days == 0.5
+    with pytest.raises(ConfigurationError, match="no effect without a state folder"):
+        read(TWINSIEVE_JOURNAL_DAYS=7)
+    with pytest.raises(ConfigurationError, match="TWINSIEVE_JOURNAL_DAYS must be a number of days above 0"):
+        read(TWINSIEVE_JOURNAL_DAYS=0, TWINSIEVE_STATE="state")

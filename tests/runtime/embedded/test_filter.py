@@ -10,7 +10,12 @@ import pytest
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.page import Page
 from dedup_service.core.verdict import VerdictKind
-from dedup_service.runtime.embedded.database import ForeignStateError, StateFullError, StateInUseError
+from dedup_service.runtime.embedded.database import (
+    ForeignStateError,
+    StateClosedError,
+    StateFullError,
+    StateInUseError,
+)
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.resources import SpaceOptions
 
@@ -138,3 +143,19 @@ def test_a_real_write_limit_stops_cleanly(tmp_path: Path) -> None:
     with NearDuplicateFilter.open(tmp_path) as dedup:
         assert dedup.info().sequence == int(given)
         assert all(dedup.verdict_of(f"http://site/{n}".encode()) is not None for n in range(int(given)))
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_info_of_a_closed_filter_says_that_it_is_closed(tmp_path: Path, in_memory: bool) -> None:
+    """Nothing is damaged, so the error does not say so."""
+    dedup = NearDuplicateFilter.open(None if in_memory else tmp_path / "state")
+    dedup.close()
+    with pytest.raises(StateClosedError, match="is closed: open the state again"):
+        dedup.info()
+
+
+@pytest.mark.parametrize(("folder", "days", "says"), [(None, 7, "give a folder"), ("state", 0, "above 0, got 0")])
+def test_days_of_the_journal_are_checked(tmp_path: Path, folder: str | None, days: float, says: str) -> None:
+    """They are of a folder, and a positive number."""
+    with pytest.raises(ConfigurationError, match=says):
+        NearDuplicateFilter.open(None if folder is None else tmp_path / folder, journal_days=days)

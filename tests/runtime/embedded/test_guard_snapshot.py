@@ -108,7 +108,7 @@ def test_an_unreadable_state_is_rebuilt(
     assert decode_state(snapshot.extra) == expected
     damaged = damage(snapshot.extra)
     assert damaged != snapshot.extra
-    write_snapshot(path, replace(snapshot.label, extra_bytes=len(damaged)), [snapshot.rows], damaged)
+    write_snapshot(path, replace(snapshot.label, extra_bytes=len(damaged)), snapshot.rows, damaged)
     with caplog.at_level(logging.WARNING):
         again = opened(tmp_path / "state")
     assert "its state" in caplog.text

@@ -41,7 +41,7 @@ def test_one_process_cannot_lock_a_folder_twice(tmp_path: Path) -> None:
     """A second lock in the same process is refused; after the release it succeeds."""
     first, second = StateLock(tmp_path), StateLock(tmp_path)
     first.acquire()
-    with pytest.raises(StateInUseError, match=f"by process {os.getpid()}"):
+    with pytest.raises(StateInUseError, match=f"by process {os.getpid()}, which is this one"):
         second.acquire()
     first.release()
     first.release()

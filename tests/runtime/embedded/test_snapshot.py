@@ -1,14 +1,19 @@
 """Snapshots are complete or ignored, and never more than a shortcut."""
 
+import gc
 import logging
 import shutil
+import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_arrays import EntryTable
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.snapshot import (
     SNAPSHOT_VERSION,
@@ -23,8 +28,9 @@ from dedup_service.runtime.embedded.state import SNAPSHOT_FILE, State, StateSett
 
 from .prepared import SPACE, SPACE_ID, prepared
 
-LABEL = SnapshotLabel(SNAPSHOT_VERSION, "a journal", "a space", 7, "tail", 0, 5, 4)
-EMPTY = Snapshot(LABEL, EntryRows(EntryRows.none().rows, b"bytes"), b"more")
+ONE = EntryRows.from_entries([Entry(1, 3, None, 1, 8, evidence=b"bytes")])
+LABEL = SnapshotLabel(SNAPSHOT_VERSION, "a journal", "a space", 7, "tail", 1, 5, 4)
+WHOLE = Snapshot(LABEL, (ONE,), b"more")
 
 
 def test_pieces_are_read_back_as_one(tmp_path: Path) -> None:
@@ -36,10 +42,11 @@ def test_pieces_are_read_back_as_one(tmp_path: Path) -> None:
     pieces = [EntryRows.from_entries(some[:3]), EntryRows.none(), EntryRows.from_entries(some[3:])]
     whole = EntryRows.from_entries(some)
     label = replace(LABEL, entries=len(whole), evidence_bytes=len(whole.evidence))
-    write_snapshot(tmp_path / "s", label, pieces, EMPTY.extra)
+    write_snapshot(tmp_path / "s", label, pieces, WHOLE.extra)
     found = read_snapshot(tmp_path / "s")
-    assert (found.label, found.extra, found.rows.evidence) == (label, EMPTY.extra, whole.evidence)
-    assert found.rows.rows.tolist() == whole.rows.tolist()
+    (rows,) = found.rows
+    assert (found.label, found.extra, rows.evidence) == (label, WHOLE.extra, whole.evidence)
+    assert rows.rows.tolist() == whole.rows.tolist()
 
 
 def filled(folder: Path, pages: int, snapshot_every: int = 1000) -> None:
@@ -61,9 +68,10 @@ def kinds_of_copies(folder: Path, pages: int) -> list[VerdictKind]:
 def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
     """Label, rows, evidence and extra are unchanged, and the temporary file is removed."""
     path = tmp_path / "snapshot"
-    write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
+    write_snapshot(path, LABEL, WHOLE.rows, WHOLE.extra)
     again = read_snapshot(path)
-    assert (again.label, len(again.rows), again.rows.evidence, again.extra) == (LABEL, 0, b"bytes", b"more")
+    assert [(len(rows), rows.evidence) for rows in again.rows] == [(1, b"bytes")]
+    assert (again.label, again.extra) == (LABEL, b"more")
     assert read_label(path) == LABEL
     assert [file.name for file in tmp_path.iterdir()] == ["snapshot"]
 
@@ -72,7 +80,7 @@ def test_a_snapshot_reads_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_snapshot_of_another_version_is_refused(tmp_path: Path, version: int) -> None:
     """Rows of version 2 and before have no keys and no ordinals; what a newer one has is unknown. Both are named."""
     path = tmp_path / "snapshot"
-    write_snapshot(path, replace(LABEL, version=version), [EMPTY.rows], EMPTY.extra)
+    write_snapshot(path, replace(LABEL, version=version), WHOLE.rows, WHOLE.extra)
     with pytest.raises(UnreadableSnapshotError, match=f"version {version}, this twinsieve reads 3"):
         read_snapshot(path)
     assert read_label(path) is None
@@ -81,7 +89,7 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path, version: int) 
 def test_a_truncated_or_altered_snapshot_is_refused(tmp_path: Path) -> None:
     """Every proper prefix of the file, and every file with one byte changed, is refused."""
     path = tmp_path / "snapshot"
-    write_snapshot(path, LABEL, [EMPTY.rows], EMPTY.extra)
+    write_snapshot(path, LABEL, WHOLE.rows, WHOLE.extra)
     whole = path.read_bytes()
     damaged = [whole[:size] for size in range(len(whole))]
     damaged += [whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :] for at in range(len(whole))]
@@ -160,3 +168,55 @@ def test_a_snapshot_is_taken_as_the_log_grows(tmp_path: Path) -> None:
         taken.append(0 if label is None else label.sequence)
     state.close()
     assert sorted(set(taken)) == [0, 3, 6, 9, 12, 15, 19]
+
+
+PAGES = 8000
+
+
+def traced_peak(work: Callable[[], object]) -> tuple[int, int]:
+    """Return the bytes that `work` allocated at its peak, and those that it left behind."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        kept = work()
+        gc.collect()
+        left, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    del kept
+    return peak, left
+
+
+def evidence_bytes(folder: Path) -> int:
+    """Return the size of the evidence in the snapshot of `folder`."""
+    label = read_label(folder / SNAPSHOT_FILE)
+    assert label is not None
+    return label.evidence_bytes
+
+
+def test_closing_with_many_entries_never_takes_their_memory_again(tmp_path: Path) -> None:
+    """A snapshot is written in pieces: its peak is far below the evidence that it stores, here of 8,000 pages."""
+    settings = StateSettings(IndexLayout(window=64), text_budget_bytes=0, snapshot_every=10 * PAGES)
+    state = State(tmp_path, SPACE_ID, SPACE, None, settings)
+    for start in range(0, PAGES, 1000):
+        pages = [(prepared(f"u{n}", n, evidence=bytes(4096)), None) for n in range(start, start + 1000)]
+        state.decide(pages)
+    del pages
+    peak, _ = traced_peak(state.close)
+    assert evidence_bytes(tmp_path) >= PAGES * 4096
+    assert peak < evidence_bytes(tmp_path) // 2
+
+
+def test_reading_a_snapshot_holds_its_bytes_once(tmp_path: Path) -> None:
+    """Neither at the peak nor afterwards are the bytes of the file and the arrays made of it there together."""
+    pieces = [
+        EntryRows.from_entries(
+            [Entry(at, at, None, at, at, evidence=bytes(4096), settled=True) for at in range(first, first + 1000)]
+        )
+        for first in range(0, PAGES, 1000)
+    ]
+    size = PAGES * 4096
+    write_snapshot(tmp_path / "s", replace(LABEL, entries=PAGES, evidence_bytes=size), pieces, WHOLE.extra)
+    peak, left = traced_peak(lambda: EntryTable(read_snapshot(tmp_path / "s").rows))
+    assert left < 1.25 * size
+    assert peak < 1.25 * size

@@ -16,6 +16,7 @@ from dedup_service.interfaces.cli.support.options import (
     SHARDS,
     SPACE,
     WORKERS,
+    parse_duration_ms,
     preparer_from,
     rule_from,
     space_from,
@@ -33,6 +34,9 @@ from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.verdict_json import verdict_line
 
 __all__ = ["filter_command"]
+
+
+_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,14 @@ class Outputs:
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
 @click.option("--state", metavar="DIR", help="Keep the state in this folder. [default: in memory]")
 @click.option(
+    "--keep-journal",
+    metavar="DURATION",
+    callback=parse_duration_ms,
+    default="forever",
+    show_default=True,
+    help="With --state: how long records of pages that were not kept stay (30d, 12h); kept pages stay.",
+)
+@click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
     default=Action.FLAG.value,
@@ -103,6 +115,8 @@ def filter_command(source: str, **options: Any) -> int:
     The same command on the same state gives each record its earlier verdict again, which completes an
     output that was interrupted.
     """
+    if options["keep_journal"] >= 0 and not options["state"]:
+        raise click.UsageError("--keep-journal is for a state folder: give --state DIR, or leave it out")
     _check_files(source, options)
     started = time.monotonic()
     summary = Summary()
@@ -126,7 +140,12 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         source = stack.enter_context(open_source(name, wait=interrupt.wait, url_prefix=options["url_prefix"]))
         preparer = stack.enter_context(preparer_from(options, space))  # first: it starts while the state is read
         dedup = NearDuplicateFilter.open(
-            options["state"], space=space, rule=rule, shards=options["shards"], observers=observers
+            options["state"],
+            space=space,
+            rule=rule,
+            shards=options["shards"],
+            journal_days=options["keep_journal"] / _DAY_MS if options["keep_journal"] >= 0 else None,
+            observers=observers,
         )
         stack.enter_context(dedup)
         if dashboard is not None:

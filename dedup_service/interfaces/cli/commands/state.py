@@ -64,6 +64,7 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
         ("pages compared with", f"{info.entries:,}"),
         ("retractions", f"{info.retractions:,}"),
         ("changes of policy", f"{max(0, info.policies - 1):,}"),
+        *([("copies deleted up to", f"{info.deleted_up_to:,}")] if info.deleted_up_to else []),
         ("texts", f"{info.text_bytes:,} bytes"),
         ("snapshot", snapshot),
         ("journal", f"{info.journal_bytes:,} bytes, format {info.format_version}"),

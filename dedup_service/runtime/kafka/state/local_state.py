@@ -35,7 +35,7 @@ import msgspec
 import xxhash
 
 from dedup_service.core.decision.entry_arrays import HeldEntries
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.evidence.similarity import Combined
@@ -247,7 +247,7 @@ class StoredSnapshot:
     """A snapshot that was read: its label, its entries, and the rest of the deciding state."""
 
     label: SnapshotLabel
-    rows: EntryRows
+    rows: EntryPieces
     state: DecidingState
 
 

@@ -274,3 +274,12 @@ def test_an_empty_file_gives_nothing(cli: Cli, tmp_path: Path) -> None:
     """No input is not an error."""
     ran = cli("filter", write_lines(tmp_path / "pages.jsonl", []))
     assert (ran.code, ran.out) == (0, "")
+
+
+def test_how_long_the_journal_is_kept_is_of_a_folder(cli: Cli, pages: Path, tmp_path: Path) -> None:
+    """`--keep-journal` takes a duration with --state; without a folder it would be ignored, so it is refused."""
+    state = tmp_path / "state"
+    assert cli("filter", pages, "--state", state, "--keep-journal", "30d").code == 0
+    refused = cli("filter", pages, "--keep-journal", "30d")
+    assert refused.code == 2
+    assert "--keep-journal is for a state folder" in refused.err

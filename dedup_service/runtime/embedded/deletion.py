@@ -1,0 +1,102 @@
+"""Delete what nothing needs any more from a journal: records of pages that have no entry.
+
+Every page adds a row, but most of a long crawl are copies. Their rows are an audit trail, and they give a delivery that
+is repeated the verdict that it had. `Deletion` ends both for rows that are old enough, some at a time, outside the
+transaction that decides. What goes, up to a sequence that only grows (the counter `deleted_up_to`):
+
+- rows of pages that added no entry: copies, `unchanged` pages, visits by claim, pages that a guard refused;
+- rows of entries that a record up to there removed: earlier versions of an `updated` page, retracted pages;
+- the texts and the index entries of both.
+
+Rows of live entries, retractions, corrections and policies stay. A state in memory keeps the latest MEMORY_RECORDS
+records, so its memory grows with the kept pages only. A state in a folder keeps `days`, or everything.
+
+Invariants: a row that a restore needs is never deleted. A restore applies the snapshot and the rows after it, so only
+rows before the one of the snapshot go (`Snapshots.taken_at`). The effect of the copies on guards and on the hosts' own
+text is in the snapshot from then on. The last row stays, so no sequence is given twice. One transaction deletes at
+most STEP_RECORDS rows and stores how far it came, so a kill leaves a journal that opens and goes on.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from dedup_service.runtime.embedded.journal import Journal, change_counters
+from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, text_of
+
+__all__ = ["HOUR_S", "MEMORY_RECORDS", "STEP_RECORDS", "Deletion"]
+
+MEMORY_RECORDS = 10_000
+"""Records that a state in memory keeps of pages without an entry: about 8 MB."""
+
+STEP_RECORDS = 1000
+"""Sequences that one transaction goes through, in some milliseconds: four batches of `filter`, so it catches up."""
+
+HOUR_S = 3600
+_DAY_S = 86400
+
+_NAMES = "sequence, id, url, canonical_url"
+_WITHOUT_ENTRY = f"SELECT {_NAMES} FROM log WHERE sequence > ? AND sequence <= ? AND kind = 'page' AND entry IS NULL"  # noqa: S608 - our own column names
+_REMOVED = (
+    f"SELECT {_NAMES} FROM log WHERE sequence IN "  # noqa: S608 - the same
+    "(SELECT removes FROM log WHERE sequence > ? AND sequence <= ? AND removes IS NOT NULL)"
+)
+_BEFORE_HOUR = "SELECT max(sequence) FROM hour WHERE hour <= ?"
+
+
+class Deletion:
+    """Deletes rows of `journal`. days: how long they stay; None keeps all. records: the latest that stay in memory."""
+
+    def __init__(self, journal: Journal, *, days: float | None = None, records: int | None = None) -> None:
+        self._journal = journal
+        self._days = days
+        self._records = records
+        self._done = journal.log.deleted_up_to()
+        self._hour = -1
+        self._expired = 0
+
+    def step(self, taken_at: int) -> bool:
+        """Delete some rows that are old enough; return whether there are more. taken_at: sequence of the snapshot."""
+        end = (
+            min(self._expired_up_to(), taken_at - 1)
+            if self._records is None
+            else self._journal.sequence - self._records
+        )
+        if end <= self._done:
+            return False
+        last = min(end, self._done + STEP_RECORDS)
+        self._delete(self._done, last)
+        self._done = last
+        return last < end
+
+    def _expired_up_to(self) -> int:
+        """Return the sequence of the last record that is older than the days to keep; 0 if there is none."""
+        if self._days is None:
+            return 0
+        hour = int((time.time() - self._days * _DAY_S) // HOUR_S)
+        if hour != self._hour:
+            self._hour = hour
+            row = self._journal.database.first(_BEFORE_HOUR, hour)
+            self._expired = 0 if row is None or row[0] is None else int(row[0])
+        return self._expired
+
+    def _delete(self, first: int, last: int) -> None:
+        """Delete what nothing needs of the records after `first`, up to `last`."""
+        with self._journal.database.transaction() as connection:
+            rows = connection.execute(_WITHOUT_ENTRY, (first, last)).fetchall()
+            rows += connection.execute(_REMOVED, (first, last)).fetchall()
+            connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", _name_rows(rows))
+            connection.executemany("DELETE FROM log WHERE sequence = ?", [row[:1] for row in rows])
+            texts = sum(self._journal.texts.drop(row[0]) for row in rows)
+            change_counters(connection, Counter(deleted_up_to=last - first, text_bytes=texts))
+
+
+def _name_rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, int]]:
+    """Return the rows of `name` of rows of _NAMES."""
+    found = []
+    for sequence, page_id, url, canonical_url in rows:
+        own_id, own_url = name_of(page_id, url)
+        canonical = own_url if canonical_url is None else text_of(canonical_url)
+        found += [(name_hash(name), sequence) for name in {own_id, own_url, canonical}]
+    return found

@@ -1,0 +1,139 @@
+"""Two spiders of one process on one state folder."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.interfaces.scrapy.shared_filter import SharedFilter
+from tests.crawler.running import TIMEOUT_S, environment
+from tests.interfaces.scrapy.test_downloader import FERRY, FERRY_AGAIN, RunningMiddleware, page
+
+TWO_SPIDERS = """
+import json, sys, threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import scrapy
+from scrapy.crawler import CrawlerProcess
+
+PAGES = json.load(sys.stdin)
+
+class Site(BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = PAGES[self.path].encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+    def log_message(self, *args):
+        pass
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+verdicts = {}
+
+class One(scrapy.Spider):
+    name = "one"
+    paths = ["/one"]
+    async def start(self):
+        for path in self.paths:
+            yield scrapy.Request(f"http://127.0.0.1:{server.server_port}{path}")
+    def parse(self, response):
+        verdicts[self.name] = response.meta["twinsieve"]["verdict"]
+
+class Two(One):
+    name = "two"
+    paths = ["/two"]
+
+process = CrawlerProcess({
+    "ADDONS": {"dedup_service.scrapy.NearDuplicateAddon": 500}, "TWINSIEVE_STATE": sys.argv[1],
+    "TWINSIEVE_PROCESSES": 1, "LOG_LEVEL": "WARNING", "TELNETCONSOLE_ENABLED": False,
+})
+for spider in (One, Two):
+    process.crawl(spider)
+process.start()
+print(json.dumps(verdicts))
+"""
+
+
+def test_two_spiders_of_one_process_share_a_state(tmp_path: Path) -> None:
+    """Of a page and its copy, one each, one is unique and the other a duplicate; the folder is free afterwards."""
+    pages = {"/one": FERRY.decode(), "/two": FERRY_AGAIN.decode()}
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_SPIDERS, str(tmp_path / "state")],
+        input=json.dumps(pages),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "in use by process" not in done.stderr
+    assert sorted(json.loads(done.stdout).values()) == ["duplicate", "unique"], done.stderr
+    shared = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "state"))
+    shared.close()
+
+
+def test_the_last_crawl_closes_the_state(tmp_path: Path) -> None:
+    """A crawl that ends leaves the state open for the other one, which may name the folder by another path."""
+    state = tmp_path / "state"
+    first = RunningMiddleware(TWINSIEVE_STATE=str(state))
+    second = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path / "." / "x" / ".." / "state"))
+    first.give(page("1", FERRY))
+    first.close()
+    assert not (state / "snapshot").exists()
+    second.give(page("2", FERRY_AGAIN))
+    assert [verdict["verdict"] for verdict in second.decided] == ["duplicate"]
+    second.close()
+    assert (state / "snapshot").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "two"),
+    [
+        ("TWINSIEVE_ACTION", "flag", "drop"),
+        ("TWINSIEVE_SCHEME", "twinsieve", "tf"),
+        ("TWINSIEVE_PROFILE", "balanced", "precise"),
+        ("TWINSIEVE_SHARDS", 1, 2),
+        ("TWINSIEVE_JOURNAL_DAYS", 7, 8),
+    ],
+)
+def test_crawls_that_do_not_agree_are_refused(tmp_path: Path, name: str, one: Any, two: Any) -> None:
+    """The message names the setting and both values; the first crawl continues."""
+    running = RunningMiddleware(TWINSIEVE_STATE=str(tmp_path), **{name: one})
+    try:
+        with pytest.raises(ConfigurationError, match=rf"{name}.* at .*, this one at .*, and both share") as refused:
+            RunningMiddleware(TWINSIEVE_STATE=str(tmp_path), **{name: two})
+        for value in (one, two):
+            assert name == "TWINSIEVE_PROFILE" or str(value) in str(refused.value)
+        running.give(page("1", FERRY))
+        assert [verdict["verdict"] for verdict in running.decided] == ["unique"]
+    finally:
+        running.close()
+
+
+def test_crawls_without_a_folder_share_nothing() -> None:
+    """The same page is unique in each of them."""
+    crawls = [RunningMiddleware(), RunningMiddleware()]
+    for crawl in crawls:
+        crawl.give(page("1", FERRY))
+    for crawl in crawls:
+        crawl.close()
+        assert [verdict["verdict"] for verdict in crawl.decided] == ["unique"]
+
+
+def test_a_share_is_given_up_once(tmp_path: Path) -> None:
+    """Closing it twice does not close the filter of the other crawl."""
+    from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
+
+    settings = NearDuplicateSettings(state=tmp_path)
+    first, second = SharedFilter.open(settings), SharedFilter.open(settings)
+    first.close()
+    first.close()
+    assert second.dedup.info().entries == 0
+    second.close()
