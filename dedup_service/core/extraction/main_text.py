@@ -18,7 +18,7 @@ from typing import Any
 from lxml import etree
 from lxml.html import HtmlElement
 
-from dedup_service.core.extraction.boilerplate import remove
+from dedup_service.core.extraction.boilerplate import parse, remove
 from dedup_service.core.extraction.costly_json import costly_json
 
 __all__ = ["main_text", "text_copied", "warm_up"]
@@ -101,6 +101,7 @@ def _lines(text: str) -> str:
 
 
 def warm_up() -> None:
-    """Import what the first page would otherwise wait for."""
+    """Import and compile what the first page would otherwise wait for."""
+    parse("<p>")
     _trafilatura()
     _options()
