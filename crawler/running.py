@@ -46,7 +46,7 @@ class _Process(AsyncCrawlerProcess):
         super()._setup_reactor(install_signal_handlers)
         from twisted.internet import reactor
 
-        reactor.callWhenRunning(kill_at_second)  # type: ignore[attr-defined] # after Scrapy has set its handlers
+        reactor.callWhenRunning(kill_at_second)  # after Scrapy has set its handlers
 
     def _signal_shutdown(self, signum: int, frame: Any) -> None:
         self.signum = signum
