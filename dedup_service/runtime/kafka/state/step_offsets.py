@@ -69,8 +69,9 @@ def require_finished(topics: Topics, offsets: "StepOffsets") -> None:
     """Raise StateError if `topics` are what a replay that did not end left behind."""
     if offsets.replay is not None and not offsets.replay.finished:
         raise StateError(
-            f"the replay into {topics.fingerprints} did not end, so the log is incomplete: remove the topics with this "
-            "prefix, create them again with `twinsieve topics create`, and repeat the replay"
+            f"the replay into {topics.fingerprints} has not ended, so the log is incomplete: wait if it is still "
+            f"running; otherwise remove the topics with the prefix {topics.prefix!r}, create them again with "
+            "`twinsieve topics create`, and repeat the replay"
         )
 
 

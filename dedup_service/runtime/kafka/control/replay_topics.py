@@ -1,0 +1,179 @@
+"""Fill a set of topics with a replayed log, its verdicts and its pages, as if a service had been there.
+
+How: a batch of records is committed to the new log, which gives them their sequences. A replica of that log
+decides them, and the outputs follow in the next transaction. Sequences that a record names are those of the old
+log; `SequenceMap` has the new ones. Records that were deleted unread have no page, so nothing is written for them
+but their place in the log.
+
+Invariants: only a set that nothing was written to is filled. Before its first record, the set is marked as
+unfinished (`ReplayMark`), after the last output as finished. Whatever ends a replay in between, nobody uses what
+it left (`operator_records.require_whole`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from pyroaring import BitMap64
+
+from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import UnwrittenRecord
+from dedup_service.runtime.kafka.client.admin import administration
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.errors import TransactionLostError
+from dedup_service.runtime.kafka.client.producers import Message
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.control.operator_records import require_whole
+from dedup_service.runtime.kafka.control.replay import Replayed
+from dedup_service.runtime.kafka.messages.headers import verdict_headers
+from dedup_service.runtime.kafka.messages.log_record import log_message
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
+from dedup_service.runtime.kafka.state.step_offsets import ReplayMark, replay_message
+from dedup_service.runtime.kafka.steps.deciding import outputs_of
+from dedup_service.runtime.kafka.topics import Topics
+
+__all__ = ["ReplayInterruptedError", "ReplayTopics", "SequenceMap", "require_empty"]
+
+TRANSACTION_BYTES = 8 << 20
+
+
+class ReplayInterruptedError(StateError):
+    """A replay failed half-way.
+
+    Its topics are incomplete. Remove them, create them again, and restart the replay.
+    """
+
+
+class SequenceMap:
+    """The new sequence of each record that is in both logs. Both rise, so two sets are enough.
+
+    A million records take some hundred kilobytes.
+
+    >>> sequences = SequenceMap()
+    >>> sequences.add(3, 0)
+    >>> sequences.add(7, 1)
+    >>> sequences.get(7), sequences.get(5)
+    (1, None)
+    """
+
+    def __init__(self) -> None:
+        self._old = BitMap64()
+        self._new = BitMap64()
+
+    def add(self, old: int, new: int) -> None:
+        """Add a record; both sequences are above those of all records before it."""
+        self._old.add(old)
+        self._new.add(new)
+
+    def get(self, old: int) -> int | None:
+        """Return the new sequence of a record, None if it was left out."""
+        return int(self._new[self._old.rank(old) - 1]) if old in self._old else None
+
+
+class ReplayTopics:
+    """A sink that fills `topics`, which must be empty: `begin`, then batches, then `finish`.
+
+    log: identity of the new log. All methods raise ReplayInterruptedError if a transaction is lost.
+    """
+
+    def __init__(self, topics: Topics, log: str, transactions: TransactionalProducer, replica: Replica) -> None:
+        self._topics = topics
+        self._log = log
+        self._transactions = transactions
+        self._replica = replica
+        self._sequences = SequenceMap()
+
+    def begin(self) -> None:
+        """Mark the topics as unfinished, in a transaction before all others."""
+        self._commit([replay_message(self._topics, ReplayMark(self._log, finished=False))])
+
+    def take(self, batch: Sequence[Replayed]) -> None:
+        """Append a batch to the log, decide it, write its outputs."""
+        for part in _up_to_unwritten(batch):
+            self._take(part)
+
+    def finish(self) -> None:
+        """Mark the topics as finished, in the last transaction."""
+        self._commit([replay_message(self._topics, ReplayMark(self._log, finished=True))])
+
+    def _take(self, batch: Sequence[Replayed]) -> None:
+        items = [item for item in map(self._with_new_sequences, batch) if item is not None]
+        if not items:
+            return
+        placed = self._commit([log_message(self._topics.fingerprints, item.record, item.headers) for item in items])
+        outcomes = []
+        for (_, sequence), item in zip(placed, items, strict=True):
+            self._sequences.add(item.sequence, sequence)
+            outcomes.append((self._replica.apply(sequence, item.record), item))
+        outputs = (
+            message for outcome, item in outcomes if outcome is not None for message in self._outputs(outcome, item)
+        )
+        for part in _parts(outputs):
+            self._commit(part)
+
+    def _with_new_sequences(self, item: Replayed) -> Replayed | None:
+        """Return the record as the new log has to say it, None if all that it names was left out."""
+        if not isinstance(item.record, UnwrittenRecord):
+            return item
+        found = (self._sequences.get(sequence) for sequence in item.record.sequences)
+        sequences = tuple(sequence for sequence in found if sequence is not None)
+        return replace(item, record=replace(item.record, sequences=sequences)) if sequences else None
+
+    def _outputs(self, outcome: Outcome, item: Replayed) -> Iterator[Message]:
+        """Yield the verdict; where the page was read again, all that a service writes."""
+        pending = PendingOutcome.from_outcome(outcome)
+        if item.page is not None:
+            yield from outputs_of(self._topics, item.page, pending)
+        elif outcome.verdict is not None:
+            headers = verdict_headers(outcome.source, self._topics.verdicts)
+            yield Message(self._topics.verdicts, pending.value, pending.key, headers)
+
+    def _commit(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
+        try:
+            return self._transactions.commit(messages) or []
+        except TransactionLostError as error:
+            raise ReplayInterruptedError(
+                f"the replay was interrupted: {error}; the topics {self._topics.prefix}… are incomplete: remove them, "
+                "create them again with `twinsieve topics create`, and restart the replay"
+            ) from error
+
+
+def require_empty(connection: Connection, topics: Topics) -> None:
+    """Raise StateError if anything was ever written to `topics`, except to `pages`: a replay must not mix two logs.
+
+    That includes what an open or aborted transaction wrote. Raises as `require_whole`.
+    """
+    require_whole(connection, topics)
+    with administration(connection) as admin:
+        partitions = admin.partitions_of([name for name in topics.all if name != topics.pages])
+        written = sorted(partition.topic for partition, end in admin.high_watermarks(partitions).items() if end)
+    if written:
+        raise StateError(
+            f"something was written to {', '.join(dict.fromkeys(written))} already: give another --to-prefix, or "
+            f"remove the topics with the prefix {topics.prefix!r} and create them again"
+        )
+
+
+def _up_to_unwritten(batch: Sequence[Replayed]) -> Iterator[list[Replayed]]:
+    """Cut a batch before each UnwrittenRecord: the records that it names must have their sequences by then."""
+    part: list[Replayed] = []
+    for item in batch:
+        if part and isinstance(item.record, UnwrittenRecord):
+            yield part
+            part = []
+        part.append(item)
+    if part:
+        yield part
+
+
+def _parts(messages: Iterator[Message]) -> Iterator[list[Message]]:
+    part: list[Message] = []
+    size = 0
+    for message in messages:
+        part.append(message)
+        size += message.size_bytes
+        if size >= TRANSACTION_BYTES:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
