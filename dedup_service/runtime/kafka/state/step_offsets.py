@@ -109,7 +109,10 @@ class StepOffsets:
         for records in self._log().read_to_end(max_records=_BATCH_RECORDS, end=end):
             self._take(records)
             if not records and time.monotonic() > deadline:
-                raise UnreachableError(f"{self._topics.offsets} cannot be read to offset {end}; a transaction is open")
+                raise UnreachableError(
+                    f"{self._topics.offsets} cannot be read to offset {end}; a transaction is open: if it stays so, run "
+                    "`twinsieve topics repair-transactions --dry-run`"
+                )
 
     def poll(self) -> None:
         """Read what has arrived, without waiting."""
