@@ -5,12 +5,13 @@ decides them, and the outputs follow in the next transaction. Sequences that a r
 log; `SequenceMap` has the new ones. Records that were deleted unread have no page, so nothing is written for them
 but their place in the log.
 
-Invariants: only a set that nothing was written to is filled. Before its first record, the set is marked as
+Invariants: only an empty set is filled. Before its first record, the set is marked as
 unfinished (`ReplayMark`), after the last output as finished. Whatever ends a replay in between, nobody uses what
 it left (`operator_records.require_whole`).
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from pyroaring import BitMap64
@@ -21,10 +22,11 @@ from dedup_service.core.log_records import UnwrittenRecord
 from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import TransactionLostError
+from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import require_whole
-from dedup_service.runtime.kafka.control.replay import Replayed
+from dedup_service.runtime.kafka.control.replay import FETCH_TIMEOUT_S, Replayed
 from dedup_service.runtime.kafka.messages.headers import verdict_headers
 from dedup_service.runtime.kafka.messages.log_record import log_message
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
@@ -139,18 +141,24 @@ class ReplayTopics:
 
 
 def require_empty(connection: Connection, topics: Topics) -> None:
-    """Raise StateError if anything was ever written to `topics`, except to `pages`: a replay must not mix two logs.
+    """Raise StateError if anything is in `topics`, except in `pages`: a replay must not mix two logs.
 
-    That includes what an open or aborted transaction wrote. Raises as `require_whole`.
+    A transaction that is open there counts; what was aborted does not, and cannot be read. Raises as
+    `require_whole`; UnreachableError if the topics cannot be read.
     """
-    require_whole(connection, topics)
+    in_use = require_whole(connection, topics)
     with administration(connection) as admin:
         partitions = admin.partitions_of([name for name in topics.all if name != topics.pages])
-        written = sorted(partition.topic for partition, end in admin.high_watermarks(partitions).items() if end)
-    if written:
+        watermarks = admin.high_watermarks(partitions)
+    with closing(PartitionReader(connection, fetch_bytes=1 << 20, timeout_s=FETCH_TIMEOUT_S)) as reader:
+        ends = reader.ends(partitions)
+        written = {partition.topic for partition in partitions if watermarks[partition] > ends[partition]}
+        reader.assign(reader.beginnings)
+        written.update(record.topic for record in next(reader.read(ends), []))
+    if in_use or written:
         raise StateError(
-            f"something was written to {', '.join(dict.fromkeys(written))} already: give another --to-prefix, or "
-            f"remove the topics with the prefix {topics.prefix!r} and create them again"
+            f"something was written to {', '.join(sorted(written)) or topics.offsets} already: give another "
+            f"--to-prefix, or remove the topics with the prefix {topics.prefix!r} and create them again"
         )
 
 
