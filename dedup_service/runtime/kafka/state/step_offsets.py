@@ -110,8 +110,8 @@ class StepOffsets:
             self._take(records)
             if not records and time.monotonic() > deadline:
                 raise UnreachableError(
-                    f"{self._topics.offsets} cannot be read to offset {end}; a transaction is open: if it stays so, run "
-                    "`twinsieve topics repair-transactions --dry-run`"
+                    f"{self._topics.offsets} cannot be read to offset {end}; a transaction is open: if it stays so, "
+                    "run `twinsieve topics repair-transactions --dry-run`"
                 )
 
     def poll(self) -> None:
