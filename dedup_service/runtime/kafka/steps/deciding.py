@@ -133,7 +133,7 @@ class DecideStep:
             local.instance,
             on_revoked=self._revoked,
             on_assigned=self._assigned,
-            positions=lambda committed: offsets.positions(DECIDE, committed),
+            positions=self._positions,
             on_expired=lambda partition, _start, end: self._page_buffer.skip(partition.partition, end),
             topic_id=topic_id,
             session_timeout_s=session_timeout_s,
@@ -142,6 +142,7 @@ class DecideStep:
         self._timings = StepTimings()
         self._failures = 0
         self._refused: dict[Source, str] = {}
+        self._written_below: dict[TopicPartition, int] = {}
         self._written_at = self._linger_s = 0.0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
@@ -305,11 +306,22 @@ class DecideStep:
         pause_after(self._failures, stop)
         self._assigned(self._consumer.rewind())
 
+    def _positions(self, committed: Mapping[TopicPartition, int | None]) -> Mapping[TopicPartition, int | None]:
+        positions = self._offsets.positions(DECIDE, committed)
+        self._written_below |= {partition: position or 0 for partition, position in positions.items()}
+        return positions
+
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Start partitions at their positions; skip outputs that are known to be written."""
+        """Start partitions at their positions; skip outputs that are known to be written.
+
+        Where nothing was written yet, the first position is where the partition begins now: outcomes below it have
+        lost their pages.
+        """
         for (topic, partition), position in positions.items():
-            self._pending_outcomes.written_below(topic, partition, position)
+            written = self._written_below.get(TopicPartition(topic, partition), position)
+            self._pending_outcomes.written_below(topic, partition, written)
             self._page_buffer.begin(partition, self._pending_outcomes.written.get((topic, partition), 0))
+            self._page_buffer.skip(partition, position)
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         for revoked in partitions:

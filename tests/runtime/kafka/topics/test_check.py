@@ -14,6 +14,7 @@ DESCRIPTIONS = {
 DESCRIPTIONS[TOPICS.fingerprints] = replace(
     DESCRIPTIONS[TOPICS.fingerprints], settings={**GOOD, "retention.ms": "-1", "retention.bytes": "-1"}
 )
+DESCRIPTIONS[TOPICS.offsets] = replace(DESCRIPTIONS[TOPICS.offsets], settings={**GOOD, "cleanup.policy": "compact"})
 DESCRIPTIONS[TOPICS.dlq] = replace(DESCRIPTIONS[TOPICS.dlq], settings={**GOOD, "max.message.bytes": "2000"})
 
 
@@ -48,3 +49,10 @@ def test_dead_letters_must_hold_what_pages_hold() -> None:
     """They also need a little more, for the headers."""
     small = replace(DESCRIPTIONS[TOPICS.dlq], settings=GOOD)
     assert faults(dlq=small) == [("pages.dlq", "max.message.bytes", False)]
+
+
+def test_offsets_that_would_be_deleted_are_a_fault() -> None:
+    """After a pause longer than the retention, nothing would say what was written."""
+    assert faults(offsets=replace(DESCRIPTIONS[TOPICS.offsets], settings=GOOD)) == [
+        ("dedup.offsets", "cleanup.policy", False)
+    ]
