@@ -2,7 +2,7 @@
 
 How: a batch of records is committed to the new log, which gives them their sequences. A replica of that log
 decides them, and the outputs follow in the next transaction. Sequences that a record names are those of the old
-log; `SequenceMap` has the new ones. Records that were deleted unread have no page, so nothing is written for them
+log; `NewSequences` has the new ones. Records that were deleted unread have no page, so nothing is written for them
 but their place in the log.
 
 Invariants: only an empty set is filled. Before its first record, the set is marked as
@@ -34,7 +34,7 @@ from dedup_service.runtime.kafka.state.step_offsets import ReplayMark, replay_me
 from dedup_service.runtime.kafka.steps.deciding import outputs_of
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["ReplayInterruptedError", "ReplayTopics", "SequenceMap", "require_empty"]
+__all__ = ["NewSequences", "ReplayInterruptedError", "ReplayTopics", "require_empty"]
 
 TRANSACTION_BYTES = 8 << 20
 
@@ -46,12 +46,12 @@ class ReplayInterruptedError(StateError):
     """
 
 
-class SequenceMap:
+class NewSequences:
     """The new sequence of each record that is in both logs. Both rise, so two sets are enough.
 
     A million records take some hundred kilobytes.
 
-    >>> sequences = SequenceMap()
+    >>> sequences = NewSequences()
     >>> sequences.add(3, 0)
     >>> sequences.add(7, 1)
     >>> sequences.get(7), sequences.get(5)
@@ -83,7 +83,7 @@ class ReplayTopics:
         self._log = log
         self._transactions = transactions
         self._replica = replica
-        self._sequences = SequenceMap()
+        self._sequences = NewSequences()
 
     def begin(self) -> None:
         """Mark the topics as unfinished, in a transaction before all others."""
