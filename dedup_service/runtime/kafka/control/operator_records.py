@@ -192,14 +192,14 @@ def append_policy(connection: Connection, topics: Topics, record: PolicyRecord) 
 class PolicyInForce:
     """The policy that decides at the end of the log.
 
-    sequence: of its record. changes: policy records after the first.
-    log: the identity of the log. end: the offset after its last record.
+    sequence: of its record. changes: policies that came into force after the first.
+    log: the identity of the log. end: the offset up to which the log was read.
     """
 
     policy: Policy
     sequence: int
     changes: int
-    log: str
+    log: str | None
     end: int
 
 
@@ -210,10 +210,10 @@ def policy_after(before: PolicyInForce | None, sequence: int, record: PolicyReco
     """
     end = sequence + 1
     if before is None:
-        return PolicyInForce(record.policy, sequence, 0, record.log or "", end)
+        return PolicyInForce(record.policy, sequence, 0, record.log, end)
     if record.is_void(before.policy, before.sequence):
         return replace(before, end=end)
-    log = before.log or record.log or ""
+    log = record.log if before.log is None else before.log
     return PolicyInForce(record.policy, sequence, before.changes + 1, log, end)
 
 

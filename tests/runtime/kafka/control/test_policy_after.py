@@ -44,7 +44,7 @@ def test_policy_set_twice_at_once_has_one_answer(records: list[LogRecord], begun
         if isinstance(record, PolicyRecord):
             in_force = policy_after(in_force, sequence, record)
             assert (in_force.policy, in_force.sequence) == (replica.policy, replica.policy_sequence)
-            assert (in_force.changes, in_force.log, in_force.end) == (taken - 1, replica.log or "", sequence + 1)
+            assert (in_force.changes, in_force.log, in_force.end) == (taken - 1, replica.log, sequence + 1)
     assert (in_force is None) == (replica.policy is None)
 
 
