@@ -1,11 +1,16 @@
 """A log decided again: unchanged, by another rule, in another space, into separate topics."""
 
 import json
+import random
+import string
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import (
@@ -24,6 +29,7 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.control.operator_records import BY, corrections_in
@@ -181,6 +187,33 @@ def test_pages_that_are_no_longer_kept(
     assert run(["replay", *arguments]) == 3
     assert "elsewhere, partition 0, offset 7" in capfd.readouterr().err
     assert output.read_bytes().splitlines() == expected(broker.connection, log)[:-1]
+
+
+def test_a_page_that_a_topic_refuses_does_not_stop_a_replay(
+    broker: Broker, topics: Topics, new_topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It becomes a dead letter with the reason, and leaves the index by a record; the others are written."""
+    long = " ".join(random.Random(1).choices(string.ascii_letters, k=30_000))
+    values = [json.dumps(page(number, text)).encode() for number, text in enumerate((None, long, None))]
+    offsets = append(broker.connection, topics.pages, [Message(topics.pages, value, partition=0) for value in values])
+    records: list[LogRecord] = [PolicyRecord(Policy(rule_for(), Action.FLAG, SPACE), initial=True, log="the-log")]
+    for offset, value in zip(offsets, values, strict=True):
+        answer = prepare_record(SpaceOptions(), PageMessage(topics.pages, 0, offset, value))
+        assert not isinstance(answer, BadRecord)
+        records.append(PageRecord(Source(topics.pages, 0, offset), answer, SPACE))
+    append(broker.connection, topics.fingerprints, [log_message(topics.fingerprints, record) for record in records])
+    with closing(connect(KafkaAdminClient, broker.connection)) as client:
+        for topic in (new_topics.pages, new_topics.unique):
+            client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"max.message.bytes": "10000"})])
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", topics.prefix, "--from", "pages"]
+    assert run([*arguments, "--scheme", "tf", "--to-prefix", new_topics.prefix]) == 0
+    assert json.loads(capfd.readouterr().err.splitlines()[-1])["unwritten"] == 1
+    unique = [json.loads(value)["id"] for _, value in values_of(broker.connection, new_topics.unique)]
+    assert unique == ["p0", "p2"]
+    assert [value for _, value in values_of(broker.connection, new_topics.dlq)] == [None]
+    log = [(offset, decode(value)) for offset, value in values_of(broker.connection, new_topics.fingerprints)]
+    places = {record.prepared.page.id: offset for offset, record in log if isinstance(record, PageRecord)}
+    assert [record.sequences for _, record in log if isinstance(record, UnwrittenRecord)] == [(places["p1"],)]
 
 
 LOST, COPY, GONE = 5, 9, 6

@@ -10,9 +10,9 @@ unfinished (`ReplayMark`), after the last output as finished. Whatever ends a re
 it left (`operator_records.require_whole`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
@@ -21,17 +21,18 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import UnwrittenRecord
 from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.errors import TransactionLostError
+from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.client.log_consumer import PartitionReader
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import require_whole
 from dedup_service.runtime.kafka.control.replay import FETCH_TIMEOUT_S, Replayed
-from dedup_service.runtime.kafka.messages.headers import verdict_headers
+from dedup_service.runtime.kafka.messages.headers import page_key, verdict_headers
 from dedup_service.runtime.kafka.messages.log_record import log_message
+from dedup_service.runtime.kafka.messages.page import dead_letter
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.step_offsets import ReplayMark, replay_message
-from dedup_service.runtime.kafka.steps.deciding import outputs_of
+from dedup_service.runtime.kafka.steps.deciding import STORED_KINDS, outputs_of
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["NewSequences", "ReplayInterruptedError", "ReplayTopics", "require_empty"]
@@ -103,15 +104,37 @@ class ReplayTopics:
         if not items:
             return
         placed = self._commit([log_message(self._topics.fingerprints, item.record, item.headers) for item in items])
-        outcomes = []
+        outputs = []
         for (_, sequence), item in zip(placed, items, strict=True):
             self._sequences.add(item.sequence, sequence)
-            outcomes.append((self._replica.apply(sequence, item.record), item))
-        outputs = (
-            message for outcome, item in outcomes if outcome is not None for message in self._outputs(outcome, item)
-        )
+            outcome = self._replica.apply(sequence, item.record)
+            if outcome is not None:
+                outputs.append(_Output(outcome, item, tuple(self._outputs(outcome, item))))
         for part in _parts(outputs):
-            self._commit(part)
+            self._write(part)
+
+    def _write(self, outputs: list["_Output"]) -> None:
+        """Write the outputs of some records.
+
+        A page that a topic refuses for its size becomes a dead letter, and leaves the index by a record of the log.
+        """
+        refused: list[_Output] = []
+        while True:
+            numbers = [number for number, output in enumerate(outputs) for _ in output.messages]
+            try:
+                self._commit([message for output in outputs for message in output.messages])
+                break
+            except RecordTooLargeError as error:
+                output = outputs[numbers[error.position]]
+                if output in refused:
+                    raise
+                refused.append(output.refused(self._topics.dlq, str(error)))
+                outputs[numbers[error.position]] = refused[-1]
+        unwritten = tuple(output.outcome.sequence for output in refused if output.is_stored)
+        if unwritten:
+            record = UnwrittenRecord(unwritten, "a topic does not take their size")
+            ((_, sequence),) = self._commit([log_message(self._topics.fingerprints, record)])
+            self._replica.apply(sequence, record)
 
     def _with_new_sequences(self, item: Replayed) -> Replayed | None:
         """Return the record as the new log has to say it, None if all that it names was left out."""
@@ -174,12 +197,32 @@ def _up_to_unwritten(batch: Sequence[Replayed]) -> Iterator[list[Replayed]]:
         yield part
 
 
-def _parts(messages: Iterator[Message]) -> Iterator[list[Message]]:
-    part: list[Message] = []
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """What is to be written for one record."""
+
+    outcome: Outcome
+    item: Replayed
+    messages: tuple[Message, ...]
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether a store should have had the page."""
+        return self.outcome.verdict is not None and self.outcome.verdict.kind in STORED_KINDS
+
+    def refused(self, topic: str, problem: str) -> "_Output":
+        """Return a dead letter without content instead, for `topic`."""
+        source, sequence, url = self.outcome.source, self.outcome.sequence, self.outcome.canonical_url
+        value, headers = dead_letter(None, (), source, sequence, problem)
+        return replace(self, messages=(Message(topic, value, None if url is None else page_key(url), headers),))
+
+
+def _parts(outputs: Iterable[_Output]) -> Iterator[list[_Output]]:
+    part: list[_Output] = []
     size = 0
-    for message in messages:
-        part.append(message)
-        size += message.size_bytes
+    for output in outputs:
+        part.append(output)
+        size += sum(message.size_bytes for message in output.messages)
         if size >= TRANSACTION_BYTES:
             yield part
             part, size = [], 0
