@@ -32,7 +32,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.control.operator_records import BY, corrections_in
+from dedup_service.runtime.kafka.control.operator_records import BY, append_policy, corrections_in
 from dedup_service.runtime.kafka.messages.log_record import decode, encode, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
@@ -189,6 +189,18 @@ def test_pages_that_are_no_longer_kept(
     assert output.read_bytes().splitlines() == expected(broker.connection, log)[:-1]
 
 
+def test_pages_that_was_created_again_is_not_read(
+    broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its offsets mean other pages than those in the log, whose fingerprints can still be replayed."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE)
+    append_policy(broker.connection, topics, PolicyRecord(policy, initial=True, log="the-log", pages="another"))
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", topics.prefix]
+    assert run([*arguments, "--from", "pages"]) == 1
+    assert "was deleted and created again" in capfd.readouterr().err
+    assert run([*arguments, "--from", "log"]) == 0
+
+
 def test_a_page_that_a_topic_refuses_does_not_stop_a_replay(
     broker: Broker, topics: Topics, new_topics: Topics, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -234,8 +246,9 @@ def log_of_losses(broker: Broker, topics: Topics) -> Topics:
     flag, drop, other = (
         Policy(rule_for(k=k), Action(action), SPACE) for k, action in ((3, "flag"), (3, "drop"), (0, "drop"))
     )
+    pages = next(topic for topic in require_log(broker.connection, topics) if topic.name == topics.pages).topic_id
     records: list[LogRecord | bytes] = [
-        PolicyRecord(flag, initial=True, log="the-log", group="old", pages="old pages"),
+        PolicyRecord(flag, initial=True, log="the-log", group="old", pages=pages),
         b"no record",
         PolicyRecord(drop, replaces=0),
         PolicyRecord(other, replaces=0),  # void: the one before came first

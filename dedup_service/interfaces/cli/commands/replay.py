@@ -127,15 +127,18 @@ def _parameter_names(option: Any) -> Iterator[str]:
 def _run(options: dict[str, Any], stack: ExitStack) -> "tuple[Replica, LeftOut]":
     """Replay the log; return the replica at its end, and what was left out."""
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
-    from dedup_service.runtime.kafka.control.operator_records import require_begun
+    from dedup_service.runtime.kafka.control.operator_records import require_begun, require_same_pages
     from dedup_service.runtime.kafka.control.replay import LeftOut, replayed_log
     from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 
-    connection, topics, left_out = connection_from(options), topics_from(options), LeftOut()
+    connection, topics = connection_from(options), topics_from(options)
+    requested, left_out = _replay_options(options), LeftOut()
     log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
     require_begun(connection, topics, log)
+    if options["source"] == PAGES:
+        require_same_pages(connection, topics, log)
     replica = Replica(stack.enter_context(temporary_page_names()), shards=options["shards"])
-    requested, sink = _sink(options, replica, stack)
+    requested, sink = _sink(options, requested, replica, stack)
     read = stack.enter_context(records_progress("replaying"))
     batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read)
     if options["source"] == PAGES:
@@ -171,11 +174,12 @@ def _from_pages(
     return prepared_again(batches, pages, preparer, requested.space_id, left_out)
 
 
-def _sink(options: dict[str, Any], replica: Replica, stack: ExitStack) -> "tuple[ReplayOptions, ReplaySink]":
+def _sink(
+    options: dict[str, Any], requested: "ReplayOptions", replica: Replica, stack: ExitStack
+) -> "tuple[ReplayOptions, ReplaySink]":
     """Return what the replay changes, and where it writes; new topics are marked as unfinished."""
     from dedup_service.runtime.kafka.control.replay import VerdictLines
 
-    requested = _replay_options(options)
     if options["to_prefix"] is None:
         return requested, VerdictLines(stack.enter_context(OutputFile(options["output"] or "-")).write, replica)
     from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer

@@ -33,7 +33,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progres
 from dedup_service.runtime.kafka.client.producers import append
 from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
-from dedup_service.runtime.kafka.topics import Topics, require_log
+from dedup_service.runtime.kafka.topics import Topics, describe, require_log
 
 __all__ = [
     "ForeignLogError",
@@ -52,6 +52,7 @@ __all__ = [
     "policy_after",
     "policy_in_force",
     "require_begun",
+    "require_same_pages",
     "require_whole",
 ]
 
@@ -337,6 +338,18 @@ def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> N
     require_whole(connection, topics)
     if log.read_one(0) is None:
         raise _not_begun(topics)
+
+
+def require_same_pages(connection: Connection, topics: Topics, log: LogConsumer) -> None:
+    """Raise ForeignLogError if `pages` is not the topic that the log was begun with: its offsets are of other pages."""
+    record = log.read_one(0)
+    first = None if record is None else decode(record.value or b"")
+    pages = next((topic.topic_id for topic in describe(connection, topics) if topic.name == topics.pages), None)
+    if isinstance(first, PolicyRecord) and first.pages not in {None, pages}:
+        raise ForeignLogError(
+            f"{topics.pages} was deleted and created again: its identity is {pages}, the log was begun with "
+            f"{first.pages}. The pages of the log are gone; its fingerprints can still be replayed (--from log)"
+        )
 
 
 def require_whole(connection: Connection, topics: Topics) -> bool:
