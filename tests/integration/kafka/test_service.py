@@ -1,6 +1,7 @@
 """The whole service on a real broker: each page is answered once, whichever process joins, leaves or rewinds."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,7 +40,7 @@ class Progress(NullObserver):
     """An observer that wakes a thread that waits for a number of decided records."""
 
     def __init__(self) -> None:
-        self.done = 0
+        self.done = self.prepared = 0
         self.problems: list[ProblemEvent] = []
         self.failure: BaseException | None = None
         self._changed = threading.Condition()
@@ -47,6 +48,7 @@ class Progress(NullObserver):
     def batch(self, fact: BatchEvent) -> None:
         with self._changed:
             self.done += fact.records if fact.step == "decide" else 0
+            self.prepared += fact.records if fact.step == "fingerprint" else 0
             self._changed.notify_all()
 
     def problem(self, fact: ProblemEvent) -> None:
@@ -73,9 +75,9 @@ def settings(broker: Broker, topics: Topics, state: Path, **more: object) -> Ser
 
 
 @contextmanager
-def running(chosen: ServiceSettings, progress: Progress) -> Iterator[Service]:
+def running(chosen: ServiceSettings, progress: Progress, *observers: Progress) -> Iterator[Service]:
     """Run the service until the block ends; raise the error that ended it."""
-    service, stop = Service(chosen, [progress]), threading.Event()
+    service, stop = Service(chosen, [progress, *observers]), threading.Event()
 
     def run() -> None:
         try:
@@ -113,17 +115,32 @@ def everything_decided(broker: Broker, topics: Topics) -> Callable[[], bool]:
 def test_two_services_share_the_work_and_each_record_is_answered_once(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
-    """Verdicts equal the oracle's byte for byte, pages go to their topics, bad records to the dead letters."""
+    """Verdicts equal the oracle's byte for byte, pages go to their topics, bad records to the dead letters.
+
+    Both services prepare pages, and both decide: the records are published once each has partitions for each step.
+    """
     sent = list(stream(11, PAGES))
-    publish(broker, topics, sent)
-    progress = Progress()
+    progress, first, second = Progress(), Progress(), Progress()
     one, two = (settings(broker, topics, tmp_path / name) for name in ("one", "two"))
-    with running(one, progress), running(two, progress):
+    with running(one, progress, first) as here, running(two, progress, second) as there:
+        deadline = time.monotonic() + LIMIT_S
+        while not all(len(both_steps(service)) == 2 for service in (here, there)):
+            assert progress.failure is None, progress.failure
+            assert time.monotonic() < deadline, (both_steps(here), both_steps(there))
+            time.sleep(0.02)
+        publish(broker, topics, sent)
         progress.wait_for(lambda: progress.done >= PAGES)
     findings = check(broker.bootstrap, topics, sent)
     assert findings.complaints == []
     assert findings.counts["pages"] == PAGES
     assert progress.done == PAGES
+    assert min(first.done, second.done, first.prepared, second.prepared) > 0
+    assert first.done + second.done == first.prepared + second.prepared == PAGES
+
+
+def both_steps(service: Service) -> set[str]:
+    """Return the steps of a service that have partitions."""
+    return {step.step for step in service.status().steps if step.assigned}
 
 
 def test_a_service_continues_where_it_stopped_with_or_without_its_state(
