@@ -134,7 +134,7 @@ def test_replay_to_prefix_killed_half_way(
     with running(service(broker, half, tmp_path / "state"), progress) as continued:
         value = json.dumps({"url": "https://a.example/1", "text": "a text"}).encode()
         append(broker.connection, half.pages, [Message(half.pages, value, partition=0)])
-        progress.wait_for(lambda: progress.decided >= 1)
+        progress.wait_for(lambda: progress.done >= 1)
         counts = continued.ask(lambda replica: dict(replica.counts))
     assert (counts["rejected"], counts["undecided"]) == (RECORDS, 1)
 

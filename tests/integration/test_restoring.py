@@ -72,7 +72,7 @@ def test_restore_that_ends_early_is_checked_at_the_end(
 
     def run_to_the_end() -> None:
         with running(chosen, progress):
-            progress.wait_for(lambda: progress.decided >= PENDING)
+            progress.wait_for(lambda: progress.done >= PENDING)
 
     if refused:
         with pytest.raises(PolicyDiffersError, match="the log decides by rule"):
