@@ -1,11 +1,12 @@
 """Runs the `site` spider in this process and returns the outcome.
 
 Scrapy's own process object manages reactor, logging and signals: the first Ctrl-C ends the crawl after the
-pages in flight, the second at once. Invariant: an error that kept the crawl from starting is raised here
+pages in flight, the second kills the process. Invariant: an error that kept the crawl from starting is raised here
 unchanged, and not only logged.
 """
 
 import asyncio
+import signal
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from scrapy.settings import Settings
 
 from crawler.spiders.site import SiteSpider
 from crawler.watching import Connect
+from dedup_service.interfaces.cli.support.stop_signals import CODES, kill_at_second
 
 __all__ = ["CrawlOutcome", "project_settings", "run_site"]
 
@@ -40,9 +42,17 @@ class _Process(AsyncCrawlerProcess):
 
     signum: int | None = None
 
+    def _setup_reactor(self, install_signal_handlers: bool) -> None:
+        super()._setup_reactor(install_signal_handlers)
+        from twisted.internet import reactor
+
+        reactor.callWhenRunning(kill_at_second)  # type: ignore[attr-defined] # after Scrapy has set its handlers
+
     def _signal_shutdown(self, signum: int, frame: Any) -> None:
         self.signum = signum
         super()._signal_shutdown(signum, frame)
+        for number in CODES:  # instead of Scrapy's, which waits for the reactor
+            signal.signal(number, signal.SIG_DFL)
 
 
 def project_settings(overrides: Mapping[str, Any]) -> Settings:

@@ -1,7 +1,8 @@
 """Read topics as a plain consumer without a group sees them: committed records only.
 
 `read_all` reads topics from beginning to end; `Tail` keeps reading while a round runs. Both wait for brokers
-that are unavailable, and work around nothing else: they must see what any consumer would see.
+that are unavailable, and work around nothing else: they must see what any consumer would see. `connect` only
+makes the client, and leaves no thread where it cannot.
 """
 
 import time
@@ -10,6 +11,10 @@ from collections.abc import Iterable, Iterator
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import ConsumerRecord
 from kafka.errors import KafkaError
+
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import connect
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 
 __all__ = ["Tail", "end_of", "read_all", "reader"]
 
@@ -24,8 +29,9 @@ def reader(
     while True:
         consumer = None
         try:
-            consumer = KafkaConsumer(
-                bootstrap_servers=bootstrap.split(","),
+            consumer = connect(
+                KafkaConsumer,
+                Connection(bootstrap),
                 isolation_level=isolation,
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
@@ -38,7 +44,7 @@ def reader(
             )
             consumer.assign([place for topic in topics for place in _partitions(consumer, topic)])
             consumer.seek_to_beginning()
-        except (KafkaError, LookupError) as error:
+        except (KafkaError, LookupError, UnreachableError) as error:
             if consumer is not None:
                 consumer.close(autocommit=False, timeout_ms=1000)
             if time.monotonic() > deadline:

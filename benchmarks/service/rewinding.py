@@ -10,6 +10,9 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from benchmarks.service.fault_targets import PATIENCE_S, FaultTargets
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import connect
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 
 __all__ = ["delete_groups", "move_offsets"]
 
@@ -32,14 +35,14 @@ def _when_empty(targets: FaultTargets, action: Callable[[KafkaAdminClient], str]
         try:
             with closing(_admin(targets)) as client:
                 return action(client)
-        except (KafkaError, RuntimeError) as error:
+        except (KafkaError, RuntimeError, UnreachableError) as error:
             if time.monotonic() > deadline:
                 return f"given up: {error!r}"
             time.sleep(0.3)
 
 
 def _admin(targets: FaultTargets) -> KafkaAdminClient:
-    return KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
+    return connect(KafkaAdminClient, Connection(targets.cluster.bootstrap), bootstrap_timeout_ms=3000)
 
 
 def _move(client: KafkaAdminClient, group: str, rng: random.Random) -> str:

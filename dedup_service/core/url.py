@@ -50,7 +50,7 @@ def canonicalise(url: str) -> str:
     >>> canonicalise("HTTPS://News.Example.com:443/a/../b?utm_source=x&id=7#top")
     'https://news.example.com/b?id=7'
     """
-    if _CANONICAL.fullmatch(url) and len(url) <= MAX_URL_CHARS:
+    if len(url) <= MAX_URL_CHARS and _CANONICAL.fullmatch(url):
         return url
     try:
         parts = _split(url)
@@ -92,10 +92,11 @@ def page_addresses(url: str, link: str | None = None) -> PageAddresses:
     PageAddresses(canonical_url='https://a.test/1/print', claimed_url='https://a.test/1')
     """
     own = canonicalise(url)
-    if not link or not link.strip():
+    link = (link or "").strip()
+    if not link or len(link) > MAX_URL_CHARS:
         return PageAddresses(own)
     try:
-        named = canonicalise(urljoin(own, link.strip()))
+        named = canonicalise(urljoin(own, link))
     except (RecordError, ValueError):
         return PageAddresses(own)
     here, there = urlsplit(own), urlsplit(named)

@@ -96,10 +96,12 @@ class _Compiled:
         self.value = None if rule.value is None else re.compile(rule.value, re.IGNORECASE | re.DOTALL)
         self.beside = None if rule.beside is None else re.compile(rule.beside)
 
-    def removes(self, value: str, names: Iterable[str]) -> bool:
-        """Whether a parameter of this name leaves. value: encoded. names: of the whole query, in lower case."""
-        if self.value is not None and not self.value.fullmatch(unquote_plus(value)):
-            return False
+    def accepts(self, value: str) -> bool:
+        """Whether an encoded value has the form that the product gives it."""
+        return self.value is None or self.value.fullmatch(unquote_plus(value)) is not None
+
+    def has_companion(self, names: Iterable[str]) -> bool:
+        """Whether the query has the other parameter of the product. names: of the whole query, in lower case."""
         return self.beside is None or any(map(self.beside.fullmatch, names))
 
 
@@ -118,11 +120,15 @@ def without_tracking(query: str) -> str:
     if not any(known):
         return query
     names = {name.lower() for _, name, _ in pairs}
-    return "&".join(
-        pair
-        for (pair, _, value), found in zip(pairs, known, strict=True)
-        if found is None or ";" in value or not _rule(found).removes(value, names)  # `;` may separate, too
-    )
+    rules = {_rule(found) for found in known if found is not None}
+    in_force = {rule for rule in rules if rule.has_companion(names)}
+
+    def stays(found: re.Match[str] | None, value: str) -> bool:
+        if found is None or ";" in value:  # it may separate, too
+            return True
+        return _rule(found) not in in_force or not _rule(found).accepts(value)
+
+    return "&".join(pair for (pair, _, value), found in zip(pairs, known, strict=True) if stays(found, value))
 
 
 def _rule(found: re.Match[str]) -> _Compiled:

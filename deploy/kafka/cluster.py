@@ -65,6 +65,11 @@ class Cluster:
         return ",".join(f"{HOST}:{node.config.own.client}" for node in self._nodes)
 
     @property
+    def inner_bootstrap(self) -> str:
+        """The addresses of the plain listeners between the nodes; with `sasl`, their clients are super users."""
+        return ",".join(f"{HOST}:{node.config.own.internal}" for node in self._nodes)
+
+    @property
     def user(self) -> str | None:
         """The SCRAM user, None without `sasl`."""
         return USER if self._sasl else None

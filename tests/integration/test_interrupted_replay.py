@@ -1,6 +1,7 @@
 """A replay that did not end leaves topics that nothing accepts; after they are removed it is repeated as a whole."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -64,8 +65,8 @@ def command(broker: Broker, log: Topics, half: Topics) -> list[str]:
     return ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--to-prefix", half.prefix, "--quiet"]
 
 
-def killed_at(broker: Broker, log: Topics, half: Topics, offset: int) -> None:
-    """Run the replay and kill it (SIGKILL) as soon as the new log has a record at `offset`, committed or not."""
+def ended_at(broker: Broker, log: Topics, half: Topics, offset: int, number: signal.Signals) -> int:
+    """Run the replay and send it a signal as soon as the new log has a record at `offset`, committed or not."""
     partition = TopicPartition(half.fingerprints, 0)
     with closing(connect(KafkaConsumer, broker.connection)) as reader:  # of uncommitted records, too
         process = subprocess.Popen([sys.executable, "-m", "dedup_service.interfaces.cli", *command(broker, log, half)])
@@ -74,8 +75,8 @@ def killed_at(broker: Broker, log: Topics, half: Topics, offset: int) -> None:
                 assert process.poll() is None, "the replay ended before it was killed"
                 time.sleep(0.002)
         finally:
-            process.kill()
-    assert process.wait() == -9
+            process.send_signal(number)
+    return process.wait(60)
 
 
 def emptied(broker: Broker, topics: Topics) -> None:
@@ -113,12 +114,22 @@ def service(broker: Broker, topics: Topics, state: Path, *steps: str) -> Service
     )
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.97])
+@pytest.mark.parametrize(
+    ("share", "number", "code"),
+    [(0.0, signal.SIGKILL, -9), (0.5, signal.SIGKILL, -9), (0.97, signal.SIGKILL, -9), (0.3, signal.SIGTERM, 143)],
+)
 def test_replay_to_prefix_killed_half_way(
-    broker: Broker, log: Topics, half: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str], share: float
+    broker: Broker,
+    log: Topics,
+    half: Topics,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    share: float,
+    number: signal.Signals,
+    code: int,
 ) -> None:
     """Nothing uses what it left, and nothing is added; after a complete replay a service continues from there."""
-    killed_at(broker, log, half, int(share * RECORDS))
+    assert ended_at(broker, log, half, int(share * RECORDS), number) == code
     for name, told in refusals(broker, half, capfd).items():
         assert "has not ended" in told, name
         assert "twinsieve topics create" in told, name

@@ -13,6 +13,7 @@ from lxml.html import HtmlElement
 __all__ = ["declared_language", "language"]
 
 SAMPLE_CHARS = 2000
+MAX_TAG_CHARS = 100
 SCRIPT_SHARE = 0.2
 KANA_SHARE = 0.05
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
@@ -26,8 +27,8 @@ SCRIPT_LANGUAGES = ("zh", "ja", "ko")
 def declared_language(root: HtmlElement, *stated: str | None) -> str | None:
     """Return the first well-formed tag of <html lang>, xml:lang and `stated`."""
     for value in (root.get("lang"), root.get("xml:lang"), *stated):
-        if value and _TAG.fullmatch(value.strip()):
-            return str(value).strip().replace("_", "-")
+        if value and len(tag := value.strip()) <= MAX_TAG_CHARS and _TAG.fullmatch(tag):
+            return str(tag).replace("_", "-")
     return None
 
 

@@ -2,8 +2,12 @@
 
 Settings: `fast`, no comments, no metadata (`statements` is faster), and no deduplication, since
 trafilatura's is a process-wide cache that discards text it has seen before. Figures:
-docs/adr/0006-extraction.md. A tree with more elements than any article has (tables of data, archives of
-links) would take trafilatura seconds. All text of the body is used instead, which can still be compared.
+docs/adr/0006-extraction.md.
+
+What trafilatura would take seconds for is not given to it: a tree with more elements than any article has (tables
+of data, archives of links), or one in which it would copy the same text again and again (`text_copied`). All text
+of the body is used instead, which can still be compared. JSON-LD in which its expressions would take quadratic
+time is removed (`costly_json`).
 trafilatura's log messages are silenced; `Extraction.problem` reports what matters.
 """
 
@@ -14,11 +18,21 @@ from typing import Any
 from lxml import etree
 from lxml.html import HtmlElement
 
-__all__ = ["main_text", "warm_up"]
+from dedup_service.core.extraction.boilerplate import remove
+from dedup_service.core.extraction.costly_json import costly_json
+
+__all__ = ["main_text", "text_copied", "warm_up"]
 
 # trafilatura takes 30 to 80 µs an element; the largest of 987 real pages has 1,021 elements after pruning.
 MAX_ELEMENTS = 10_000
+MAX_TEXT_COPIED = 500_000_000
+"""Characters that trafilatura may copy, in one or two seconds; 987 real pages need 0.8 million at most."""
+
 _COUNT = etree.XPath("count(//*)")
+_LENGTH = etree.XPath("string-length(.)")
+_LINKS = etree.XPath("count(//a)")
+CHARS_A_LINK = 5_000
+"""Characters that trafilatura copies in the time in which it looks at a link inside an element."""
 
 
 @lru_cache(maxsize=1)
@@ -40,13 +54,44 @@ def _options() -> Any:
 
 def main_text(root: HtmlElement) -> str:
     """Return the main text, one line a paragraph, empty if there is none. May raise what lxml raises."""
-    if _COUNT(root) > MAX_ELEMENTS:
+    if _takes_long(root):
         body = root.find("body")
-        return "" if body is None else _lines("\n".join(body.itertext()))
+        if body is None:
+            return ""
+        etree.strip_elements(body, "script", "style", with_tail=False)
+        return _lines("\n".join(body.itertext()))
+    remove(costly_json(root))
     document = _trafilatura().bare_extraction(root, options=_options())
     if document is None or not document.text:
         return ""
     return _lines(document.text)
+
+
+def _takes_long(root: HtmlElement) -> bool:
+    elements = _COUNT(root)
+    if elements > MAX_ELEMENTS:
+        return True
+    most = elements * (_LENGTH(root) + CHARS_A_LINK * _LINKS(root))  # whatever the tree, and read in no time
+    return bool(most > MAX_TEXT_COPIED) and text_copied(root) > MAX_TEXT_COPIED
+
+
+def text_copied(root: HtmlElement) -> int:
+    """Return the estimated number of characters that trafilatura copies.
+
+    It reads the text and the links of an element, and again those of the elements inside it. The texts before and
+    after each element that it removes are joined.
+    """
+    inside: dict[HtmlElement, int] = {}
+    copied = 0
+    for element in reversed(list(root.iter("*"))):  # children before their parent
+        direct = len(element.text or "") + sum(len(child.tail or "") for child in element)
+        between = sum(child.tag not in ("br", "hr") for child in element)
+        text = direct + inside.pop(element, 0) + CHARS_A_LINK * (element.tag == "a")
+        copied += text + direct * between
+        parent = element.getparent()
+        if parent is not None:
+            inside[parent] = inside.get(parent, 0) + text
+    return copied
 
 
 def _lines(text: str) -> str:

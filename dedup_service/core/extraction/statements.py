@@ -14,18 +14,20 @@ title that is too long still says what the page is about.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import islice
 from typing import Any
 
-from lxml import etree
 from lxml.html import HtmlElement
 
 __all__ = ["Statements", "headline", "read_statements"]
 
 MAX_JSON_CHARS = 200_000
 MAX_TERMS = 50
+MAX_TERM_CHARS = 200
+"""Of a keyword, tag or name of a site; a longer one is cut."""
 TITLES = ("og:title", "headline", "dc.title", "twitter:title")
 SITES = ("og:site_name", "application-name", "publisher")
 DATES = (
@@ -36,7 +38,6 @@ KEYWORDS = ("keywords", "news_keywords", "citation_keywords", "parsely-tags")
 TAGS = ("article:tag", "og:article:tag")
 _TERM_END = re.compile(r"[,，、;；|\n]")
 _DATE = re.compile(r"\s*(\d{4})[-/.年](\d{1,2})[-/.月](\d{1,2})")
-_STATING = etree.XPath("//meta[@content]|//link[@rel and @href]|//a[@rel='tag']|//script[@type='application/ld+json']")
 
 
 @dataclass(slots=True)
@@ -59,7 +60,8 @@ class Statements:
     @property
     def site_name(self) -> str | None:
         """The site's name."""
-        return self.first(*SITES)
+        name = self.first(*SITES)
+        return None if name is None else name[:MAX_TERM_CHARS]
 
     @property
     def date(self) -> str | None:
@@ -86,18 +88,26 @@ class Statements:
 def read_statements(root: HtmlElement) -> Statements:
     """Return the statements of a page; those that cannot be parsed are left out."""
     statements = Statements()
-    for element in _STATING(root):
+    within: HtmlElement | None = None
+    for element in root.iter("meta", "link", "a", "script"):
         if element.tag == "meta":
             names = (element.get(kind) for kind in ("property", "name", "itemprop", "http-equiv"))
             _add(statements, next(filter(None, names), None), element.get("content"))
         elif element.tag == "link":
-            if "canonical" in element.get("rel").lower().split():
+            if "canonical" in element.get("rel", "").lower().split() and "href" in element.attrib:
                 statements.canonical_links.append(element.get("href").strip())
         elif element.tag == "a":
-            statements.tag_links.append(element.text_content())
-        else:
+            if element.get("rel") == "tag" and not _is_inside(element, within):
+                within = element
+                statements.tag_links.append(element.text_content())
+        elif element.get("type") == "application/ld+json":
             _read_json(statements, element.text)
     return statements
+
+
+def _is_inside(element: HtmlElement, link: HtmlElement | None) -> bool:
+    """Whether the element is inside a link that was read; the text of nested links would be read again and again."""
+    return link is not None and any(ancestor is link for ancestor in element.iterancestors("a"))
 
 
 def _add(statements: Statements, name: str | None, value: object) -> None:
@@ -135,8 +145,16 @@ def _nodes(data: Any) -> Iterator[dict[str, Any]]:
 
 
 def _terms(values: Any) -> tuple[str, ...]:
-    terms = (" ".join(term.split()) for value in values for term in _TERM_END.split(value))
-    return tuple(dict.fromkeys(term for term in terms if term))[:MAX_TERMS]
+    terms = (" ".join(term.split())[:MAX_TERM_CHARS] for value in values for term in _TERM_END.split(value))
+    return tuple(islice(_distinct(terms), MAX_TERMS))
+
+
+def _distinct(terms: Iterable[str]) -> Iterator[str]:
+    seen = {""}
+    for term in terms:
+        if term not in seen:
+            seen.add(term)
+            yield term
 
 
 def _iso_date(stated: str) -> str | None:

@@ -6,7 +6,7 @@ sentence of the body contains both the word and a marker. Markers are found befo
 since several words are both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,6 +26,10 @@ from dedup_service.core.features.vocabulary import (
 from dedup_service.core.text.segmentation import Segmenter
 
 __all__ = ["Feature", "WordCounter", "WordNeeds", "WordTable"]
+
+PART_CHARS = 1 << 18
+"""Characters of text that are segmented at once. Segments take some 80 bytes each; the equal ones of several parts
+share one string."""
 
 MODAL_PARTICLE = "y"
 """The part of speech of modal particles, such as 吗 and 呢."""
@@ -130,6 +134,18 @@ class WordCounter:
 
     def _segments(self, text: str, language: str | None) -> tuple[list[str], list[str]]:
         segmenter = self._segmenter.for_text(text, language)
+        if len(text) <= PART_CHARS:
+            return self._cut(segmenter, text)
+        known: dict[str, str] = {}
+        segments: list[str] = []
+        tags: list[str] = []
+        for part in _parts(text):
+            words, their_tags = self._cut(segmenter, part)
+            segments += [known.setdefault(word, word) for word in words]
+            tags += [known.setdefault(tag, tag) for tag in their_tags]
+        return segments, tags
+
+    def _cut(self, segmenter: Segmenter, text: str) -> tuple[list[str], list[str]]:
         if not self._needs.tags:
             return segmenter.cut(text), []
         pairs = segmenter.tag(text)
@@ -151,6 +167,18 @@ class WordCounter:
         if self._needs.marker_by == "word" and self._markers.inside(word):
             kind |= MARKED
         return kind | FEATURE
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield a long text in parts: cut after a line, or after a word if the line is longer than a part."""
+    start = 0
+    while start < len(text):
+        end = start + PART_CHARS
+        if end < len(text):
+            ends = (text.rfind(space, start + 1, end) + 1 for space in "\n ")
+            end = next(filter(None, ends), end)
+        yield text[start:end]
+        start = end
 
 
 def _without_particles(table: WordTable) -> WordTable:

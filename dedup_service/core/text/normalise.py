@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 PLANE = 0x10000
+MAX_MARKS = 30
+"""Combining marks in a row; UAX 15 finds no text in use with more."""
 SLOW = 0xFFFF  # a noncharacter: marks code points that the table cannot fold
 _JAMO = range(0x1100, 0x1200)
 _HAN = (range(0x3400, 0x4DC0), range(0x4E00, 0xA000), range(0xF900, 0xFB00))
@@ -70,7 +72,7 @@ _WRITTEN_MARKS = (
 )  # fmt: skip
 
 _EXPONENTS, _INDICES, _FRACTIONS = "⁰¹²³⁴⁵⁶⁷⁸⁹ⁿⁱ", "₀₁₂₃₄₅₆₇₈₉", "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞↉"
-_EXPONENT = re.compile(f"[⁺⁻]*[{_EXPONENTS}][⁺⁻{_EXPONENTS}]*")
+_EXPONENT = re.compile(f"(?<![⁺⁻])[⁺⁻]*[{_EXPONENTS}][⁺⁻{_EXPONENTS}]*")
 _MIXED_NUMBER = re.compile(rf"(?<=\d)(?=[{_INDICES}{_FRACTIONS}])|(?<=[{_INDICES}{_FRACTIONS}])(?=\d)")
 _LESS_WHEN_FOLDED = re.compile(f"[{_EXPONENTS}{_INDICES}{_FRACTIONS}{''.join(map(chr, _ARABIC_VOWELS))}]")
 
@@ -165,8 +167,31 @@ def _without_references(text: str) -> str:
 
 
 def _normal(text: str, variants: dict[int, str | None]) -> str:
-    plain = unicodedata.normalize("NFKC", text).translate(variants)
-    return unicodedata.normalize("NFKC", plain.casefold())
+    plain = _nfkc(text).translate(variants)
+    return _nfkc(plain.casefold())
+
+
+def _nfkc(text: str) -> str:
+    """Return `text` in NFKC, without the marks after the thirtieth in a row.
+
+    Python sorts a run of marks in quadratic time: 80,000 take half a minute. The Stream-Safe Text Format puts a
+    combining grapheme joiner after each 30; here that is no cure, as folding removes the joiners before it
+    normalises again. No language has so many marks on a letter, so nothing is lost that could be read.
+    Source: Unicode Standard Annex 15, section 13.
+    """
+    return unicodedata.normalize("NFKC", _marks_beyond().sub(r"\1", text))
+
+
+@cache
+def _marks_beyond() -> re.Pattern[str]:
+    """Return the expression for a run of more than MAX_MARKS non-starters; its group has the first of them.
+
+    A character whose decomposition begins with a non-starter is one, too (U+0F73).
+    """
+    characters = map(chr, range(2 * PLANE))
+    decomposed = ((each, unicodedata.normalize("NFKD", each)) for each in characters if not each.isascii())
+    marks = "".join(each for each, parts in decomposed if unicodedata.combining(parts[0]))
+    return re.compile(f"([{marks}]{{{MAX_MARKS}}})[{marks}]+")
 
 
 def _code_points(text: str) -> npt.NDArray[np.uint32]:

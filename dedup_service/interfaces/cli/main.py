@@ -9,6 +9,7 @@ stderr and a documented exit code, never with a traceback.
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -17,6 +18,7 @@ import click
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
+from dedup_service.interfaces.cli.support.stop_signals import kill_at_second
 
 __all__ = ["COMMANDS", "LazyGroup", "main", "twinsieve"]
 
@@ -95,6 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     less often, and not once more at exit, saves 0.6 of 2.2 s of a run over one page.
     """
     gc.set_threshold(100_000, 50, 50)
+    kill_at_second([signal.SIGINT])  # commands that handle signals set their own handlers
     code = run(arguments)
     gc.freeze()
     sys.exit(code)

@@ -270,5 +270,9 @@ def _open_filter(settings: NearDuplicateSettings, observers: Iterable[Observer])
 
 def _start_workers(settings: NearDuplicateSettings) -> HtmlWorkers:
     return HtmlWorkers(
-        settings.processes, settings.space, timeout_s=settings.timeout_s, fingerprints=settings.kafka is None
+        settings.processes,
+        settings.space,
+        timeout_s=settings.timeout_s,
+        memory_mb=settings.page_memory_mb,
+        fingerprints=settings.kafka is None,
     )

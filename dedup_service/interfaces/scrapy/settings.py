@@ -24,6 +24,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.resources import SpaceOptions, profile_named
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
@@ -37,9 +38,9 @@ NAMES = frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "KEEP_PAGE", "DASHBOARD", "DASHBOARD_TOKEN",
-        "KAFKA_BOOTSTRAP", "KAFKA_PREFIX", "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES", "KAFKA_BUFFER_PAGES",
-        "KAFKA_CLOSE_TIMEOUT_S",
+        "CHANNELS", "K", "SHARDS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "PAGE_MEMORY_MB", "KEEP_PAGE", "DASHBOARD",
+        "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX", "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES",
+        "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
     )
 )  # fmt: skip
 
@@ -48,9 +49,6 @@ DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_SEGMENTER", "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
     "TWINSIEVE_K", "TWINSIEVE_SHARDS",
 )  # fmt: skip
-
-TIMEOUT_S = 30.0
-"""The slowest of 987 real pages took 2.4 s to extract, so half a minute means that something is wrong."""
 
 BUFFER_BYTES = 32 * 2**20
 """About 5,000 pages of text, or 500 of HTML: at 5 MB/s to a broker, six seconds of work."""
@@ -90,7 +88,7 @@ class NearDuplicateSettings:
     state: state folder, or None to remember pages until the crawl ends.
     rule: what makes a match, or None for the rule of the state (in a new state, the default).
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
-    timeout_s: limit for one page in a worker. keep_page: leave the extracted page in `request.meta`.
+    timeout_s, page_memory_mb: limits on one page in a worker. keep_page: leave the extracted page in `request.meta`.
     kafka: where to publish pages for a service to decide, or None to decide in this process.
     dashboard: [HOST:]PORT of the dashboard, or None. dashboard_token: token that opens it.
     """
@@ -103,7 +101,8 @@ class NearDuplicateSettings:
     shards: int = 1
     processes: int = 1
     concurrency: int = 2
-    timeout_s: float = TIMEOUT_S
+    timeout_s: float = PAGE_TIMEOUT_S
+    page_memory_mb: int = PAGE_MEMORY_MB
     keep_page: bool = False
     kafka: KafkaSettings | None = None
     dashboard: str | None = None
@@ -130,7 +129,8 @@ class NearDuplicateSettings:
             shards=_integer(settings, "TWINSIEVE_SHARDS", 1),
             processes=processes,
             concurrency=_integer(settings, "TWINSIEVE_CONCURRENCY", 2 * processes),
-            timeout_s=_seconds(settings, "TWINSIEVE_TIMEOUT_S", TIMEOUT_S),
+            timeout_s=_seconds(settings, "TWINSIEVE_TIMEOUT_S", PAGE_TIMEOUT_S),
+            page_memory_mb=_integer(settings, "TWINSIEVE_PAGE_MEMORY_MB", PAGE_MEMORY_MB),
             keep_page=_flag(settings, "TWINSIEVE_KEEP_PAGE"),
             kafka=kafka,
             dashboard=_dashboard(settings, kafka),

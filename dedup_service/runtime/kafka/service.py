@@ -38,6 +38,7 @@ from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import Topics, require_log
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import PoolState
 from dedup_service.runtime.workers.preparation import Preparer
 
@@ -62,8 +63,9 @@ class ServiceSettings:
     sets share nothing. group: name of the service; one set of topics has one. steps: fingerprint, decide, or both.
     instance: name of this process in its groups; None takes the one in the state folder.
     rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the
-    index. page_timeout_s: longest preparation of a page. rejection_limit: on records that are not pages.
-    start_s: how long to wait for unavailable brokers at startup; later the service waits indefinitely.
+    index. page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
+    that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits
+    indefinitely.
     drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
     frozen process. session_timeout_s: after which the partitions of a process that died are reassigned.
     snapshot_every: minimum number of log records between two snapshots.
@@ -80,7 +82,8 @@ class ServiceSettings:
     action: Action | None = None
     processes: int = 1
     shards: int = 1
-    page_timeout_s: float = 30.0
+    page_timeout_s: float = PAGE_TIMEOUT_S
+    page_memory_mb: int = PAGE_MEMORY_MB
     rejection_limit: RejectionLimit = field(default_factory=RejectionLimit)
     start_s: float = 60.0
     drain_s: float = 30.0
@@ -196,7 +199,7 @@ class Service:
                 settings.space,
                 settings.processes,
                 timeout_s=settings.page_timeout_s,
-                inline=False,
+                memory_mb=settings.page_memory_mb,
                 keep_text=False,
                 chunk=InFlightLimits().chunk_records,
             )

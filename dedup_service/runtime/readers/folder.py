@@ -1,11 +1,18 @@
-"""Read a folder of HTML files, recursively, in the order of the relative paths.
+"""Read a folder of HTML files, recursively, in the order of the relative paths; links are not followed.
+
+A folder may be the mirror of a stranger's site, and may change while it is read. Each folder and file is therefore
+opened by its name in the open folder above it, without following a link (`O_NOFOLLOW`), and without waiting for the
+other end of a FIFO (`O_NONBLOCK`); what was opened says whether it is a regular file. Links, FIFOs, sockets and devices
+are bad records, and so are folders that cannot be read.
 
 The id of a file is its relative path with forward slashes; its URL is a prefix and that path, percent-encoded. With the
 default prefix `file:///` the URL does not depend on where the folder is; with `https://`, a mirror whose top folders
 are host names gets its Web addresses back.
 """
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +23,14 @@ from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers.record import Extract, page_at
 
-__all__ = ["DEFAULT_PREFIX", "HtmlFile", "read_folder"]
+__all__ = ["DEFAULT_PREFIX", "HtmlFile", "open_regular", "read_folder"]
 
 DEFAULT_PREFIX = "file:///"
+MAX_DEPTH = 100
+"""Folders in folders; one descriptor is open for each level."""
+
+A_LINK = "it is a link, and links are not followed"
+NOT_A_FILE = "it is not a regular file"
 SUFFIXES = frozenset({".html", ".htm", ".xhtml"})
 
 
@@ -60,22 +72,77 @@ class HtmlFile:
 
 
 def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile]:
-    """Yield the HTML files under `folder` in the order of their relative paths; links are not followed."""
-    for number, path in enumerate(_files(folder), 1):
-        relative = path.relative_to(folder).as_posix()
-        try:
-            with path.open("rb") as stream:
-                yield HtmlFile(number, relative, stream.read(MAX_PAGE_SIZE + 1), prefix)
-        except OSError as error:
-            yield HtmlFile(number, relative, b"", prefix, problem=error.strerror or str(error))
+    """Yield the HTML files under `folder` in the order of their relative paths, and what was skipped as bad records.
+
+    `folder` itself may be a link: the caller named it.
+    """
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for number, (relative, found) in enumerate(_files(top), 1):
+        if isinstance(found, bytes):
+            yield HtmlFile(number, relative, found, prefix)
+        else:
+            yield HtmlFile(number, relative, b"", prefix, problem=found)
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Yield paths. Keeps the names of one folder for each level, so even millions of files need little memory."""
+def open_regular(name: str, folder: int) -> int:
+    """Return a descriptor of the regular file `name` in the open folder; OSError if it is anything else."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.EINVAL, NOT_A_FILE)
+
+
+def _files(top: int) -> Iterator[tuple[str, bytes | str]]:
+    """Yield (relative path, the beginning of the file or why there is none). Closes `top`.
+
+    Keeps the names of one folder for each level, so even millions of files need little memory.
+    """
+    levels: list[tuple[str, int, Iterator[os.DirEntry[str]]]] = []
+    try:
+        levels.append(("", top, iter(_entries(top))))
+        while levels:
+            above, folder, entries = levels[-1]
+            entry = next(entries, None)
+            if entry is None:
+                os.close(levels.pop()[1])
+                continue
+            relative = above + entry.name
+            try:
+                if not entry.is_dir(follow_symlinks=False):
+                    found = _content(entry, folder)
+                    if found is not None:
+                        yield relative, found
+                elif len(levels) >= MAX_DEPTH:
+                    yield relative, f"it is more than {MAX_DEPTH} folders deep"
+                else:
+                    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                    below = os.open(entry.name, flags, dir_fd=folder)
+                    levels.append((f"{relative}/", below, iter(())))
+                    levels[-1] = (f"{relative}/", below, iter(_entries(below)))
+            except OSError as error:
+                yield relative, _reason(error)
+    finally:
+        for _, folder, _ in levels:
+            os.close(folder)
+
+
+def _entries(folder: int) -> list[os.DirEntry[str]]:
     with os.scandir(folder) as listing:
-        entries = sorted(listing, key=lambda entry: entry.name)
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path))
-        elif Path(entry.name).suffix.lower() in SUFFIXES and entry.is_file():
-            yield Path(entry.path)
+        return sorted(listing, key=lambda entry: entry.name)
+
+
+def _content(entry: os.DirEntry[str], folder: int) -> bytes | str | None:
+    """Return the beginning of an HTML file, why the entry is skipped, or None if it is another kind of file."""
+    if entry.is_symlink():
+        return A_LINK
+    if not entry.is_file(follow_symlinks=False):
+        return NOT_A_FILE
+    if Path(entry.name).suffix.lower() not in SUFFIXES:
+        return None
+    with os.fdopen(open_regular(entry.name, folder), "rb") as stream:
+        return stream.read(MAX_PAGE_SIZE + 1)
+
+
+def _reason(error: OSError) -> str:
+    return A_LINK if error.errno == errno.ELOOP else error.strerror or str(error)

@@ -7,9 +7,11 @@ A line is typed strictly: `url` is required, and every known key must have its t
 defaults to the URL. `canonical_url` is a claim, under the conditions for a page's own link. Blank lines are ignored.
 """
 
+import gzip
 import io
 import os
 import select
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO
@@ -23,6 +25,7 @@ from dedup_service.runtime.readers.record import Extract, addresses_at, page_at
 
 __all__ = [
     "BYTE_ORDER_MARK",
+    "BrokenLines",
     "InputLine",
     "JsonLine",
     "PageJson",
@@ -81,7 +84,8 @@ def _line(number: int, held: list[bytes], size: int, limit_bytes: int) -> InputL
 def _chunks(stream: BinaryIO, wait: Wait | None) -> Iterator[bytes | None]:
     descriptor = _descriptor(stream)
     if descriptor is None:
-        while chunk := stream.read(CHUNK_BYTES):
+        read = getattr(stream, "read1", stream.read)  # of a damaged file, what comes before the damage
+        while chunk := read(CHUNK_BYTES):
             yield chunk
         return
     while True:
@@ -150,6 +154,29 @@ class JsonLine:
         return page_in_json(self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw, extract)
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenLines:
+    """The line at which a compressed file became unreadable: one bad record that ends the input."""
+
+    number: int
+    problem: str
+    raw: bytes = b""
+
+    @property
+    def place(self) -> str:
+        """The line number, as editors count."""
+        return f"line {self.number}"
+
+    @property
+    def identity(self) -> bytes:
+        """The place: nothing else is known."""
+        return self.place.encode()
+
+    def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
+        """Raise RecordError: there is no page."""
+        raise RecordError(f"the file cannot be read from here on: {self.problem}")
+
+
 def page_in_json(raw: bytes, extract: Extract) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
     line = _decode(raw)
@@ -161,13 +188,22 @@ def page_in_json(raw: bytes, extract: Extract) -> Page:
     return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
 
 
-def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | None]:
-    """Yield the records of `stream`; yield None when the next line has not arrived yet."""
-    for line in read_lines(stream, MAX_RECORD_BYTES, wait):
-        if line is None:
-            yield None
-        elif line.cut or line.raw.strip():
-            yield JsonLine(line.number, line.raw, line.cut)
+def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | BrokenLines | None]:
+    """Yield the records of `stream`; yield None when the next line has not arrived yet.
+
+    A damaged or truncated gzip file ends with a `BrokenLines`.
+    """
+    number = 0
+    try:
+        for line in read_lines(stream, MAX_RECORD_BYTES, wait):
+            if line is None:
+                yield None
+                continue
+            number = line.number
+            if line.cut or line.raw.strip():
+                yield JsonLine(line.number, line.raw, line.cut)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        yield BrokenLines(number + 1, str(error))
 
 
 def _decode(raw: bytes) -> PageJson:

@@ -19,6 +19,10 @@ from dedup_service.runtime.readers.warc import read_warc
 __all__ = ["InputKind", "InputSource", "kind_of", "open_source"]
 
 
+UNPACKERS = {".zst": "zstd -dc", ".xz": "xz -dc", ".bz2": "bzip2 -dc"}
+"""Compressions that are not read, and what unpacks them; their bytes would be so many bad lines."""
+
+
 class InputKind(StrEnum):
     """The kinds of input."""
 
@@ -42,9 +46,12 @@ class InputSource:
 
 
 def kind_of(name: str) -> InputKind:
-    """Return the kind of the input `name`: a path, or - for standard input."""
+    """Return the kind of the input `name`: a path, or - for standard input. ConfigurationError for other packings."""
     if name != "-" and Path(name).is_dir():
         return InputKind.FOLDER
+    if name.endswith(tuple(UNPACKERS)):
+        unpack = UNPACKERS[Path(name).suffix]
+        raise ConfigurationError(f"{name!r} has to be unpacked first: {unpack} {name} | twinsieve filter -")
     return InputKind.WARC if name.endswith((".warc", ".warc.gz")) else InputKind.JSON_LINES
 
 
@@ -60,6 +67,8 @@ def open_source(name: str, *, wait: Wait | None = None, url_prefix: str = DEFAUL
         raise ConfigurationError(f"there is no file or folder {name!r}: give a path, or - for standard input")
     if kind is InputKind.FOLDER:
         yield InputSource(name, kind, read_folder(path, url_prefix))
+    elif kind is InputKind.WARC and not path.is_file():
+        raise ConfigurationError(f"{name!r} is not a regular file: WARC files are read from a disk")
     elif kind is InputKind.WARC:
         yield InputSource(name, kind, read_warc(path))
     elif name == "-":

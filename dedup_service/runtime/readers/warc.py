@@ -3,26 +3,45 @@
 `response` records with status 200 and `resource` records are read, if their type is HTML; everything else (requests,
 images, redirects, revisits) is skipped. The bytes of a record are those of the file, compressed if they are compressed
 there, so that a file of kept records is a WARC file again.
+
+How: warcio finds the records and reads their headers. It ends at the first record that is broken, or swallows the
+beginning of the next one; the reader then reports the place, looks for the next record and continues there. Bodies are
+decoded by `http_body`.
+Invariant: no content of a file makes `read_warc` raise, and headers take a bounded amount of memory.
 """
 
 import io
+import re
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from warcio.archiveiterator import ArchiveIterator
+from warcio.bufferedreaders import DecompressingBufferedReader
 from warcio.exceptions import ArchiveLoadFailed
+from warcio.recordloader import ArcWarcRecordLoader
+from warcio.statusandheaders import StatusAndHeadersParser
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, record_too_large
+from dedup_service.runtime.readers.http_body import BodyError, decoded_body
 from dedup_service.runtime.readers.record import Extract, page_at
 
 __all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
 
 CHUNK_BYTES = 2**16
+MAX_HEADER_BYTES = 2**20
+"""The headers of one record; servers send a few KB, and clients refuse more than some hundred."""
+
+QUOTED_BYTES = 1000
 GZIP = b"\x1f\x8b"
+RECORD_START = re.compile(rb"\x1f\x8b\x08|WARC/[01]\.[0-9]{1,2}\r?\n")
+LONGEST_START = 11
+WRONG_LENGTH = "a record whose Content-Length is not its length"
 SEPARATOR = b"\r\n\r\n"
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
@@ -54,23 +73,37 @@ class WarcRecord:
         if (problem := record_too_large(self.size_bytes)) is not None:
             raise RecordError(problem)
         try:
-            record = next(iter(ArchiveIterator(io.BytesIO(self.raw))))
+            record, http = self._opened()
+            headers = record.rec_headers if http is None else http
             url = record.rec_headers.get_header("WARC-Target-URI")
-            body = record.content_stream().read(MAX_PAGE_SIZE + 1)
-            missing = _missing_bytes(record)
-        except (ArchiveLoadFailed, StopIteration, OSError, EOFError, ValueError) as error:
+            first = iter([record.raw_stream])
+            body = decoded_body(
+                lambda: next(first, None) or self._opened()[0].raw_stream,
+                transfer=headers.get_header("Transfer-Encoding") or "",
+                encodings=headers.get_header("Content-Encoding") or "",
+                limit_bytes=MAX_PAGE_SIZE + 1,
+                cut=bool(record.rec_headers.get_header("WARC-Truncated")),
+            )
+        except BodyError as error:
+            raise RecordError(f"not a readable WARC record: {error}") from None
+        except MemoryError:
+            raise
+        except Exception as error:  # warcio raises whatever it meets: AttributeError, AssertionError, zlib.error
             raise RecordError(f"not a readable WARC record: {error!r}") from None
-        if missing and len(body) <= MAX_PAGE_SIZE:
-            raise RecordError(f"the WARC record is truncated: {missing:,} bytes of its Content-Length are missing")
         if not url:
             raise RecordError("the WARC record has no WARC-Target-URI")
         name = record.rec_headers.get_header("WARC-Record-ID") or url
-        return page_at(extract(body, _content_type(record)), url, name)
+        return page_at(extract(body, headers.get_header("Content-Type") or ""), url, name)
+
+    def _opened(self) -> tuple[Any, Any]:
+        """Return the record, read up to its body, and its HTTP headers or None."""
+        record = next(iter(_records(io.BytesIO(self.raw))))
+        return record, _http_headers(record)
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenWarc:
-    """The place where a file became unreadable: one bad record that ends the input."""
+    """Bytes of a file that are not a record. raw: the first of them."""
 
     number: int
     offset: int
@@ -79,53 +112,185 @@ class BrokenWarc:
 
     @property
     def place(self) -> str:
-        """Where reading ended."""
+        """Where they start in the file."""
         return f"record {self.number} at byte {self.offset}"
 
     @property
     def identity(self) -> bytes:
-        """The place: nothing else is known."""
+        """The place: nothing else is certain."""
         return self.place.encode()
 
     def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
         """Raise RecordError: there is no page."""
-        raise RecordError(f"the file cannot be read from here on: {self.problem}")
+        raise RecordError(f"the file cannot be read here: {self.problem}")
 
 
 def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
-    """Yield the HTML responses of the file at `path`; a damaged file ends with a `BrokenWarc`."""
-    number = offset = 0
+    """Yield the HTML responses of the file at `path`, and a `BrokenWarc` for each place that is not a record."""
+    number = 0
+    start: int | None = 0
     with path.open("rb") as stream, path.open("rb") as bytes_again:
-        archive = ArchiveIterator(stream)
-        try:
-            for record in archive:
+        while start is not None:
+            resume: int | None = None
+            for found in _intact_records(stream, start, bytes_again):
                 number += 1
-                is_html = _is_html(record)
-                archive.read_to_end(record)
-                offset, size = archive.get_record_offset(), archive.get_record_length()
-                if is_html:
-                    yield WarcRecord(number, offset, size, _piece(bytes_again, offset, size))
-                offset += size
-            bytes_again.seek(offset)
-            if bytes_again.read(CHUNK_BYTES).strip():  # warcio ends silently at a truncated gzip member
-                yield BrokenWarc(number + 1, offset, "a truncated record, or data that is not a record")
-        except (ArchiveLoadFailed, OSError, EOFError, ValueError) as error:
-            yield BrokenWarc(number + 1, offset, " ".join(str(error).split()) or type(error).__name__)
+                if isinstance(found, _Broken):
+                    bytes_again.seek(found.offset)
+                    yield BrokenWarc(number, found.offset, found.problem, bytes_again.read(QUOTED_BYTES))
+                    resume = _next_start(bytes_again, found.offset + 1)
+                elif found.is_html:
+                    piece = _piece(bytes_again, found.offset, found.size_bytes)
+                    yield WarcRecord(number, found.offset, found.size_bytes, piece)
+            start = resume
 
 
-def _is_html(record: Any) -> bool:
-    if record.rec_type == "response" and record.http_headers is not None:
-        return record.http_headers.get_statuscode() == "200" and _media_type(record) in HTML_TYPES
-    return record.rec_type == "resource" and _media_type(record) in HTML_TYPES
+@dataclass(frozen=True, slots=True)
+class _Found:
+    offset: int
+    size_bytes: int
+    is_html: bool
 
 
-def _content_type(record: Any) -> str:
-    headers = record.http_headers if record.http_headers is not None else record.rec_headers
-    return headers.get_header("Content-Type") or ""
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    offset: int
+    problem: str
 
 
-def _media_type(record: Any) -> str:
-    return _content_type(record).partition(";")[0].strip().lower()
+class _Reader(DecompressingBufferedReader):
+    """warcio's reader, with a limit on the lines between two blocks: it keeps all headers of a record."""
+
+    line_bytes = 0
+
+    def readline(self, length: int | None = None) -> bytes:
+        """Return a line; ArchiveLoadFailed beyond the limit."""
+        line: bytes = super().readline(min(MAX_HEADER_BYTES, length or MAX_HEADER_BYTES))
+        self.line_bytes += len(line)
+        if self.line_bytes > MAX_HEADER_BYTES:
+            raise ArchiveLoadFailed(f"headers of more than {MAX_HEADER_BYTES:,} bytes")
+        return line
+
+
+class _Archive(ArchiveIterator):  # type: ignore[misc] # warcio has no types
+    """warcio's iterator, which writes no warnings to stderr."""
+
+    INC_RECORD = ""
+
+
+def _records(stream: BinaryIO) -> "_Archive":
+    """Iterate over the records from the position of `stream`; their HTTP headers are not parsed."""
+    archive = _Archive(stream, no_record_parse=True)
+    archive.reader = _Reader(stream)
+    return archive
+
+
+def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iterator[_Found | _Broken]:
+    """Yield what is at `start` and after it, up to the first place that is broken."""
+    stream.seek(start)
+    archive = _records(stream)
+    offset = start
+    try:
+        for record in archive:
+            archive.reader.line_bytes = 0
+            if problem := _wrong_length(archive, record, bytes_again):
+                yield _Broken(offset, problem)
+                return
+            is_html = _may_be_html(record)
+            archive.read_to_end(record)
+            if archive.err_count:
+                yield _Broken(offset, WRONG_LENGTH)
+                return
+            if missing := _missing_bytes(record):
+                yield _Broken(offset, _truncated(missing))
+                return
+            offset, size = archive.get_record_offset(), archive.get_record_length()
+            yield _Found(offset, size, is_html)
+            offset += size
+        if _has_data(stream, offset):  # warcio ends silently at a damaged gzip member
+            yield _Broken(offset, "a truncated record, or data that is not a record")
+    except Exception as error:  # warcio raises whatever it meets: AttributeError, UnicodeError, zlib.error
+        yield _Broken(offset, " ".join(str(error).split()) or type(error).__name__)
+
+
+def _wrong_length(archive: Any, record: Any, bytes_again: BinaryIO) -> str | None:
+    """Return why the record cannot have the length that it states.
+
+    Looks at the bytes after its end, without the bytes between: a file of records that each state the length of the
+    rest of the file would otherwise be read again for each of them. Gzip members end by themselves.
+    """
+    if record.length is None:
+        return WRONG_LENGTH
+    if archive.reader.decompressor is not None:
+        return None
+    end = archive.fh.tell() - archive.reader.rem_length() + record.length
+    missing = end - bytes_again.seek(0, io.SEEK_END)
+    if missing > 0:
+        return _truncated(missing)
+    bytes_again.seek(end)
+    behind = bytes_again.read(16)
+    ends = not behind.strip() or behind.startswith((SEPARATOR, b"\n\n")) or behind.lstrip().startswith(b"WARC/")
+    return None if ends else WRONG_LENGTH
+
+
+def _truncated(missing: int) -> str:
+    return f"a truncated record: {missing:,} bytes of its Content-Length are missing"
+
+
+def _has_data(stream: BinaryIO, offset: int) -> bool:
+    """Whether anything but line ends follows `offset`."""
+    stream.seek(offset)
+    return any(piece.strip() for piece in iter(partial(stream.read, CHUNK_BYTES), b""))
+
+
+def _next_start(stream: BinaryIO, offset: int) -> int | None:
+    """Return where the next record starts, at `offset` or after it; None if there is none."""
+    while True:
+        stream.seek(offset)
+        window = stream.read(CHUNK_BYTES)
+        for found in RECORD_START.finditer(window):
+            place = offset + found.start()
+            if found[0][0] != GZIP[0] or _packs_a_record(stream, place):
+                return place
+        if len(window) < CHUNK_BYTES:
+            return None
+        offset += len(window) - LONGEST_START
+
+
+def _packs_a_record(stream: BinaryIO, offset: int) -> bool:
+    """Whether a gzip member with a record starts there; the three bytes may also be inside compressed data."""
+    stream.seek(offset)
+    try:
+        return zlib.decompressobj(16 + zlib.MAX_WBITS).decompress(stream.read(4096), 5) == b"WARC/"
+    except zlib.error:
+        return False
+
+
+_HTTP = StatusAndHeadersParser(ArcWarcRecordLoader.HTTP_TYPES, verify=False)
+
+
+def _http_headers(record: Any) -> Any:
+    """Read and return the HTTP headers of a response, which leaves the stream at its body; None for others."""
+    url = record.rec_headers.get_header("WARC-Target-URI")
+    if record.rec_type != "response" or not (url is None or url.lower().startswith(("http:", "https:"))):
+        return None
+    return _HTTP.parse(record.raw_stream)
+
+
+def _may_be_html(record: Any) -> bool:
+    """Whether a record is an HTML response; one whose headers cannot be read may be, and says so as a page."""
+    try:
+        http = _http_headers(record)
+    except MemoryError:
+        raise
+    except Exception:
+        return True
+    if http is not None:
+        return http.get_statuscode() == "200" and _media_type(http) in HTML_TYPES
+    return record.rec_type == "resource" and _media_type(record.rec_headers) in HTML_TYPES
+
+
+def _media_type(headers: Any) -> str:
+    return (headers.get_header("Content-Type") or "").partition(";")[0].strip().lower()
 
 
 def _piece(stream: BinaryIO, offset: int, size: int) -> bytes:
@@ -141,4 +306,4 @@ def _missing_bytes(record: Any) -> int:
     """Bytes that the record announces but does not have; call it after its content was read."""
     while record.raw_stream.read(CHUNK_BYTES):
         pass
-    return int(getattr(record.raw_stream, "limit", 0))
+    return int(getattr(record.raw_stream, "limit", 0) or 0)

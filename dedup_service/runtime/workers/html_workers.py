@@ -7,18 +7,21 @@ Invariant: a future ends with a page, with RecordError (`url` is not a Web addre
 workers are closed.
 """
 
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
+from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.extraction import Extraction, to_page, warm_up
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import Pool, PoolState
-from dedup_service.runtime.workers.preparation import get_ready
+from dedup_service.runtime.workers.preparation import get_ready, preload_for, reason_of
 from dedup_service.runtime.workers.worker_process import Job
 
 __all__ = ["Html", "HtmlWorkers", "extract_html", "prepare_html"]
@@ -42,20 +45,40 @@ def _extractions() -> ExtractionCache:
 
 def prepare_html(page: Html, options: SpaceOptions | None = None) -> PreparedPage:
     """Extract and fingerprint one page in this process. RecordError if `page.url` is not a Web address."""
-    extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
-    return build_fingerprinter(options).prepare(to_page(extraction, page.url, id=page.id))
+    fingerprinter = build_fingerprinter(options)
+    return _twice(page, lambda: fingerprinter.prepare(_extracted(page)))
 
 
 def extract_html(page: Html) -> PreparedPage:
     """Extract one page in this process without a fingerprint, which is made elsewhere."""
+    return _twice(page, lambda: _unprepared(_extracted(page)))
+
+
+def _extracted(page: Html) -> Page:
     extraction = _extractions().extract(page.html, declared_encoding=page.declared_encoding)
-    return _unprepared(to_page(extraction, page.url, id=page.id))
+    return to_page(extraction, page.url, id=page.id)
+
+
+def _twice(page: Html, attempt: Callable[[], PreparedPage]) -> PreparedPage:
+    """Return the result of `attempt`; a page over which it fails twice is `undecided`, with the reason."""
+    try:
+        return attempt()
+    except TwinsieveError:
+        raise
+    except Exception:
+        try:
+            return attempt()
+        except TwinsieveError:
+            raise
+        except Exception as error:
+            return _failed(page, reason_of(error))
 
 
 class HtmlWorkers:
     """Worker processes that prepare pages of one space.
 
-    timeout_s: processor time that a page may use. pages_per_worker: pages after which a process is replaced.
+    timeout_s, memory_mb: processor time and MiB of memory that a page may use. pages_per_worker: pages after
+    which a process is replaced.
     fingerprints: False only extracts; then no dictionary is loaded.
     On an event loop, await `asyncio.wrap_future(workers.submit(page))`.
     """
@@ -65,13 +88,16 @@ class HtmlWorkers:
         processes: int,
         options: SpaceOptions | None = None,
         *,
-        timeout_s: float = 30.0,
+        timeout_s: float = PAGE_TIMEOUT_S,
+        memory_mb: int = PAGE_MEMORY_MB,
         pages_per_worker: int = 20_000,
         fingerprints: bool = True,
     ) -> None:
         work = partial(prepare_html, options=options) if fingerprints else extract_html
         ready = partial(get_ready, options) if fingerprints else warm_up
-        job: Job[Html, PreparedPage] = Job(work, ready, timeout_s, preload=(__name__,))
+        job: Job[Html, PreparedPage] = Job(
+            work, ready, timeout_s, memory_mb, preload=(__name__, *(preload_for(options) if fingerprints else ()))
+        )
         self._pool: Pool[Html, PreparedPage] = Pool(job, processes, lost=_failed, items_per_worker=pages_per_worker)
 
     def __enter__(self) -> Self:

@@ -24,12 +24,13 @@ from typing import Generic, TypeVar
 from dedup_service.runtime.workers.worker_process import ENOUGH_STRIKES, Job, WorkerDied, WorkerProcess, WorkersError
 from dedup_service.runtime.workers.worker_slot import WorkerSlot
 
-__all__ = ["Pool", "PoolState", "WorkersError"]
+__all__ = ["TOO_LARGE", "Pool", "PoolState", "WorkersError"]
 
 I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
 
 TICK_S = 0.25
+TOO_LARGE = "needs more memory than a page may use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +240,12 @@ class Pool(Generic[I, A]):
             self._fail(held.popleft(), error)
         else:
             for task in held.popleft():
-                task.batch.put(task.start, list(islice(answers, len(task.items))))
+                given = zip(task.items, islice(answers, len(task.items)), strict=True)
+                task.batch.put(task.start, [self._judged(item, answer) for item, answer in given])
+
+    def _judged(self, item: I, answer: A | Exception) -> A | Exception:
+        """Return the answer; an item that needs too much memory, even to arrive, is given up."""
+        return _answer_for(self._lost, item, TOO_LARGE) if isinstance(answer, MemoryError) else answer
 
     def _parts(self, task: _Task[I, A], index: int | None, death: WorkerDied) -> Iterator[_Task[I, A]]:
         """Yield the parts of `task` to retry; item `index`, over which the worker died, comes alone or is given up."""

@@ -1,9 +1,10 @@
-"""Prepare records as pages, in this process or in workers: the part of a run that takes the time.
+"""Prepare records as pages in worker processes: the part of a run that takes the time.
 
 Goal: decode JSON, extract, segment and fingerprint the records of a batch.
 How: `Preparer.submit` takes a batch and returns a future; `submit_ahead` keeps several batches in progress and yields
-the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker or takes too long
-is `undecided` with that reason.
+the answers in order. The processes are those of `runtime.workers.pool`: a page that kills its worker, or takes too long
+or too much memory, is `undecided` with that reason. There is at least one worker, because a process cannot end its own
+work on a page and continue.
 Invariant: there is one answer for each record, in the order of the records, whatever the number of processes.
 """
 
@@ -17,14 +18,25 @@ from typing import Self, TypeVar
 
 from dedup_service.core.errors import RecordError, TwinsieveError
 from dedup_service.core.extraction import Extraction, warm_up
+from dedup_service.core.fingerprinter import Fingerprinter
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.runtime.readers import Record
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.extraction_cache import ExtractionCache
-from dedup_service.runtime.workers.pool import Pool, PoolState
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
+from dedup_service.runtime.workers.pool import TOO_LARGE, Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job
 
-__all__ = ["Answer", "BadRecord", "Preparer", "get_ready", "page_of", "prepare_record", "submit_ahead"]
+__all__ = [
+    "Answer",
+    "BadRecord",
+    "Preparer",
+    "get_ready",
+    "preload_for",
+    "prepare_record",
+    "reason_of",
+    "submit_ahead",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,6 +46,7 @@ CHUNK_RECORDS = 32
 300 ms of work."""
 
 UNJUDGED = "not judged: "
+MAX_REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +60,12 @@ Answer = PreparedPage | BadRecord
 
 
 class Preparer:
-    """Prepare batches for the space of `choice`, in this process (`processes` = 1) or in so many workers.
+    """Prepare batches for the space of `choice` in worker processes.
 
-    timeout_s: processor time that a page may use in a worker; in this process nothing limits it.
+    timeout_s, memory_mb: processor time that a page may use, and MiB of memory beyond what its worker has.
     keep_text: False leaves the main text out of the answers, for callers that do not need it.
     chunk: maximum number of records that a worker gets at once.
-    inline: False uses a worker process even if `processes` is 1.
+    inline: True works in this process instead, where nothing limits a page: for texts that the caller knows.
     depth: number of batches to keep in progress, for `submit_ahead`.
     """
 
@@ -61,16 +74,17 @@ class Preparer:
         choice: SpaceOptions,
         processes: int = 1,
         *,
-        timeout_s: float = 30.0,
-        inline: bool | None = None,
+        timeout_s: float = PAGE_TIMEOUT_S,
+        memory_mb: int = PAGE_MEMORY_MB,
+        inline: bool = False,
         keep_text: bool = True,
         chunk: int = CHUNK_RECORDS,
     ) -> None:
         self._prepare = partial(prepare_record, choice, keep_text=keep_text)
         self._pool: Pool[Record, Answer] | None = None
         self.depth = 0
-        if processes > 1 or inline is False:
-            job = Job(self._prepare, partial(get_ready, choice), timeout_s, preload=(__name__,))
+        if not inline:
+            job = Job(self._prepare, partial(get_ready, choice), timeout_s, memory_mb, preload=preload_for(choice))
             self._pool = Pool(job, processes, lost=_unjudged, chunk=chunk, ahead=True)
             self.depth = 3
 
@@ -100,6 +114,11 @@ class Preparer:
         done.set_result([self._prepare(record) for record in records])
         return done
 
+    def page_of(self, record: Record) -> Page | BadRecord:
+        """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
+        (answer,) = self.submit([record]).result()
+        return answer if isinstance(answer, BadRecord) else answer.page
+
 
 def submit_ahead(
     submit: Callable[[T], Future[R]],
@@ -128,18 +147,37 @@ def prepare_record(choice: SpaceOptions, record: Record, *, keep_text: bool = Tr
     """Return the answer to `record`, with or without its main text. The fingerprinter is built once per process."""
     fingerprinter = build_fingerprinter(choice)
     try:
-        page = page_of(record)
-        if isinstance(page, BadRecord):
-            return page
-        prepared = fingerprinter.prepare(page)
-        return prepared if keep_text else replace(prepared, page=replace(page, text=""))
+        return _attempt(record, fingerprinter, keep_text=keep_text)
     except TwinsieveError:
         raise
-    except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
-        return _unjudged(record, f"{type(error).__name__}: {error}")
+    except Exception:  # a second attempt tells a page that fails from a moment that failed
+        try:
+            return _attempt(record, fingerprinter, keep_text=keep_text)
+        except TwinsieveError:
+            raise
+        except Exception as error:  # one page must neither stop the stream nor be retried indefinitely
+            return _unjudged(record, reason_of(error))
 
 
-def page_of(record: Record) -> Page | BadRecord:
+def reason_of(error: Exception) -> str:
+    """Return what a verdict says of an error that a page caused twice.
+
+    >>> reason_of(ValueError("no such  colour")), reason_of(MemoryError())
+    ('ValueError: no such colour', 'MemoryError: needs more memory than a page may use')
+    """
+    text = TOO_LARGE if isinstance(error, MemoryError) else str(error)
+    return f"{type(error).__name__}: {' '.join(text.split())[:MAX_REASON_CHARS]}"
+
+
+def _attempt(record: Record, fingerprinter: Fingerprinter, *, keep_text: bool) -> Answer:
+    page = _page_of(record)
+    if isinstance(page, BadRecord):
+        return page
+    prepared = fingerprinter.prepare(page)
+    return prepared if keep_text else replace(prepared, page=replace(page, text=""))
+
+
+def _page_of(record: Record) -> Page | BadRecord:
     """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
     try:
         return record.page(_extract)
@@ -154,6 +192,12 @@ def get_ready(choice: SpaceOptions | None) -> None:
     build_fingerprinter(choice).prepare(Page(url=address, canonical_url=address, id="", text="A page, 一个网页。"))
 
 
+def preload_for(choice: SpaceOptions | None) -> tuple[str, ...]:
+    """Return the modules that the fork server imports; with those of the usual space, workers are ready at once."""
+    usual = choice is None or choice == SpaceOptions()
+    return (f"{__package__}.preloaded",) if usual else (__name__,)
+
+
 def _unjudged(record: Record, why: str) -> Answer:
     """The page of a record that could not be prepared: it is `undecided`, with the reason."""
     reason = UNJUDGED + why
@@ -161,6 +205,8 @@ def _unjudged(record: Record, why: str) -> Answer:
         page = record.page(lambda _html, _declared: Extraction(problem=reason))
     except RecordError as error:
         return BadRecord(str(error))
+    except Exception as error:  # without an address, it is no page
+        return BadRecord(reason_of(error))
     page = replace(page, text="", problem=reason)
     return PreparedPage(page=page, fingerprint=Fingerprint(), body_hash=None, reason=reason)
 

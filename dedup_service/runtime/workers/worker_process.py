@@ -14,6 +14,7 @@ main module: a crawl script without an `if __name__ == "__main__"` guard would o
 Ctrl-C, which the parent handles, run at a lower priority than its event loop, and end when it ends, however it ends.
 """
 
+import ctypes
 import multiprocessing
 import os
 import pickle
@@ -31,10 +32,12 @@ from types import ModuleType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from dedup_service.core.errors import TwinsieveError
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, MemoryLimit
 
 __all__ = ["Job", "WorkerDied", "WorkerProcess", "WorkersError", "behave_as_worker", "worker_context"]
 
 NICENESS = 5
+PR_SET_PDEATHSIG = 1  # of Linux, prctl(2)
 
 
 @contextmanager
@@ -73,10 +76,25 @@ def worker_context(*preloaded: str) -> ForkServerContext:
 
 def behave_as_worker() -> None:
     """Set up a worker process; call it first in each one."""
+    _die_with_fork_server()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with suppress(OSError):
         os.nice(NICENESS)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _die_with_fork_server() -> None:
+    """Let the kernel kill this process when the fork server ends, which it does with the program.
+
+    `_end_with_parent` does so on every platform, but not while native code holds the interpreter lock.
+    """
+    if sys.platform != "linux":
+        return
+    server = os.getppid()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != server:
+        os._exit(1)
 
 
 def _end_with_parent() -> None:
@@ -106,12 +124,14 @@ class Job(Generic[I, A]):
     """What workers do. It is sent to them, so everything in it must be picklable.
 
     work: item → answer. get_ready: called once in each worker before its first item. timeout_s: processor seconds that
-    an item may use. preload: modules that the fork server imports, so that workers start with them.
+    an item may use. memory_mb: MiB that it may use beyond what the worker has. preload: modules that the fork server
+    imports, so that workers start with them.
     """
 
     work: Callable[[I], A]
     get_ready: Callable[[], None]
     timeout_s: float
+    memory_mb: int = PAGE_MEMORY_MB
     preload: tuple[str, ...] = ()
 
 
@@ -279,9 +299,9 @@ def _serve(pipe: Any, progress: Any, job: Job[Any, Any]) -> None:
     pipe.send(None)
     waiting: SimpleQueue[Sequence[bytes] | None] = SimpleQueue()
     threading.Thread(target=_read_ahead, args=(pipe, waiting), daemon=True).start()
-    begun = 0
+    begun, memory = 0, MemoryLimit(job.memory_mb)
     while (packed := waiting.get()) is not None:
-        answers = [_answer(item, number, progress, job) for number, item in enumerate(packed, begun)]
+        answers = [_answer(item, number, progress, job, memory) for number, item in enumerate(packed, begun)]
         begun += len(packed)
         try:
             pipe.send(answers)
@@ -294,16 +314,17 @@ def _read_ahead(pipe: Any, waiting: "SimpleQueue[Sequence[bytes] | None]") -> No
     try:
         while True:
             waiting.put(pipe.recv())
-    except (EOFError, OSError):
+    except (EOFError, OSError, MemoryError):  # a run that arrives while a page uses all memory: the next worker gets it
         waiting.put(None)
 
 
-def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any]) -> Any:
-    """Return the answer to one item, or the error that it raised, within its time limit."""
+def _answer(item: bytes, number: int, progress: Any, job: Job[Any, Any], memory: MemoryLimit) -> Any:
+    """Return the answer to one item, or the error that it raised, within its limits."""
     progress.value = number
     signal.setitimer(signal.ITIMER_PROF, job.timeout_s)
     try:
-        return job.work(pickle.loads(item))  # noqa: S301 - our own process packed it
+        with memory.applied():
+            return job.work(pickle.loads(item))  # noqa: S301 - our own process packed it
     except Exception as error:
         return error
     finally:

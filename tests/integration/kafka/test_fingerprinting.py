@@ -108,7 +108,7 @@ class Running:
 @pytest.fixture(scope="module")
 def inline() -> Iterator[Preparer]:
     """Pages are prepared in the step's own thread."""
-    with Preparer(SPACE) as preparer:
+    with Preparer(SPACE, inline=True) as preparer:
         yield preparer
 
 

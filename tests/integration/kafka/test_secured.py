@@ -42,7 +42,7 @@ def test_a_service_works_over_tls_with_a_password(own_cluster: Callable[..., Clu
     append(connection, topics.pages, pages(topics, 50))
     progress = Progress()
     with running(settings(Reached(connection), topics, tmp_path / "state"), progress):  # type: ignore[arg-type]
-        progress.wait_for(lambda: progress.decided == 50)
+        progress.wait_for(lambda: progress.done == 50)
     refused = Connection(cluster.bootstrap, {**cluster.client_options, "sasl_plain_password": "another"})
     with pytest.raises(BrokerError) as refusal:
         append(refused, topics.pages, pages(topics, 1))
@@ -59,7 +59,7 @@ def test_a_service_starts_once_its_broker_is_back(own_cluster: Callable[..., Clu
     progress = Progress()
     with running(settings(Reached(connection), topics, tmp_path / "state"), progress):  # type: ignore[arg-type]
         cluster.start(0)
-        progress.wait_for(lambda: progress.decided == 20)
+        progress.wait_for(lambda: progress.done == 20)
 
 
 def test_a_service_whose_brokers_stay_away_raises(tmp_path: Path) -> None:
@@ -80,5 +80,5 @@ def test_a_rolling_restart_of_three_brokers_loses_nothing(own_cluster: Callable[
             append(connection, topics.pages, pages(topics, 40, 40 * node))
             cluster.stop(node)
             cluster.start(node)
-        progress.wait_for(lambda: progress.decided >= 120)
-    assert progress.decided == 120
+        progress.wait_for(lambda: progress.done >= 120)
+    assert progress.done == 120

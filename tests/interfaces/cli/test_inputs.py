@@ -4,10 +4,12 @@ import gzip
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import brotli
 import pytest
 
 from tests.interfaces.cli.running import Cli, article, page, write_lines
@@ -45,6 +47,46 @@ def test_a_warc_file_gives_a_warc_file(cli: Cli, tmp_path: Path) -> None:
     assert [line["url"] for line in ran.lines] == ["https://a.example/1", "https://b.example/2", "https://a.example/3"]
     assert kept.read_bytes() == records[0] + records[2]
     assert [line["verdict"] for line in cli("filter", kept).lines] == ["unique", "unique"]
+
+
+def test_a_warc_with_one_brotli_response(cli: Cli, tmp_path: Path) -> None:
+    """It is decoded like any other; the run ended with a traceback at this record, every time."""
+    header = b"Content-Type: text/html\r\nContent-Encoding: br\r\n"
+    plain = gzip.decompress(response(2, "https://a.example/2", b""))
+    block = b"HTTP/1.1 200 OK\r\n" + header + b"\r\n" + brotli.compress(html(2))
+    head = re.sub(rb"Content-Length: [0-9]+", b"Content-Length: %d" % len(block), plain.partition(b"\r\n\r\n")[0])
+    archive = tmp_path / "crawl.warc.gz"
+    others = [response(number, f"https://a.example/{number}", html(number)) for number in (1, 3)]
+    archive.write_bytes(others[0] + gzip.compress(head + b"\r\n\r\n" + block + b"\r\n\r\n") + others[1])
+    ran = cli("filter", archive, "--quiet")
+    assert (ran.code, ran.err) == (0, "")
+    assert [line["verdict"] for line in ran.lines] == ["unique", "unique", "unique"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "corrupt", "garbage behind"])
+def test_a_damaged_gz_file_of_lines_is_reported(cli: Cli, tmp_path: Path, damage: str) -> None:
+    """Lines before the damage have verdicts; the rest is one bad record, and the exit code is 3."""
+    lines = b"".join(json.dumps(page(number)).encode() + b"\n" for number in range(300))
+    packed = gzip.compress(lines)
+    middle = len(packed) // 2
+    corrupt = packed[:middle] + bytes(byte ^ 0xFF for byte in packed[middle : middle + 50]) + packed[middle + 50 :]
+    path = tmp_path / "pages.jsonl.gz"
+    path.write_bytes({"truncated": packed[:middle], "corrupt": corrupt, "garbage behind": packed + b"garbage"}[damage])
+    errors = tmp_path / "errors.jsonl"
+    ran = cli("filter", path, "--errors", errors, "--quiet")
+    assert ran.code == 3
+    assert ran.lines
+    assert "cannot be read from here on" in json.loads(errors.read_text().splitlines()[-1])["error"]
+
+
+@pytest.mark.parametrize("suffix", [".zst", ".xz", ".bz2"])
+def test_other_compressions_are_refused_with_what_unpacks_them(cli: Cli, tmp_path: Path, suffix: str) -> None:
+    """Their bytes were reported as thousands of bad lines."""
+    path = tmp_path / f"pages.jsonl{suffix}"
+    path.write_bytes(bytes(range(256)))
+    ran = cli("filter", path)
+    assert (ran.code, ran.out) == (2, "")
+    assert "has to be unpacked first" in ran.err
 
 
 def test_a_truncated_warc_file_is_reported(cli: Cli, tmp_path: Path) -> None:
@@ -114,3 +156,33 @@ def test_on_a_terminal_there_is_a_progress_bar(tmp_path: Path) -> None:
     assert len([json.loads(line) for line in out.splitlines()]) == 600
     assert "pages.jsonl" in shown.decode()
     assert "600 pages" in shown.decode()
+
+
+def test_a_folder_with_a_link_to_etc_passwd(cli: Cli, tmp_path: Path) -> None:
+    """It is counted as a bad record and not copied into --kept; links in --kept are not followed, either."""
+    folder, kept, outside = tmp_path / "site", tmp_path / "kept", tmp_path / "outside"
+    for path in (folder / "sub", kept, outside):
+        path.mkdir(parents=True)
+    (folder / "a.html").write_bytes(html(1))
+    (folder / "passwd.html").symlink_to("/etc/passwd")
+    (folder / "etc").symlink_to("/etc")
+    ran = cli("filter", folder, "--kept", kept, "--json")
+    assert ran.code == 3
+    assert json.loads(ran.err.splitlines()[-1])["bad_records"] == 2
+    assert [path.name for path in kept.rglob("*")] == ["a.html"]
+    (folder / "sub/b.html").write_bytes(html(2))
+    (kept / "sub").symlink_to(outside)
+    refused = cli("filter", folder, "--kept", kept, "--quiet")
+    assert (refused.code, list(outside.iterdir())) == (1, [])
+    assert "remove a link" in refused.err
+
+
+def test_kept_files_are_the_bytes_that_were_read(cli: Cli, tmp_path: Path) -> None:
+    """Also of a page over the size limit, of which only the beginning is held."""
+    folder, kept = tmp_path / "site", tmp_path / "kept"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub/a.html").write_bytes(html(1))
+    (folder / "sub/large.html").write_bytes(html(2) + b" " * (11 << 20))
+    assert cli("filter", folder, "--kept", kept, "--quiet").code == 0
+    for name in ("a.html", "large.html"):
+        assert (kept / "sub" / name).read_bytes() == (folder / "sub" / name).read_bytes()

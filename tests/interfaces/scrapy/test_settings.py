@@ -91,7 +91,12 @@ def test_without_a_broker_nothing_is_published() -> None:
 
 def test_brokers_and_options_may_be_values_or_strings() -> None:
     """A list, a dict, a list of name=value, or JSON; a password may contain separators, and is never shown."""
-    client = {"sasl.mechanism": "PLAIN", "sasl.password": "a,b=c"}
+    client = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "crawler",
+        "sasl.password": "a,b=c",
+    }
     ways = [client, [f"{name}={value}" for name, value in client.items()], json.dumps(client)]
     for way in ways:
         kafka = read(TWINSIEVE_KAFKA_BOOTSTRAP=["a:9092", "b:9092"], TWINSIEVE_KAFKA_CLIENT=way).kafka

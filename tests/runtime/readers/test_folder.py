@@ -1,6 +1,7 @@
 """A folder of HTML files as records."""
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,7 @@ def test_the_same_bytes_under_another_path_are_another_delivery(tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_read_is_a_bad_record(tmp_path: Path, extract_html: Extract) -> None:
-    """A dangling link is not a file; a file that disappears while the folder is read is reported."""
-    (tmp_path / "dangling.html").symlink_to("gone")
+    """So is one that disappears while the folder is read."""
     (tmp_path / "a.html").write_text(HTML.format(STORY))
     (tmp_path / "b.html").write_text(HTML.format(STORY))
     records = read_folder(tmp_path)
@@ -85,3 +85,73 @@ def test_a_name_that_is_not_utf_8_is_escaped(tmp_path: Path, extract_html: Extra
     page = next(read_folder(tmp_path)).page(extract_html)
     assert page.url == "file:///%B0%A1.html"
     page.id.encode()
+
+
+def problems(path: Path, extract_html: Extract) -> dict[str, str]:
+    """Relative path → why the record is bad; "" for a page."""
+    given = {}
+    for record in read_folder(path):
+        try:
+            given[record.relative] = "" if record.page(extract_html).problem is None else "a page"
+        except RecordError as error:
+            given[record.relative] = str(error).removeprefix("the file cannot be read: ")
+    return given
+
+
+def test_a_folder_with_a_link_to_a_file_outside(tmp_path: Path, extract_html: Extract) -> None:
+    """Links to files and folders are counted and not followed; the folder itself may be one."""
+    inside, outside = tmp_path / "site", tmp_path / "outside"
+    for place in (inside, outside):
+        place.mkdir()
+        (place / "b.html").write_text(HTML.format(STORY))
+    (inside / "passwd.html").symlink_to("/etc/passwd")
+    (inside / "more").symlink_to(outside)
+    (inside / "dangling.html").symlink_to("gone")
+    link = "it is a link, and links are not followed"
+    (tmp_path / "named").symlink_to(inside)
+    for path in (inside, tmp_path / "named"):
+        assert problems(path, extract_html) == {"b.html": "", "dangling.html": link, "more": link, "passwd.html": link}
+
+
+def test_a_file_or_folder_replaced_by_a_link_after_it_was_listed(tmp_path: Path, extract_html: Extract) -> None:
+    """Between listing and opening anything may happen to a name."""
+    for name in ("a.html", "b.html", "c/d.html"):
+        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "site" / name).write_text(HTML.format(STORY))
+    records = read_folder(tmp_path / "site")
+    next(records)
+    (tmp_path / "site/b.html").unlink()
+    (tmp_path / "site/b.html").symlink_to("/etc/passwd")
+    (tmp_path / "site/c").rename(tmp_path / "c")
+    (tmp_path / "site/c").symlink_to(tmp_path / "c")
+    rest = list(records)
+    assert [(record.relative, record.raw) for record in rest] == [("b.html", b""), ("c", b"")]
+    for record in rest:
+        with pytest.raises(RecordError):
+            record.page(extract_html)
+
+
+def test_what_is_no_regular_file_does_not_hang_the_reader(tmp_path: Path, extract_html: Extract) -> None:
+    """A FIFO without a writer, also one that takes the place of a file, and a socket."""
+    for name in ("a.html", "b.html"):
+        (tmp_path / name).write_text(HTML.format(STORY))
+    os.mkfifo(tmp_path / "fifo.html")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "socket.html"))
+        records = read_folder(tmp_path)
+        next(records)
+        (tmp_path / "b.html").unlink()
+        os.mkfifo(tmp_path / "b.html")
+        rest = {record.relative: record.problem for record in records}
+    assert rest == dict.fromkeys(["b.html", "fifo.html", "socket.html"], "it is not a regular file")
+
+
+def test_folders_that_are_too_deep_are_reported(tmp_path: Path, extract_html: Extract) -> None:
+    """Each level takes a descriptor, and a path can have thousands."""
+    path = tmp_path / "site"
+    deep = path.joinpath(*["d"] * (folder.MAX_DEPTH + 5))
+    deep.mkdir(parents=True)
+    (deep / "a.html").write_text(HTML.format(STORY))
+    (path / "z.html").write_text(HTML.format(STORY))
+    given = problems(path, extract_html)
+    assert list(given.values()) == [f"it is more than {folder.MAX_DEPTH} folders deep", ""]

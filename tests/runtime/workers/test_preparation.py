@@ -1,15 +1,24 @@
 """Records are prepared in any process, and one that kills its worker affects no other."""
 
+import inspect
+import itertools
 import os
+import re
+import sys
 from concurrent.futures import Future
 from dataclasses import dataclass
 
 import pytest
 
 from dedup_service.core.page import Page, PreparedPage
+from dedup_service.interfaces.cli.commands.filter import filter_command
+from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
+from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.readers import Extract, Record
 from dedup_service.runtime.readers.jsonlines import JsonLine
 from dedup_service.runtime.resources import SpaceOptions
+from dedup_service.runtime.workers.html_workers import HtmlWorkers
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.preparation import BadRecord, Preparer, submit_ahead
 
 PARENT = os.getpid()
@@ -39,16 +48,16 @@ class Killer:
 
 
 def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRecord]:
-    """Prepare `records` as one batch."""
-    with Preparer(SpaceOptions(), processes) as preparer:
+    """Prepare `records` as one batch; with 0 processes, in this one."""
+    with Preparer(SpaceOptions(), processes, inline=not processes) as preparer:
         return preparer.submit(records).result()
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_answers_of_one() -> None:
+def test_any_number_of_processes_gives_the_same_answers() -> None:
     """Order and content do not depend on the process."""
     records = [*map(line, range(1, 40)), JsonLine(40, b"hello"), line(41)]
-    assert answers(records, 2) == answers(records, 1)
+    assert answers(records, 2) == answers(records, 1) == answers(records, 0)
 
 
 @pytest.mark.slow
@@ -116,3 +125,124 @@ def test_the_exception_of_a_future_is_raised_in_its_turn() -> None:
     assert [next(results), next(results)] == [(0, 0), (1, 10)]
     with pytest.raises(ValueError, match="item 2"):
         next(results)
+
+
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A record that raises `times` times, and then is a page."""
+
+    number: int
+    failed: list[int]
+    times: int
+    everywhere: bool = False
+    raw: bytes = b""
+    place: str = "here"
+    identity: bytes = b"failing"
+
+    def page(self, extract: Extract) -> Page:
+        """Raise an error that nobody expects, or return a page whose text is extracted."""
+        text = extract("<p>a text</p>", None).text if not self.everywhere else ""
+        self.failed.append(1)
+        if (text or self.everywhere) and len(self.failed) <= self.times:
+            raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
+        return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text=text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_page_that_fails_twice_is_undecided_and_never_ends_a_stream(inline: bool) -> None:
+    """Its reason names the class of the error; one that fails once is prepared; one without an address is bad."""
+    records: list[Record] = [
+        line(1),
+        Failing(2, [], 2),
+        Failing(3, [], 1),
+        Failing(4, [], 99, everywhere=True),
+        line(5),
+    ]
+    with Preparer(SpaceOptions(), inline=inline) as preparer:
+        given = preparer.submit(records).result(60)
+    reasons = [answer.reason if isinstance(answer, PreparedPage) else answer.problem for answer in given]
+    error = "AttributeError: 'Decompressor' object has no attribute 'unused_data'"
+    short = "too little text: 5 letters, at least 64 to judge"
+    assert reasons == [None, f"not judged: {error}", short, error, None]
+    assert [isinstance(answer, BadRecord) for answer in given] == [False, False, False, True, False]
+
+
+@dataclass(frozen=True, slots=True)
+class Hungry:
+    """A record that takes `mib` of memory to become a page, once it is in a worker."""
+
+    number: int
+    mib: int
+    raw: bytes = b""
+    place: str = "here"
+    identity: bytes = b"hungry"
+    parent: int = PARENT
+
+    def page(self, extract: Extract) -> Page:
+        """Fill the memory while the text is extracted, unless this is the process that created the record."""
+        wanted = bool(extract("<p>a text</p>", None).text) and os.getpid() != self.parent
+        taken = bytearray(self.mib << 20) if wanted else b""
+        text = " ".join(f"word{position}" for position in range(60)) if taken else ""
+        return Page(url="https://a.example/h", canonical_url="https://a.example/h", id="h", text=text)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_work_on_a_page_is_under_a_limit_of_memory_by_default() -> None:
+    """A page beyond it is undecided with the reason; what earlier pages took does not count."""
+    records: list[Record] = [Hungry(1, 600), Hungry(2, 600), Hungry(3, PAGE_MEMORY_MB + 100), line(4)]
+    with Preparer(SpaceOptions()) as preparer:
+        answers = preparer.submit(records).result(120)
+    reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
+    assert reasons == [None, None, "not judged: MemoryError: needs more memory than a page may use", None]
+    with Preparer(SpaceOptions(), memory_mb=100) as preparer:
+        (answer,) = preparer.submit([Hungry(1, 600)]).result(120)
+    assert isinstance(answer, PreparedPage)
+    assert "MemoryError" in (answer.reason or "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
+def test_a_record_too_large_to_arrive_is_undecided() -> None:
+    """Its worker cannot even unpack it."""
+    large = JsonLine(2, b'{"url": "https://a.example/2", "more": "' + b"x" * (200 << 20) + b'", "text": "a text"}')
+    with Preparer(SpaceOptions(), memory_mb=100, chunk=1) as preparer:
+        first, second, third = preparer.submit([line(1), large, line(3)]).result(120)
+    assert isinstance(second, PreparedPage)
+    assert second.reason == "not judged: needs more memory than a page may use"
+    assert isinstance(first, PreparedPage)
+    assert isinstance(third, PreparedPage)
+    assert (first.reason, third.reason) == (None, None)
+
+
+class EndlessLine(JsonLine):
+    """A line on which native code computes indefinitely, in any process but the one that created it."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return sum, (itertools.repeat(1),)
+
+
+@pytest.mark.slow
+def test_one_process_is_a_worker_with_a_limit_of_time() -> None:
+    """The page is undecided, and the stream goes on."""
+    with Preparer(SpaceOptions(), 1, timeout_s=0.5) as preparer:
+        assert preparer.pool_state() is not None
+        raw = b'{"url": "https://a.example/e", "text": "a text"}'
+        answers = preparer.submit([line(1), EndlessLine(2, raw), line(3)]).result(60)
+    reasons = [answer.reason for answer in answers if isinstance(answer, PreparedPage)]
+    assert [reasons[0], reasons[2]] == [None, None]
+    assert re.fullmatch("not judged: (took longer than 0.5 s|stood still for more than 1 s, twice)", reasons[1] or "")
+
+
+def test_every_way_to_prepare_pages_has_the_same_limits() -> None:
+    """One constant is the default of all: 20 s, and 1 GiB."""
+    settings = {field: ServiceSettings.__dataclass_fields__[field].default for field in ("page_timeout_s",)}
+    options = {option.name: option.default for option in filter_command.params}
+    assert PAGE_TIMEOUT_S == 20
+    assert settings["page_timeout_s"] == options["page_timeout_s"] == NearDuplicateSettings().timeout_s == 20
+    assert ServiceSettings.__dataclass_fields__["page_memory_mb"].default == options["page_memory_mb"] == 1024
+    for way in (Preparer, HtmlWorkers):
+        defaults = {name: entry.default for name, entry in inspect.signature(way).parameters.items()}
+        assert (defaults["timeout_s"], defaults["memory_mb"]) == (PAGE_TIMEOUT_S, PAGE_MEMORY_MB)
+    assert NearDuplicateSettings().page_memory_mb == PAGE_MEMORY_MB

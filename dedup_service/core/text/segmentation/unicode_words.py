@@ -14,6 +14,7 @@ https://unicode-org.github.io/icu/userguide/boundaryanalysis/
 """
 
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
 
@@ -25,6 +26,10 @@ from dedup_service.core.text.segmentation.segmenter import UNKNOWN, Segmenter
 __all__ = ["IcuSegmenter", "UnicodeSegmenter"]
 
 _BOUNDARY = regex.compile(r"(?w)\b")
+# Whether a boundary is between two letters of flags depends on how many are before it, and the library counts them
+# for each. No letter of a flag is part of a word, so a longer run is one piece.
+_MAX_FLAG_LETTERS = 64
+_FLAGS = re.compile(f"([\U0001f1e6-\U0001f1ff]{{{_MAX_FLAG_LETTERS},}})")
 _UNSPACED = regex.compile(r"[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Hiragana}\p{Katakana}\p{Han}]+")
 
 
@@ -33,7 +38,7 @@ class UnicodeSegmenter(Segmenter):
 
     def cut(self, text: str) -> list[str]:
         """Return the words and the pieces between them."""
-        pieces = [piece for piece in _BOUNDARY.split(text) if piece]
+        pieces = list(_pieces(text))
         if _UNSPACED.search(text) is None:
             return pieces
         words: list[str] = []
@@ -49,6 +54,15 @@ class UnicodeSegmenter(Segmenter):
     def tag(self, text: str) -> list[tuple[str, str]]:
         """Return the same pieces, all of unknown part of speech."""
         return [(word, UNKNOWN) for word in self.cut(text)]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield the text between boundaries, and long runs of letters of flags."""
+    for number, part in enumerate(_FLAGS.split(text)):
+        if number % 2:
+            yield part
+        else:
+            yield from filter(None, _BOUNDARY.split(part))
 
 
 def _pairs(run: str) -> list[str]:

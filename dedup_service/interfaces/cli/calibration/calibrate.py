@@ -20,11 +20,10 @@ from dedup_service.interfaces.cli.calibration.measured_pairs import RULE, PairMe
 from dedup_service.interfaces.cli.calibration.report import as_dict, not_reached, profile_heading, show
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import PROCESSES, SPACE, space_from, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, WORKERS, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
-from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = ["NotReachedError", "calibrate_command"]
 
@@ -77,7 +76,7 @@ class NotReachedError(TwinsieveError):
 )
 @click.option("--no-plots", is_flag=True, help="Draw no plots, which need the extra `plots`.")
 @with_options(*SPACE)
-@PROCESSES
+@with_options(*WORKERS)
 def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     """Choose the thresholds with the highest recall that reach a precision on labelled pairs.
 
@@ -92,7 +91,7 @@ def calibrate_command(pages: str, pairs: Path, **options: Any) -> int:
     measurer = PairMeasurer(base, build_fingerprinter(space).space_id)
     folder = _empty_folder(options["output"])
     bad = BadRecords(pages, None)
-    with Preparer(space, options["processes"], keep_text=False) as preparer:
+    with preparer_from(options, space, keep_text=False) as preparer:
         prepared = prepared_by_id(pages, {name for pair in known for name in (pair.a, pair.b)}, preparer, bad)
     missing = [pair for pair in known if pair.a not in prepared or pair.b not in prepared]
     if missing:

@@ -19,7 +19,15 @@ from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.cli.calibration.truth_files import read_truth
 from dedup_service.interfaces.cli.commands.pairs import Comparer, NoNames
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, PROCESSES, SPACE, rule_from, space_from, with_options
+from dedup_service.interfaces.cli.support.options import (
+    MATCHING,
+    SPACE,
+    WORKERS,
+    preparer_from,
+    rule_from,
+    space_from,
+    with_options,
+)
 from dedup_service.interfaces.cli.support.outputs import BadRecords
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared, prepared_by_id
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
@@ -41,7 +49,7 @@ FLAGS = frozenset({VerdictKind.DUPLICATE, VerdictKind.UNCHANGED, VerdictKind.UPD
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @with_options(*MATCHING, *SPACE)
-@PROCESSES
+@with_options(*WORKERS)
 def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool, **options: Any) -> int:
     """Measure how many verdicts on PAGES agree with TRUTH.
 
@@ -54,7 +62,7 @@ def evaluate_command(pages: str, truth: Path, half: int | None, *, as_json: bool
     known = read_truth(truth)
     space, rule = space_from(options), rule_from(options) or rule_for()
     bad = BadRecords(pages, None)
-    with Preparer(space, options["processes"], keep_text=False) as preparer:
+    with preparer_from(options, space, keep_text=False) as preparer:
         evaluation, absent = _evaluate(pages, known, half, space, rule, preparer, bad)
     bad.close()
     if as_json:

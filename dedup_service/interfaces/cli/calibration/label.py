@@ -23,13 +23,20 @@ from dedup_service.core.page import Page
 from dedup_service.core.rules.profiles import DEFAULT_PROFILE
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import PROCESSES, PROFILE, SPACE, space_from, with_options
+from dedup_service.interfaces.cli.support.options import (
+    PROFILE,
+    SPACE,
+    WORKERS,
+    preparer_from,
+    space_from,
+    with_options,
+)
 from dedup_service.interfaces.cli.support.outputs import BadRecords, check_distinct
 from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.labels import Label, LabelFile
 from dedup_service.runtime.readers import open_source
 from dedup_service.runtime.resources import build_fingerprinter, profile_named
-from dedup_service.runtime.workers.preparation import BadRecord, Preparer, page_of
+from dedup_service.runtime.workers.preparation import BadRecord
 
 __all__ = ["label_command"]
 
@@ -74,7 +81,7 @@ class Question:
     help="Choose pairs near the thresholds of the profile, to calibrate on, or random pairs, to report on.",
 )
 @with_options(PROFILE, *SPACE)
-@PROCESSES
+@with_options(*WORKERS)
 def label_command(pages: str, **options: Any) -> int:
     """Show pairs of pages side by side, and store your labels.
 
@@ -99,7 +106,7 @@ def label_command(pages: str, **options: Any) -> int:
                 f"Nothing to label: {pages} has no further pairs near the thresholds. A larger --max-pairs finds more."
             )
         else:
-            _ask_all(questions, _pages(pages, questions), file, options["sample"])
+            _ask_all(questions, _pages(pages, questions, options), file, options["sample"])
         _print_counts(file)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
 
@@ -111,7 +118,7 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
     random = options["sample"] == "random"
     candidates = CandidatePairs(rule, nearest=not random)
     seen: dict[str, int] = {}
-    with Preparer(space, options["processes"], keep_text=False) as preparer:
+    with preparer_from(options, space, keep_text=False) as preparer:
         for record, prepared in iter_prepared(pages, preparer, bad):
             if prepared.page.id not in seen:
                 seen[prepared.page.id] = record.number
@@ -123,15 +130,15 @@ def _questions(pages: str, rule: MatchRule, options: Mapping[str, Any], bad: Bad
     return [Question((numbers[pair.a], numbers[pair.b]), (ids[pair.a], ids[pair.b])) for pair in found]
 
 
-def _pages(name: str, questions: Sequence[Question]) -> dict[int, Page]:
+def _pages(name: str, questions: Sequence[Question], options: Mapping[str, Any]) -> dict[int, Page]:
     """Return the pages to show, by number. Raises ConfigurationError if the input changed meanwhile."""
     ids = dict(place for question in questions for place in zip(question.numbers, question.ids, strict=True))
     found: dict[int, Page] = {}
-    with open_source(name) as source:
+    with open_source(name) as source, preparer_from(options, space_from(options)) as preparer:
         for record in source.records:
             if record is None or record.number not in ids:
                 continue
-            page = page_of(record)
+            page = preparer.page_of(record)
             if isinstance(page, BadRecord) or page.id != ids[record.number]:
                 raise ConfigurationError(
                     f"{name}, {record.place}: the input changed between two passes; run the same command again"

@@ -13,9 +13,10 @@ from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, em
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     MATCHING,
-    PROCESSES,
     SHARDS,
     SPACE,
+    WORKERS,
+    preparer_from,
     rule_from,
     space_from,
     with_options,
@@ -30,7 +31,6 @@ from dedup_service.runtime.events import Observers
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.readers.folder import DEFAULT_PREFIX
 from dedup_service.runtime.verdict_json import verdict_line
-from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = ["filter_command"]
 
@@ -80,7 +80,7 @@ class Outputs:
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
 @with_options(*MATCHING, *SPACE)
-@with_options(PROCESSES, SHARDS)
+@with_options(*WORKERS, SHARDS)
 @click.option(
     "--url-prefix",
     metavar="TEXT",
@@ -124,11 +124,11 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
     observers = () if dashboard is None else dashboard.observers
     with ExitStack() as stack:
         source = stack.enter_context(open_source(name, wait=interrupt.wait, url_prefix=options["url_prefix"]))
+        preparer = stack.enter_context(preparer_from(options, space))  # first: it starts while the state is read
         dedup = NearDuplicateFilter.open(
             options["state"], space=space, rule=rule, shards=options["shards"], observers=observers
         )
         stack.enter_context(dedup)
-        preparer = stack.enter_context(Preparer(space, options["processes"]))
         if dashboard is not None:
             print_dashboard_url(stack.enter_context(dashboard.serving(dedup, preparer.pool_state)).address)
         verdict_file = stack.enter_context(OutputFile(options["output"]))
@@ -139,7 +139,7 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
         stack.callback(bad_records.close)
         advance = stack.enter_context(progress(source.name, source.size_bytes))
         outputs = Outputs(verdict_file, kept, bad_records, summary, advance)
-        run(source.records, preparer, dedup, outputs, lambda: interrupt.code is not None, Observers(observers))
+        run(source.records, preparer, dedup, outputs, interrupt.stopped, Observers(observers))
         return dedup.space_id
 
 

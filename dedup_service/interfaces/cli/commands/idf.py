@@ -1,6 +1,6 @@
 """`twinsieve idf`: build an IDF table (inverse document frequencies) from your own pages."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +8,11 @@ import click
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.idf import build_idf
-from dedup_service.core.page import Page
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import SPACE, space_from, with_options
+from dedup_service.interfaces.cli.support.options import SPACE, WORKERS, preparer_from, space_from, with_options
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputError, check_distinct
-from dedup_service.runtime.readers import InputSource, open_source
+from dedup_service.interfaces.cli.support.page_stream import iter_prepared
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import BadRecord, page_of
 
 __all__ = ["idf_group"]
 
@@ -42,7 +40,7 @@ def idf_group() -> None:
     help="Leave out words that occur in fewer pages.",
 )
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record.")
-@with_options(*SPACE)
+@with_options(*SPACE, *WORKERS)
 def build_command(pages: str, output: str, min_pages: int, errors: str | None, **options: Any) -> int:
     """Build an IDF table from PAGES: for each word w, ln(pages / pages with w).
 
@@ -50,13 +48,15 @@ def build_command(pages: str, output: str, min_pages: int, errors: str | None, *
     with `--idf` of other commands; fingerprints with another table belong to another space.
     """
     check_distinct(**{"PAGES": pages, "--output": output, "--errors": errors})
-    fingerprinter = build_fingerprinter(space_from(options))
-    with open_source(pages) as source:
-        bad = BadRecords(source.name, errors)
-        try:
-            lines = build_idf(map(fingerprinter.words, _pages(source, bad)), min_pages=min_pages)
-        finally:
-            bad.close()
+    space = space_from(options)
+    fingerprinter = build_fingerprinter(space)
+    bad = BadRecords("standard input" if pages == "-" else pages, errors)
+    try:
+        with preparer_from(options, space) as preparer:
+            read = iter_prepared(pages, preparer, bad)
+            lines = build_idf((fingerprinter.words(prepared.page) for _, prepared in read), min_pages=min_pages)
+    finally:
+        bad.close()
     if not lines:
         raise ConfigurationError(
             f"no word occurs in {min_pages} pages of {pages}: give more pages, or a lower --min-pages"
@@ -64,17 +64,6 @@ def build_command(pages: str, output: str, min_pages: int, errors: str | None, *
     _write(output, lines)
     click.echo(f"{len(lines):,} words in {output}", err=True)
     return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
-
-
-def _pages(source: InputSource, bad: BadRecords) -> Iterator[Page]:
-    for record in source.records:
-        if record is None:
-            continue
-        answer = page_of(record)
-        if isinstance(answer, BadRecord):
-            bad.report([(record, answer.problem)])
-        else:
-            yield answer
 
 
 def _write(name: str, lines: Iterable[str]) -> None:

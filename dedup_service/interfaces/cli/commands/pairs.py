@@ -4,7 +4,7 @@ How: one decider decides both pages of a pair and retracts them again. Each pair
 the rule is that of a stream.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -20,12 +20,20 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import MATCHING, PROCESSES, SPACE, rule_from, space_from, with_options
+from dedup_service.interfaces.cli.support.options import (
+    MATCHING,
+    SPACE,
+    WORKERS,
+    preparer_from,
+    rule_from,
+    space_from,
+    with_options,
+)
 from dedup_service.interfaces.cli.support.outputs import BadRecords, OutputFile, check_distinct
 from dedup_service.interfaces.cli.support.page_stream import prepared_by_id
+from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.readers import Record, open_source
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = ["Comparer", "NoNames", "pairs_command"]
 
@@ -94,7 +102,7 @@ class NoNames:
 )
 @click.option("--errors", metavar="FILE", help="Write one line of JSON for each bad record or pair.")
 @with_options(*MATCHING, *SPACE)
-@PROCESSES
+@with_options(*WORKERS)
 def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     """Compare given pairs of pages.
 
@@ -108,15 +116,17 @@ def pairs_command(pages: str, pairs: str, **options: Any) -> int:
     space = space_from(options)
     rule = rule_from(options) or rule_for()
     decider = Decider(rule, build_fingerprinter(space).space_id, NoNames())
-    with ExitStack() as stack:
+    with Interrupt() as interrupt, ExitStack() as stack:
         bad = BadRecords(f"{pages}, {pairs}", options["errors"])
         stack.callback(bad.close)
         rows = list(_read_pairs(pairs, bad))
-        preparer = stack.enter_context(Preparer(space, options["processes"], keep_text=False))
-        prepared = prepared_by_id(pages, {name for _, pair in rows for name in (pair.a, pair.b)}, preparer, bad)
+        preparer = stack.enter_context(preparer_from(options, space, keep_text=False))
+        prepared = prepared_by_id(
+            pages, {name for _, pair in rows for name in (pair.a, pair.b)}, preparer, bad, interrupt.stopped
+        )
         output = stack.enter_context(OutputFile(options["output"]))
-        _compare(rows, prepared, Comparer(decider), output, bad)
-    return ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE
+        _compare(rows, prepared, Comparer(decider), output, bad, interrupt.stopped)
+    return interrupt.code or (ExitCode.BAD_RECORDS if bad.count else ExitCode.DONE)
 
 
 def _read_pairs(name: str, bad: BadRecords) -> Iterator[tuple[Record, PairLine]]:
@@ -136,8 +146,11 @@ def _compare(
     comparer: Comparer,
     output: OutputFile,
     bad: BadRecords,
+    stopped: Callable[[], bool],
 ) -> None:
     for record, pair in rows:
+        if stopped():
+            return
         unknown = sorted({pair.a, pair.b} - prepared.keys())
         if unknown:
             bad.report([(record, f"PAGES has no page with id {', '.join(map(repr, unknown))}")])

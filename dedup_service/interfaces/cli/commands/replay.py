@@ -15,10 +15,11 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     MATCHING,
-    PROCESSES,
     SHARDS,
     SPACE,
+    WORKERS,
     connection_from,
+    preparer_from,
     rule_from,
     space_from,
     topics_from,
@@ -26,8 +27,8 @@ from dedup_service.interfaces.cli.support.options import (
 )
 from dedup_service.interfaces.cli.support.outputs import OutputFile
 from dedup_service.interfaces.cli.support.progress import records_progress
+from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import Preparer
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.control.replay import LeftOut, Replayed, ReplayOptions, ReplaySink
@@ -71,7 +72,7 @@ MAX_BYTES = 32 << 20
     help="What happens to duplicates. [default: that of the log]",
 )
 @with_options(*SPACE)
-@with_options(PROCESSES, SHARDS)
+@with_options(*WORKERS, SHARDS)
 @click.option("--quiet", "-q", is_flag=True, help="Print no summary on stderr.")
 def replay_command(**options: Any) -> int:
     """Replay the log of a service, from its beginning to its present end.
@@ -86,8 +87,8 @@ def replay_command(**options: Any) -> int:
     topics that nothing accepts: remove them, create them again, and repeat it.
     """
     _check(options)
-    with ExitStack() as stack:
-        replica, left_out = _run(options, stack)
+    with Interrupt() as interrupt, ExitStack() as stack:
+        replica, left_out = _run(options, stack, interrupt)
     if not options["quiet"]:
         counts = {**replica.counts, "unreadable": left_out.unreadable, "missing": left_out.missing}
         click.echo(msgspec.json.encode({"records": replica.sequence + 1, **counts}).decode(), err=True)
@@ -96,7 +97,7 @@ def replay_command(**options: Any) -> int:
     if left_out.first is not None:
         first = f"{left_out.first.topic}, partition {left_out.first.partition}, offset {left_out.first.offset}"
         click.echo(f"twinsieve: {left_out.missing} pages have expired and were left out, the first: {first}", err=True)
-    return ExitCode.BAD_RECORDS if left_out.missing else ExitCode.DONE
+    return interrupt.code or (ExitCode.BAD_RECORDS if left_out.missing else ExitCode.DONE)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -124,8 +125,11 @@ def _parameter_names(option: Any) -> Iterator[str]:
     yield from (str(parameter.name) for parameter in option(carrier).__click_params__)
 
 
-def _run(options: dict[str, Any], stack: ExitStack) -> "tuple[Replica, LeftOut]":
-    """Replay the log; return the replica at its end, and what was left out."""
+def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[Replica, LeftOut]":
+    """Replay the log; return the replica at its end, or where a signal arrived, and what was left out.
+
+    A replay that a signal ends is not finished: its topics stay refused.
+    """
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
     from dedup_service.runtime.kafka.control.operator_records import require_begun, require_same_pages
     from dedup_service.runtime.kafka.control.replay import LeftOut, replayed_log
@@ -145,6 +149,8 @@ def _run(options: dict[str, Any], stack: ExitStack) -> "tuple[Replica, LeftOut]"
         batches = _from_pages(batches, options, requested, left_out, stack)
     for batch in batches:
         sink.take(batch)
+        if interrupt.stopped():
+            return replica, left_out
     sink.finish()
     return replica, left_out
 
@@ -170,7 +176,7 @@ def _from_pages(
 
     assert requested.space_id is not None, "--from pages names a space"
     pages = stack.enter_context(closing(PageRefetcher(connection_from(options), topics_from(options).pages)))
-    preparer = stack.enter_context(Preparer(space_from(options), options["processes"]))
+    preparer = stack.enter_context(preparer_from(options, space_from(options)))
     return prepared_again(batches, pages, preparer, requested.space_id, left_out)
 
 

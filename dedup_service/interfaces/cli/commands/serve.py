@@ -18,9 +18,9 @@ from dedup_service.interfaces.cli.support.logs import LOG_OPTIONS, ServiceLog, c
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
     MATCHING,
-    PROCESSES,
     SHARDS,
     SPACE,
+    WORKERS,
     connection_from,
     rule_from,
     space_from,
@@ -87,11 +87,8 @@ WORK = (
     ),
 )
 BOUNDS = (
-    PROCESSES,
+    *WORKERS,
     SHARDS,
-    _seconds(
-        "page_timeout_s", "Processor time for one page; beyond it, the page is `undecided` and passed on.", min_s=0.1
-    ),
     click.option(
         "--max-rejected-share",
         type=click.FloatRange(0, 1, min_open=True),
@@ -182,6 +179,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         processes=options["processes"],
         shards=options["shards"],
         page_timeout_s=options["page_timeout_s"],
+        page_memory_mb=options["page_memory_mb"],
         rejection_limit=RejectionLimit(share=options["max_rejected_share"]),
         start_s=options["start_s"],
         drain_s=options["drain_s"],

@@ -14,8 +14,8 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import SPACE, TARGET, space_from, with_options
 from dedup_service.interfaces.cli.support.page_sources import page_source
 from dedup_service.runtime.readers import open_source
-from dedup_service.runtime.resources import build_fingerprinter
-from dedup_service.runtime.workers.preparation import BadRecord, page_of
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.preparation import BadRecord, Preparer
 
 if TYPE_CHECKING:
     from dedup_service.runtime.explain import KnownPage
@@ -52,12 +52,13 @@ def why_command(url: str, **options: Any) -> int:
     """
     from dedup_service.runtime.explain import Explainer, UnknownPageError
 
-    fingerprinter = partial(build_fingerprinter, space_from(options))
+    space = space_from(options)
+    fingerprinter = partial(build_fingerprinter, space)
     other = None if options["of"] is None else _reference(options["of"])
     references = [_reference(url)] if other is None else [_reference(url), other]
     with page_source(options, references) as source:
         try:
-            explanation = Explainer(source, fingerprinter, _finder_in(options["files"])).explain(
+            explanation = Explainer(source, fingerprinter, _finder_in(options["files"], space)).explain(
                 _reference(url), compare_with=other, neighbours=options["neighbours"]
             )
         except UnknownPageError as error:
@@ -81,7 +82,7 @@ def _reference(text: str) -> str | int:
     return int(number) if text.startswith("#") and number.isascii() and number.isdecimal() else text
 
 
-def _finder_in(files: tuple[str, ...]) -> "Callable[[KnownPage], Page | None]":
+def _finder_in(files: tuple[str, ...], space: SpaceOptions) -> "Callable[[KnownPage], Page | None]":
     """Return a function that finds a page in the files; HTML is extracted only for the page itself."""
 
     def find(known: "KnownPage") -> Page | None:
@@ -97,7 +98,8 @@ def _finder_in(files: tuple[str, ...]) -> "Callable[[KnownPage], Page | None]":
                         continue
                     if urls.isdisjoint({header.url, header.canonical_url}):
                         continue
-                    page = page_of(record)
+                    with Preparer(space) as preparer:
+                        page = preparer.page_of(record)
                     if not isinstance(page, BadRecord):
                         return page
         return None

@@ -1,7 +1,7 @@
 """Options that several subcommands share, and the values that they stand for.
 
 - Space and matching: `SPACE` → `SpaceOptions`, `MATCHING` → `MatchRule`.
-- Work: `PROCESSES`, `SHARDS`.
+- Work: `WORKERS` → the processes that prepare pages; `SHARDS`.
 - The log: `BROKER` → a connection and a set of topics; `TARGET` → a service's log or a state folder.
 - Durations: `90s`, `30m`, `12h`, `7d`, `forever`.
 
@@ -11,7 +11,7 @@ publishes.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,23 +20,26 @@ import click
 from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, SETTINGS
 from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.runtime.kafka.client.config import Connection, read_properties
+from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
 from dedup_service.runtime.resources import SpaceOptions, profile_named
+from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 
 if TYPE_CHECKING:
     from dedup_service.runtime.kafka.topics import Topics
+    from dedup_service.runtime.workers.preparation import Preparer
 
 __all__ = [
     "BROKER",
     "MATCHING",
-    "PROCESSES",
     "PROFILE",
     "SHARDS",
     "SPACE",
     "TARGET",
+    "WORKERS",
     "connection_from",
     "format_duration_ms",
     "parse_duration_ms",
+    "preparer_from",
     "rule_from",
     "space_from",
     "state_folder",
@@ -157,8 +160,43 @@ PROCESSES = click.option(
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="Processes that prepare pages (extraction, words, fingerprints).",
+    help="Worker processes that prepare pages (extraction, words, fingerprints).",
 )
+WORKERS = (
+    PROCESSES,
+    click.option(
+        "--page-timeout-s",
+        metavar="SECONDS",
+        type=click.FloatRange(0.1),
+        default=PAGE_TIMEOUT_S,
+        show_default=True,
+        help="Processor time for one page; beyond it, the page is `undecided` and passed on.",
+    ),
+    click.option(
+        "--page-memory-mb",
+        metavar="MIB",
+        type=click.IntRange(1),
+        default=PAGE_MEMORY_MB,
+        show_default=True,
+        help="Memory for one page, beyond what its worker has; beyond it, the page is `undecided` and passed on.",
+    ),
+)
+"""The worker processes and their limits."""
+
+
+def preparer_from(options: Mapping[str, Any], space: SpaceOptions, *, keep_text: bool = True) -> "Preparer":
+    """Return the workers that the options of WORKERS name."""
+    from dedup_service.runtime.workers.preparation import Preparer
+
+    return Preparer(
+        space,
+        options["processes"],
+        timeout_s=options["page_timeout_s"],
+        memory_mb=options["page_memory_mb"],
+        keep_text=keep_text,
+    )
+
+
 SHARDS = click.option(
     "--shards",
     metavar="N",
@@ -202,7 +240,7 @@ def connection_from(options: Mapping[str, Any]) -> Connection:
     if not options["bootstrap"]:
         raise click.UsageError("no broker is named: give --bootstrap HOST:PORT")
     properties = read_properties(Path(options["client_config"])) if options["client_config"] else {}
-    return Connection(options["bootstrap"], {**properties, **dict(map(_name_and_value, options["client_options"]))})
+    return Connection(options["bootstrap"], overridden(properties, by=_pairs(options["client_options"])))
 
 
 def topics_from(options: Mapping[str, Any]) -> "Topics":
@@ -227,11 +265,18 @@ def state_folder(options: Mapping[str, Any]) -> str | None:
     return folder
 
 
-def _name_and_value(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise click.UsageError(f"--client-option takes NAME=VALUE, not {text!r}")
-    return name, value
+def _pairs(texts: Sequence[str]) -> dict[str, str]:
+    """Return names and values; no error quotes a text, which may have a password."""
+    pairs: dict[str, str] = {}
+    for number, text in enumerate(texts, 1):
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise click.UsageError(
+                f"--client-option takes NAME=VALUE; number {number} of {len(texts)} has no name or ="
+            )
+        if pairs.setdefault(name, value) != value:
+            raise click.UsageError(f"--client-option gives {name} twice: remove one of them")
+    return pairs
 
 
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -11,16 +11,19 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, BinaryIO, Protocol, Self
 
 import click
 import msgspec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
+from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers import InputKind, Record
+from dedup_service.runtime.readers.folder import open_regular
 
 __all__ = [
     "BadRecords",
@@ -130,7 +133,11 @@ class KeptRecords:
 
 
 class KeptFolder:
-    """Kept HTML files, under the relative paths of the input folder."""
+    """Kept HTML files, under the relative paths of the input folder.
+
+    What was read is what is written; only of a page over the size limit, the rest is read from the file. No link is
+    followed below the two folders, in either of them.
+    """
 
     def __init__(self, source: Path, target: Path) -> None:
         if target.resolve().is_relative_to(source.resolve()):
@@ -141,18 +148,58 @@ class KeptFolder:
         target.mkdir(parents=True, exist_ok=True)
 
     def write(self, records: Sequence[Record]) -> None:
-        """Copy the records' files; a copy that fails is removed."""
+        """Write the records' files; a file that fails is removed."""
         for record in records:
-            path = self._target / record.place
+            *folders, name = PurePosixPath(record.place).parts
             try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(self._source / record.place, path)
+                with _folder_in(self._target, folders, make=True) as folder:
+                    self._write(record, name, folder)
             except OSError as error:
-                path.unlink(missing_ok=True)
-                raise OutputError(f"{path}: {error.strerror}; make room and run the same command again") from error
+                raise OutputError(
+                    f"{self._target / record.place}: {error.strerror}; make room, or remove a link that is there, and "
+                    "run the same command again"
+                ) from error
+
+    def _write(self, record: Record, name: str, folder: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(name, flags, 0o666, dir_fd=folder)
+        try:
+            with os.fdopen(descriptor, "wb") as copy:
+                if len(record.raw) <= MAX_PAGE_SIZE:
+                    copy.write(record.raw)
+                else:
+                    self._copy_whole(record, copy)
+        except OSError:
+            os.unlink(name, dir_fd=folder)
+            raise
+
+    def _copy_whole(self, record: Record, copy: BinaryIO) -> None:
+        *folders, name = PurePosixPath(record.place).parts
+        with (
+            _folder_in(self._source, folders, make=False) as folder,
+            os.fdopen(open_regular(name, folder), "rb") as whole,
+        ):
+            shutil.copyfileobj(whole, copy)
 
     def close(self) -> None:
         """Do nothing: no file is held open."""
+
+
+@contextmanager
+def _folder_in(top: Path, names: Sequence[str], *, make: bool) -> Iterator[int]:
+    """Open a folder below `top`, which alone may be a link; make: create what is missing."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    folder = os.open(top, flags)
+    try:
+        for name in names:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=folder)
+            above, folder = folder, os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(above)
+        yield folder
+    finally:
+        os.close(folder)
 
 
 def open_kept(name: str, kind: InputKind, source: str) -> KeptOutput:

@@ -153,23 +153,27 @@ def run(
             sink.verdicts([(record, verdict) for (record, _), verdict in zip(batch.pages, verdicts, strict=True)])
 
 
-def iter_prepared(name: str, preparer: Preparer, bad: BadRecords) -> Iterator[tuple[Record, PreparedPage]]:
+def iter_prepared(
+    name: str, preparer: Preparer, bad: BadRecords, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[Record, PreparedPage]]:
     """Yield each record of the input `name` with its page; bad records are reported and left out.
 
-    Shows a progress bar on a terminal.
+    Shows a progress bar on a terminal. Once `stopped()`, no further batch is read.
     """
     with open_source(name) as source, progress(source.name, source.size_bytes) as advance:
-        for batch in _prepared_batches(source.records, preparer):
+        for batch in _prepared_batches(source.records, preparer, stopped):
             if batch.bad:
                 bad.report(batch.bad)
             yield from batch.pages
             advance(len(batch.records), sum(len(record.raw) for record in batch.records))
 
 
-def prepared_by_id(name: str, ids: set[str], preparer: Preparer, bad: BadRecords) -> dict[str, PreparedPage]:
+def prepared_by_id(
+    name: str, ids: set[str], preparer: Preparer, bad: BadRecords, stopped: Callable[[], bool] = lambda: False
+) -> dict[str, PreparedPage]:
     """Return the pages of the input `name` that `ids` names, by id: the first page if an id occurs twice."""
     found: dict[str, PreparedPage] = {}
-    for _, prepared in iter_prepared(name, preparer, bad):
+    for _, prepared in iter_prepared(name, preparer, bad, stopped):
         if prepared.page.id in ids:
             found.setdefault(prepared.page.id, prepared)
     return found

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as requests: the first signal finishes the current work, the second ends the process.
+"""SIGINT and SIGTERM as requests: the first signal finishes the current work, the second kills the process.
 
 `Interrupt` is for batch commands: the run checks it between two batches, and a read that waits for input
 wakes up. `StopSignals` is for services: a thread receives the signal and sets an event that the service
@@ -6,30 +6,63 @@ waits for.
 
 How: the interpreter writes the number of each signal to a socket as soon as it arrives
 (`signal.set_wakeup_fd`). `Interrupt` includes that socket in its `select`; the thread of `StopSignals`
-reads from it, so neither a busy main thread nor a lock that it holds delays a signal.
-Invariant: the second signal ends a service without any clean-up. Nothing depends on one (docs/adr/0012).
+reads from it, so a busy main thread does not delay the first signal.
+
+No thread of Python runs while native code holds the interpreter lock, so none can be trusted with the second signal.
+The kernel therefore restores the default action of a signal as it delivers it for the first time (`SA_RESETHAND`):
+the second one kills the process, whatever runs. To a shell that is exit code 130 or 143. C libraries without
+`sysv_signal` (macOS, musl) restore the default as soon as Python sees the first signal.
+Invariant: the second signal ends a process without any clean-up. Nothing depends on one (docs/adr/0012); its workers
+end with it.
 """
 
-import os
+import ctypes
 import select
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
 from dedup_service.interfaces.cli.support.exit_codes import ExitCode
 
-__all__ = ["CODES", "Interrupt", "StopSignals"]
+__all__ = ["CODES", "Interrupt", "StopSignals", "kill_at_second"]
 
 CODES = {signal.SIGINT: ExitCode.INTERRUPTED, signal.SIGTERM: ExitCode.TERMINATED}
 """The signals that are caught, and the exit code of a command that one of them stopped."""
 
 
+def kill_at_second(numbers: Iterable[signal.Signals] = tuple(CODES)) -> None:
+    """Keep the handlers of these signals for one delivery each; the next one has the default action.
+
+    Call it after `signal.signal`, which sets a handler for every delivery.
+    """
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "sysv_signal"):
+        return
+    libc.sysv_signal.argtypes, libc.sysv_signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+    numbers = set(numbers)
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        for number in numbers:
+            handler = libc.sysv_signal(number, None)  # SIG_DFL is the null pointer
+            libc.sysv_signal(number, handler)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+def _kill_at_next() -> None:
+    """Restore the default action of all signals of CODES, from any thread."""
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes, libc.signal.restype = [ctypes.c_int, ctypes.c_void_p], ctypes.c_void_p
+    for number in CODES:
+        libc.signal(number, None)
+
+
 class Interrupt:
-    """While entered, SIGINT and SIGTERM set `code` instead of ending the process; a second one raises."""
+    """While entered, SIGINT and SIGTERM set `code` instead of ending the process; a second one kills it."""
 
     def __init__(self) -> None:
         self.code: ExitCode | None = None
@@ -49,6 +82,10 @@ class Interrupt:
     ) -> None:
         self._entered.close()
 
+    def stopped(self) -> bool:
+        """Whether a signal has arrived."""
+        return self.code is not None
+
     def wait(self, descriptor: int) -> bool:
         """Block until `descriptor` has input or a signal arrives; return False after a signal."""
         if self.code is None:
@@ -56,13 +93,12 @@ class Interrupt:
         return self.code is None
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - a handler's signature
-        if self.code is not None:
-            raise KeyboardInterrupt
         self.code = CODES[signal.Signals(number)]
+        _kill_at_next()
 
 
 class StopSignals:
-    """While entered, a signal sets `stop` and `code`.
+    """While entered, a signal sets `stop` and `code`; a second one kills the process.
 
     on_stop: called once, with the first signal, in a separate thread.
     """
@@ -93,9 +129,8 @@ class StopSignals:
         while numbers := self._wakeup_read.recv(1):
             if numbers[0] not in set(CODES):
                 continue
+            _kill_at_next()
             number = signal.Signals(numbers[0])
-            if self.code is not None:
-                os._exit(CODES[number])
             self.code = CODES[number]
             self.stop.set()
             self._on_stop(number)
@@ -113,6 +148,7 @@ def _caught(handler: Callable[[int, FrameType | None], None], wakeup: socket.soc
     when the main thread next runs bytecode.
     """
     former_handlers = {number: signal.signal(number, handler) for number in CODES}
+    kill_at_second()
     former_descriptor = signal.set_wakeup_fd(wakeup.fileno(), warn_on_full_buffer=False)
     try:
         yield

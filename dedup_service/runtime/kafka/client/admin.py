@@ -8,17 +8,18 @@ request ends: with the connection's `request_timeout_ms`, or with the limit give
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kafka import KafkaAdminClient, errors
+from kafka import KafkaAdminClient, KafkaConsumer, errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
 
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.runtime.kafka.client import internals
+from dedup_service.runtime.kafka.client.assigned_consumer import AssignedConsumer
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import TopicPartition, connect, consumer
+from dedup_service.runtime.kafka.client.connect import TopicPartition, connect
 from dedup_service.runtime.kafka.client.retry import TRANSIENT, permanent_error, transient_error
 
 __all__ = [
@@ -36,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 _LEADERS_TIMEOUT_S = 30.0
 _OFFSETS_TIMEOUT_S = 30.0
 """Above the longest transaction: an offset in an open one has to be waited for."""
-_CLOSE_S = 5.0
+_ATTEMPT_S = 10.0
 _FETCH_BYTES = 1 << 20
 
 _CREATED = (errors.NoError, errors.TopicAlreadyExistsError)  # another process may create the topic at the same time
@@ -199,6 +200,9 @@ class Admin:
     def _topics(self, names: Sequence[str]) -> dict[str, Mapping[str, Any]]:
         """Return each topic that exists, as the library describes it."""
         answers = self._client.describe_topics(list(names))
+        for topic in answers:
+            if topic["error_code"] == errors.TopicAuthorizationFailedError.errno:
+                raise errors.TopicAuthorizationFailedError(topic["name"])  # it may exist: not a missing one
         return {topic["name"]: topic for topic in answers if not topic["error_code"] and topic["partitions"]}
 
 
@@ -220,18 +224,18 @@ def leave_group(connection: Connection, group: str, instance: str) -> None:
 def committed_offsets(connection: Connection, group: str, topic: str) -> dict[TopicPartition, int]:
     """Return the committed offset of each partition of `topic` that has one, without joining the group.
 
-    Offsets in open transactions are waited for. Raises BrokerError if no answer comes within 30 s, and
-    what `connect` raises.
+    {} if the topic does not exist. Offsets in open transactions are waited for. Raises UnreachableError if no
+    answer comes within 30 s, NotAuthorisedError if the brokers refuse the group or the topic, and what
+    `connect` raises.
     """
-    reader = consumer(connection, _FETCH_BYTES, group_id=group)
-    try:
-        partitions = [TopicPartition(topic, number) for number in reader.partitions_for_topic(topic)]
-        return internals.committed(reader, partitions, _OFFSETS_TIMEOUT_S)
-    except TRANSIENT as error:
-        action = f"to read the offsets of group {group}"
-        raise (permanent_error(error, action) or transient_error(error, action)) from error
-    finally:
-        internals.close_consumer(reader, _CLOSE_S)
+
+    def offsets(reader: KafkaConsumer) -> dict[TopicPartition, int]:
+        partitions = internals.partitions_of(reader, topic, _ATTEMPT_S)
+        return internals.committed(reader, partitions, _ATTEMPT_S)
+
+    what = f"what group {group} has committed for {topic}"
+    with closing(AssignedConsumer(connection, _FETCH_BYTES, f"offsets of group {group}", group=group)) as reader:
+        return reader.ask(offsets, what, _OFFSETS_TIMEOUT_S)
 
 
 def _described(topic: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]) -> TopicDescription:

@@ -106,7 +106,7 @@ class AsyncProducer:
         try:
             found = producer is not None and producer.partitions_for(topic)
         except TRANSIENT as error:
-            found = permanent_error(error, f"to write to {topic}")
+            found = permanent_error(error, f"to write to {topic}", needs="Write")
             if found:
                 raise found from error
             raise OptionError(
@@ -236,7 +236,7 @@ class AsyncProducer:
 
     def _failed(self, sent: _Sent, error: BaseException) -> None:
         last = internals.last_error(sent.producer) if sent.producer is not None else None
-        if found := permanent_error(error, f"to write to {sent.message.topic}", last):
+        if found := permanent_error(error, f"to write to {sent.message.topic}", last, needs="Write"):
             self._settle(sent, error=found)
         else:
             self._retry(sent, error)

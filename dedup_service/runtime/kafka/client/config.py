@@ -11,20 +11,27 @@ Options of Java that differ in more than the name:
 - certificate stores must be PEM files (`ssl.truststore.type=PEM`); JKS and PKCS12 are for Java alone.
 - an empty `ssl.endpoint.identification.algorithm` turns the check of the host name off.
 
-Invariant: no password appears in a repr or an error.
+All options are checked when a `Connection` is made, alone (type, allowed values) and together (`security`).
+An option that would have no effect is refused: somebody believes that it protects the connection.
+Invariant: no secret appears in a repr or an error. So errors name options and never quote a value, and a repr
+leaves out passwords, also those in addresses of proxies.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.errors import OptionError
+from dedup_service.runtime.kafka.client.properties import PropertiesError, parse
+from dedup_service.runtime.kafka.client.security import ALLOWED, check_security
 
-__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "read_properties"]
+__all__ = ["ALIASES", "OURS", "TYPES", "Connection", "overridden", "read_properties"]
 
 TYPES: Mapping[str, type] = {
     "client_dns_lookup": str,
@@ -110,13 +117,16 @@ DEFAULTS: Mapping[str, Any] = {
     "request_timeout_ms": 10_000,  # detects a frozen broker; a dead one is detected by its connection
     "bootstrap_timeout_ms": 10_000,
 }
-_SECRET = ("password", "jaas")
+_SECRET = ("password", "jaas", "secret", "token")
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 _JAAS, _ENDPOINT = "sasl_jaas_config", "ssl_endpoint_identification_algorithm"
 _IN_JAAS = re.compile(r'\b(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _STORE_TYPES = ("ssl_truststore_type", "ssl_keystore_type")
 _ONLY_JAVA = ("ssl_truststore_password", "ssl_keystore_password")
+_USER_IN_ADDRESS = re.compile(r"//.*@", re.DOTALL)
+_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.%]+\]|[^\s:/@\[\]]+)(?::([0-9]{1,5}))?")
+_PROXIES = ("http", "socks5", "socks5h")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -124,7 +134,7 @@ class Connection:
     """The addresses of the brokers, and the client options to reach them.
 
     bootstrap: `host:port`, several separated by commas. options: see the module; OptionError for a wrong
-    one.
+    one, and for those that contradict each other.
     """
 
     bootstrap: str
@@ -132,7 +142,7 @@ class Connection:
 
     def __post_init__(self) -> None:
         _check_addresses(self.bootstrap)
-        self._typed()
+        check_security(self._typed())
 
     def configs(self, **more: Any) -> dict[str, Any]:
         """Return the keyword arguments of any kafka-python client.
@@ -146,51 +156,106 @@ class Connection:
         """The addresses as a list."""
         return [server.strip() for server in self.bootstrap.split(",")]
 
+    def redacted(self, text: str) -> str:
+        """Return `text`, which may come from the library or the system, without any secret of ours."""
+        typed = self._typed()
+        secrets = [str(value) for name, value in typed.items() if _is_secret(name)]
+        secrets += _parts_of_user(str(typed.get("proxy_url", "")))
+        for secret in sorted(filter(None, secrets), key=len, reverse=True):
+            text = text.replace(secret, "…")
+        return text
+
     def _typed(self) -> dict[str, Any]:
-        plain = _from_java({name.strip().replace(".", "_"): value for name, value in self.options.items()})
-        return {_known(name): _value(_known(name), value) for name, value in plain.items()}
+        plain = _from_java(_distinct(self.options, {name: _plain(name) for name in self.options}))
+        return {name: _value(name, value) for name, value in _distinct(plain, {n: _known(n) for n in plain}).items()}
 
     def __repr__(self) -> str:
-        shown = {name: "…" if _is_secret(name) else value for name, value in self.options.items()}
+        shown = {name: _shown(_plain(name), str(value)) for name, value in self.options.items()}
         return f"Connection({self.bootstrap!r}, {shown!r})"
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Return the options of a client properties file: lines `name=value` or `name: value`.
+    """Return the options of a client properties file, in Java's own format (see `properties`), as UTF-8.
 
-    # or ! begins a comment. Raises ConfigurationError if the file cannot be read or a line is neither.
+    Raises ConfigurationError if the file cannot be read, if a line has a name alone or an invalid escape,
+    and if a name is given twice.
     """
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"cannot read the client options in {path}: {error}") from None
-    options = {}
-    for number, line in _logical_lines(text):
-        name, separator, value = _split(line)
-        if not separator:
-            raise ConfigurationError(f"{path}, line {number} is not name=value; correct it or begin it with #")
-        options[name] = value
-    return options
+        entries = list(parse(path.read_bytes().decode("utf-8")))
+    except OSError as error:
+        raise ConfigurationError(f"cannot read the client options in {path}: {error.strerror}") from None
+    except UnicodeDecodeError:  # its message quotes a byte of what may be a password
+        raise ConfigurationError(f"{path} is not UTF-8: save it as UTF-8, or write such letters as \\uXXXX") from None
+    except PropertiesError as error:
+        raise ConfigurationError(f"{path}, line {error.line}: {error}") from None
+    lines: dict[str, int] = {}
+    for entry in entries:
+        if not entry.separated or not entry.name:
+            raise ConfigurationError(f"{path}, line {entry.line} is not name=value; correct it or begin it with #")
+        if (first := lines.setdefault(_plain(entry.name), entry.line)) != entry.line:
+            raise ConfigurationError(f"{path} has {entry.name} in lines {first} and {entry.line}: remove one of them")
+    return {entry.name: entry.value for entry in entries}
+
+
+def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
+    """Return `options` with those of `by` in place of the same ones, whatever client's names they have.
+
+    >>> overridden({"sasl.username": "a", "client.id": "b"}, by={"sasl_plain_username": "c"})
+    {'client.id': 'b', 'sasl_plain_username': 'c'}
+    """
+    replaced = {_canonical(name) for name in by}
+    return {**{name: value for name, value in options.items() if _canonical(name) not in replaced}, **by}
+
+
+def _plain(name: str) -> str:
+    return str(name).strip().replace(".", "_")
+
+
+def _canonical(name: str) -> str:
+    return ALIASES.get(_plain(name), _plain(name))
+
+
+def _distinct(options: Mapping[str, str], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the options under their new `names`; OptionError if two of one name differ."""
+    given: dict[str, list[str]] = defaultdict(list)
+    for name, new in names.items():
+        given[new].append(name)
+    for olds in given.values():
+        if len({str(options[old]) for old in olds}) > 1:
+            raise OptionError(f"client options {' and '.join(olds)} mean the same, and differ: give one of them")
+    return {new: options[olds[0]] for new, olds in given.items()}
 
 
 def _from_java(options: Mapping[str, str]) -> dict[str, str]:
     """Return `options` (names with underscores) with the special ones of Java replaced by kafka-python's.
 
-    OptionError if one cannot be replaced.
+    OptionError if one cannot be replaced, or says something else than another one.
     """
     left = dict(options)
     for name in _STORE_TYPES:
-        kind = left.pop(name, "PEM")
-        if kind.upper() != "PEM":
-            raise OptionError(f"client option {name} is {kind}: only PEM files can be read; export the store as PEM")
+        if left.pop(name, "PEM").strip().upper() != "PEM":
+            raise OptionError(f"client option {name} must be PEM, the one format that can be read: export the store")
     for name in _ONLY_JAVA:
         if left.pop(name, ""):
             raise OptionError(f"client option {name} belongs to a Java store: export the store as a PEM file")
     if _JAAS in left:
-        left = {**_credentials(left.pop(_JAAS)), **left}
+        _replace(left, _JAAS, _credentials(left[_JAAS]))
     if _ENDPOINT in left:
-        left = {"ssl_check_hostname": str(bool(left.pop(_ENDPOINT))), **left}
+        kind = left[_ENDPOINT].strip().lower()
+        if kind not in {"", "none", "https"}:  # none: librdkafka's word for the empty text of Java
+            raise OptionError(f"client option {_ENDPOINT} must be https, or empty for no check of the host name")
+        _replace(left, _ENDPOINT, {"ssl_check_hostname": str(kind == "https").lower()})
     return left
+
+
+def _replace(options: dict[str, str], special: str, values: Mapping[str, str]) -> None:
+    """Replace the option `special` by what it means."""
+    del options[special]
+    for given, value in list(options.items()):
+        name = ALIASES.get(given, given)
+        if name in values and _value(name, value) != _value(name, values[name]):
+            raise OptionError(f"client options {special} and {given} differ: give one of them")
+    options.update({name: value for name, value in values.items() if name not in map(_canonical, options)})
 
 
 def _credentials(jaas: str) -> dict[str, str]:
@@ -200,35 +265,15 @@ def _credentials(jaas: str) -> dict[str, str]:
     return {"sasl_plain_username": values["username"], "sasl_plain_password": values["password"]}
 
 
-def _logical_lines(text: str) -> list[tuple[int, str]]:
-    """Join lines that end in a backslash, as Java's format does; leave out comments and empty lines."""
-    lines: list[tuple[int, str]] = []
-    begun: tuple[int, str] | None = None
-    for number, raw in enumerate(text.splitlines(), 1):
-        line = raw.strip()
-        if begun is None and (not line or line[0] in "#!"):
-            continue
-        first, before = begun or (number, "")
-        if line.endswith("\\"):
-            begun = first, before + line[:-1]
-        else:
-            lines.append((first, before + line))
-            begun = None
-    return [*lines, begun] if begun else lines
-
-
-def _split(line: str) -> tuple[str, str, str]:
-    separators = [at for at in (line.find("="), line.find(":")) if at > 0]
-    if not separators:
-        return line, "", ""
-    at = min(separators)
-    return line[:at].strip(), line[at], line[at + 1 :].strip()
-
-
 def _check_addresses(bootstrap: str) -> None:
+    if "@" in bootstrap or "//" in bootstrap:
+        raise ConfigurationError(
+            "an address of brokers is host:port, without a scheme and without a user: give user and password as the "
+            "client options sasl.username and sasl.password"
+        )
     for server in bootstrap.split(","):
-        host, colon, port = server.strip().rpartition(":")
-        if not (server.strip() and (not colon or (host and port.isdigit() and 0 < int(port) < 1 << 16))):
+        found = _HOST_AND_PORT.fullmatch(server.strip())
+        if not (found and (found[2] is None or 0 < int(found[2]) < 1 << 16)):
             raise ConfigurationError(
                 f"{bootstrap!r} is not an address of brokers: give host:port, several separated by commas"
             )
@@ -245,19 +290,55 @@ def _known(name: str) -> str:
     raise OptionError(f"unknown client option {name}: {hint}")
 
 
-def _value(name: str, text: str) -> Any:
+def _value(name: str, text: Any) -> Any:
     kind, text = TYPES[name], str(text)  # a caller in Python may pass it typed
+    if _is_secret(name):
+        return text  # white space at its end belongs to it
+    text = text.strip()
     if kind is bool:
-        if text.strip().lower() in _TRUE | _FALSE:
-            return text.strip().lower() in _TRUE
-        raise OptionError(f"client option {name} must be true or false, not {text!r}")
+        if text.lower() in _TRUE | _FALSE:
+            return text.lower() in _TRUE
+        raise OptionError(f"client option {name} must be true or false")
     if kind is int:
-        try:
+        if re.fullmatch(r"-?[0-9]{1,18}", text):
             return int(text)
-        except ValueError:
-            raise OptionError(f"client option {name} must be a whole number, not {text!r}") from None
+        raise OptionError(f"client option {name} must be a whole number")
+    if name in ALLOWED:
+        return _allowed(name, text)
+    if name == "proxy_url":
+        _check_proxy(text)
     return text
+
+
+def _allowed(name: str, text: str) -> str:
+    for value in ALLOWED[name]:
+        if value.lower() == text.lower():
+            return value
+    raise OptionError(f"client option {name} must be one of {', '.join(ALLOWED[name])}")
+
+
+def _check_proxy(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        complete = parts.scheme in _PROXIES and bool(parts.hostname) and parts.port is not None
+    except ValueError:
+        complete = False
+    if not complete:
+        raise OptionError(
+            f"client option proxy_url must be SCHEME://HOST:PORT or SCHEME://USER:PASSWORD@HOST:PORT, with one of the "
+            f"schemes {', '.join(_PROXIES)}; write special characters of a password as %XX"
+        )
 
 
 def _is_secret(name: str) -> bool:
     return any(word in name.lower() for word in _SECRET)
+
+
+def _shown(name: str, value: str) -> str:
+    return "…" if _is_secret(name) else _USER_IN_ADDRESS.sub("//…@", value)
+
+
+def _parts_of_user(url: str) -> list[str]:
+    """Return user and password of a URL, alone and together."""
+    user, at, _ = url.partition("//")[2].rpartition("@")
+    return [user, *user.split(":", 1)] if at else []

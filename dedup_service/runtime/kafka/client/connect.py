@@ -13,7 +13,7 @@ does the name resolve, does something listen, is a TLS handshake possible, does 
 Nothing secret is sent: the only request is ApiVersions, the first one of every client.
 Memory of a consumer: a broker sends at most `fetch_bytes` at a time (more only if a single batch is
 larger), and one answer a broker may wait while another is read: `2 x fetch_bytes x brokers` as compressed on
-the wire, and one unpacked batch.
+the wire, one unpacked batch, and the records of a poll (`unpacking` limits both).
 
 The library's types that appear in our signatures are re-exported here, so that no other folder imports the
 library.
@@ -23,7 +23,6 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from kafka import KafkaConsumer, errors
@@ -31,10 +30,17 @@ from kafka.consumer.fetcher import ConsumerRecord
 from kafka.structs import ConsumerGroupMetadata, TopicPartition
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.client import internals
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.client.patches import PatchedKafkaClient, check_client_release, read_any_header
+from dedup_service.runtime.kafka.client.patches import (
+    PatchedKafkaClient,
+    check_client_release,
+    hide_secrets,
+    read_any_header,
+)
 from dedup_service.runtime.kafka.client.retry import permanent_error
+from dedup_service.runtime.kafka.client.unpacking import limit_poll
 
 __all__ = [
     "ConsumerGroupMetadata",
@@ -60,6 +66,7 @@ def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T
     the brokers refuse user or password, ConfigurationError for settings that cannot work.
     """
     check_client_release()
+    hide_secrets()
     networks: list[PatchedKafkaClient] = []
 
     def network(**settings: Any) -> PatchedKafkaClient:
@@ -70,8 +77,7 @@ def connect(kind: Callable[..., T], connection: Connection, **configs: Any) -> T
         return kind(**connection.configs(kafka_client=network, **configs))
     except (errors.KafkaError, OSError, ValueError) as error:
         for unused in networks:
-            with suppress(errors.KafkaError, OSError, RuntimeError):
-                unused.close()
+            internals.close_network(unused)
         raise _explained(error, connection) from error
 
 
@@ -81,7 +87,7 @@ def _explained(error: Exception, connection: Connection) -> Exception:
         return found
     if isinstance(error, errors.KafkaError):
         return UnreachableError(f"no broker at {connection.bootstrap}: {_diagnose(connection)}")
-    return ConfigurationError(f"cannot connect to {connection.bootstrap}: {error}")
+    return ConfigurationError(connection.redacted(f"cannot connect to {connection.bootstrap}: {error}"))
 
 
 def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaConsumer:
@@ -101,7 +107,7 @@ def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaC
         metrics_enabled=False,
         **configs,
     )
-    return read_any_header(reader)
+    return limit_poll(read_any_header(reader))
 
 
 def _diagnose(connection: Connection) -> str:

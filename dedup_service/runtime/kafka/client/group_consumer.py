@@ -32,7 +32,8 @@ One thread uses an instance. Source: KIP-429, KIP-447, KIP-345; kafka-python 3.0
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -266,8 +267,10 @@ class GroupConsumer:
         try:
             internals.refresh_metadata(fresh, self._topic, _CONNECT_MS / 1000)
         except TRANSIENT as error:
-            self._warning.about(error)
             internals.close_consumer(fresh, _CLOSE_S)
+            if found := permanent_error(error, f"to read {self._topic}", needs="Read"):
+                raise found from error
+            self._warning.about(error)
             return None
         fresh.subscribe([self._topic], listener=self._changes)
         self._consumer, self._outside_since = fresh, None
@@ -287,7 +290,7 @@ class GroupConsumer:
             return {}
         except errors.LogTruncationError as error:
             raise LogChangedError(f"{self._topic} lost records that were read: {error}; inspect the topic") from error
-        except TRANSIENT as error:
+        except Exception as error:
             self._survive(reader, error, timeout_s)
             return {}
         if not internals.has_coordinator(reader):
@@ -311,12 +314,14 @@ class GroupConsumer:
             self._discard_consumer()
         time.sleep(_OUTSIDE_PAUSE_S)  # the library returns at once in this state
 
-    def _survive(self, reader: KafkaConsumer, error: BaseException, timeout_s: float) -> None:
-        """Raise what is permanent.
+    def _survive(self, reader: KafkaConsumer, error: Exception, timeout_s: float) -> None:
+        """Raise what is permanent, or no error of brokers.
 
-        For the rest warn and continue, with a new consumer if this one is dead.
+        For the rest warn and continue, with a new consumer if this one is dead, whatever ended it.
         """
-        if found := permanent_error(error, f"to read {self._topic} as group {self._group}"):
+        if not isinstance(error, TRANSIENT) and not internals.is_dead(reader):
+            raise error
+        if found := permanent_error(error, f"to read {self._topic} as group {self._group}", needs="Read"):
             raise found from error
         self._warning.about(f"{type(error).__name__}: {error}")
         if any(isinstance(reason, errors.FencedInstanceIdError) for reason in reasons(error)):
@@ -395,22 +400,25 @@ class GroupConsumer:
         Offsets in open transactions are waited for. Raises BrokerError if no answer comes within `timeout_s`.
         """
         deadline = time.monotonic() + timeout_s
-        try:
+        with self._asking_for_offsets(reader):
             offsets = internals.committed(reader, partitions, timeout_s)
-        except TRANSIENT as error:
-            raise self._offsets_unknown(error) from error
         starts = self._positions({partition: offsets.get(partition) for partition in partitions})
         missing = [partition for partition, start in starts.items() if start is None]
         left_s = max(0.5, deadline - time.monotonic())
-        try:
+        with self._asking_for_offsets(reader):
             beginnings = reader.beginning_offsets(missing, timeout_ms=left_s * 1000) if missing else {}
-        except TRANSIENT as error:
-            raise self._offsets_unknown(error) from error
         return {partition: beginnings[partition] if start is None else start for partition, start in starts.items()}
 
-    def _offsets_unknown(self, error: BaseException) -> Exception:
-        action = f"to read the offsets of group {self._group}"
-        return permanent_error(error, action) or transient_error(error, action)
+    @contextmanager
+    def _asking_for_offsets(self, reader: KafkaConsumer) -> Iterator[None]:
+        """Raise the library's errors as ours."""
+        try:
+            yield
+        except Exception as error:
+            if not isinstance(error, TRANSIENT) and not internals.is_dead(reader):
+                raise
+            action = f"to read the offsets of group {self._group}"
+            raise (permanent_error(error, action, needs="Read") or transient_error(error, action)) from error
 
     def _check_identity(self, reader: KafkaConsumer) -> None:
         """Raise LogChangedError if the topic was deleted and created again: its offsets mean other records."""

@@ -10,6 +10,7 @@ before it. The order below: producers, consumers, admin client.
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, errors
@@ -18,6 +19,7 @@ from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata,
 
 __all__ = [
     "close_consumer",
+    "close_network",
     "commit",
     "committed",
     "discard",
@@ -28,6 +30,7 @@ __all__ = [
     "is_joining",
     "last_error",
     "lost_positions",
+    "partitions_of",
     "partitions_without_position",
     "position",
     "positions_and_ends",
@@ -211,6 +214,24 @@ def refresh_metadata(consumer: KafkaConsumer, topic: str, timeout_s: float) -> N
     consumer._net.run(consumer._manager.wait_for, consumer._cluster.request_update(), timeout_s * 1000)
 
 
+def partitions_of(consumer: KafkaConsumer, topic: str, timeout_s: float) -> list[TopicPartition]:
+    """Return the partitions of `topic` in their order, [] if it does not exist; KafkaTimeoutError after `timeout_s`.
+
+    TopicAuthorizationFailedError if the user may not see it. Touches `_cluster`, `_net` and `_manager`:
+    `KafkaConsumer.partitions_for_topic` waits for its answer indefinitely, and returns nothing for a topic
+    that is refused.
+    """
+    cluster = consumer._cluster
+    try:
+        asked = cluster.request_update() if topic in cluster._topics else cluster.add_topic(topic)
+        consumer._net.run(consumer._manager.wait_for, asked, timeout_s * 1000)
+    except errors.UnknownTopicOrPartitionError:
+        return []
+    if topic in cluster.unauthorized_topics:
+        raise errors.TopicAuthorizationFailedError(topic)
+    return [TopicPartition(topic, number) for number in sorted(cluster.partitions_for_topic(topic) or ())]
+
+
 def has_coordinator(consumer: KafkaConsumer) -> bool:
     """Whether the group's coordinator is known and connected.
 
@@ -268,14 +289,35 @@ def is_dead(consumer: KafkaConsumer) -> bool:
 
 
 def close_consumer(consumer: KafkaConsumer, timeout_s: float) -> None:
-    """Close the consumer, also if its coordinator is unavailable.
+    """Close the consumer, also if its coordinator is unavailable or its network thread has ended.
 
-    Touches `_client`: `close` would raise then and leave the network thread running.
+    Touches `_client`, `_net` and its wakeup sockets: `close` would raise then and leave the network thread
+    running. A thread that has ended leaves its selector and two sockets, since closing it runs the very task
+    that ended it once more.
     """
     try:
         consumer.close(autocommit=False, timeout_ms=timeout_s * 1000)
-    except (errors.KafkaError, OSError, RuntimeError):
-        consumer._client.close()
+    except Exception:  # the exception that ended a network thread may be any, and every call raises it again
+        close_network(consumer._client)
+
+
+def close_network(client: Any) -> None:
+    """Close the network side of a client: thread, connections, sockets. Never raises.
+
+    Touches `_manager` and its connections, `_net`, its tasks, `_selector` and wakeup sockets; see
+    `close_consumer`.
+    """
+    net = client._net
+    transports = [connection.transport for connection in list(client._manager._conns.values())]
+    sockets = [transport._sock for transport in transports if transport is not None]
+    with suppress(Exception):
+        client.close()
+    for task in list(net._pending_tasks):  # each lets go of its socket
+        with suppress(Exception):
+            net.cancel(task)
+    for left in (*sockets, net._wakeup_r, net._wakeup_w, net._selector):
+        with suppress(Exception):
+            left.close()
 
 
 def write_marker(

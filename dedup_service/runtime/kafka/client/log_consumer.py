@@ -1,8 +1,7 @@
 """Readers without a consumer group: the log in its order, and any partitions once.
 
-How: partitions are assigned and positions sought by us; only committed records are seen. While brokers are
-away a reader keeps trying and logs a throttled warning; a consumer whose network thread has ended is
-replaced; what no second try changes is raised.
+How: partitions are assigned and positions sought by us; only committed records are seen. `AssignedConsumer`
+survives what may pass and raises what no second try changes.
 
 - `LogConsumer` follows the log. A position that the log does not have is never moved: where the log begins
   later, ends earlier or is another topic under the same name, it raises LogChangedError.
@@ -17,34 +16,28 @@ Source: kafka-python 3.0.12, consumer/fetcher.py.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, TypeVar
 
-from kafka import KafkaConsumer, errors
+from kafka import KafkaConsumer
 
 from dedup_service.runtime.kafka.client import internals
+from dedup_service.runtime.kafka.client.assigned_consumer import PAUSE_S, POSITION_LOST, AssignedConsumer
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition, consumer
+from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
 from dedup_service.runtime.kafka.client.errors import LogChangedError, UnreachableError
-from dedup_service.runtime.kafka.client.retry import TRANSIENT, ThrottledWarning, permanent_error
+from dedup_service.runtime.kafka.client.retry import ThrottledWarning
 
 __all__ = ["LogConsumer", "PartitionReader", "Progress"]
 
 Progress = Callable[[int, int], None]
 """Progress callback: (done, total), in offsets of the log."""
 
-T = TypeVar("T")
-
 _LOG = logging.getLogger(__name__)
 
 _ANSWER_S = 30.0
 _ASK_S = 5.0
-_CLOSE_S = 5.0
-_PAUSE_S = 0.1
 _POLL_S = 0.5
 _STALL_S = 60.0
 """Transactions of services end within seconds, those of frozen ones after `transaction_timeout_s` (10 s)."""
-
-_POSITION_LOST = (errors.OffsetOutOfRangeError, errors.LogTruncationError)
 
 
 class LogConsumer:
@@ -57,7 +50,7 @@ class LogConsumer:
         self._partition = TopicPartition(topic, 0)
         self._identity: object = None
         self._stall = ThrottledWarning(_LOG, f"{topic}: reading is blocked", after_s=_STALL_S, every_s=10 * _STALL_S)
-        self._reader = _AssignedConsumer(connection, fetch_bytes, topic)
+        self._reader = AssignedConsumer(connection, fetch_bytes, topic)
         self._reader.assign({self._partition: 0})
 
     @property
@@ -76,7 +69,7 @@ class LogConsumer:
         """
         try:
             records = self._reader.poll(timeout_s, max_records)
-        except _POSITION_LOST as error:
+        except POSITION_LOST as error:
             raise self._changed(f"offset {self.position} is not in it ({type(error).__name__})") from error
         if records is None:
             return []
@@ -124,7 +117,7 @@ class LogConsumer:
         try:
             deadline = time.monotonic() + _ANSWER_S
             while self.position < end:
-                if records := self.poll(_PAUSE_S, 1):
+                if records := self.poll(PAUSE_S, 1):
                     return records[0]
                 if time.monotonic() > deadline:
                     raise UnreachableError(f"{self._partition.topic} gives no record at offset {offset}; try again")
@@ -180,7 +173,7 @@ class PartitionReader:
 
     def __init__(self, connection: Connection, *, fetch_bytes: int, timeout_s: float) -> None:
         self._timeout_s = timeout_s
-        self._reader = _AssignedConsumer(connection, fetch_bytes, f"partitions at {connection.bootstrap}")
+        self._reader = AssignedConsumer(connection, fetch_bytes, f"partitions at {connection.bootstrap}")
         self.beginnings: dict[TopicPartition, int] = {}
         """The first offset of each partition, as last asked for."""
 
@@ -195,10 +188,11 @@ class PartitionReader:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of `topic` in their order, [] if it does not exist."""
-        numbers = self._reader.ask(
-            lambda reader: reader.partitions_for_topic(topic), f"which partitions {topic} has", self._timeout_s
+        return self._reader.ask(
+            lambda reader: internals.partitions_of(reader, topic, _ASK_S),
+            f"which partitions {topic} has",
+            self._timeout_s,
         )
-        return [TopicPartition(topic, number) for number in sorted(numbers or ())]
 
     def ends(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the last stable offset of each partition; updates `beginnings`, too."""
@@ -236,7 +230,7 @@ class PartitionReader:
         """
         try:
             return self._reader.poll(timeout_s, max_records, paused) or []
-        except _POSITION_LOST:
+        except POSITION_LOST:
             self._move_positions()
             return []
 
@@ -262,7 +256,7 @@ class PartitionReader:
         self.assign({partition: offset})
         deadline = time.monotonic() + self._timeout_s
         while time.monotonic() < deadline:
-            if records := self.poll(_PAUSE_S, 1):
+            if records := self.poll(PAUSE_S, 1):
                 return records[0] if records[0].offset == offset else None
             if self.positions[partition] != offset:
                 return None
@@ -279,126 +273,3 @@ class PartitionReader:
         ends = self.ends(self.positions.keys())
         for partition, position in dict(self.positions).items():
             self._reader.seek(partition, min(max(position, self.beginnings[partition]), ends[partition]))
-
-
-class _AssignedConsumer:
-    """A consumer of assigned partitions that survives unavailable brokers and the end of its network thread.
-
-    It connects on first use. name: what is read, for warnings.
-    """
-
-    def __init__(self, connection: Connection, fetch_bytes: int, name: str) -> None:
-        self._connection = connection
-        self._fetch_bytes = fetch_bytes
-        self._consumer: KafkaConsumer | None = None
-        self._warning = ThrottledWarning(_LOG, f"{name}: cannot be read for now", after_s=2.0)
-        self.positions: dict[TopicPartition, int] = {}
-
-    def connected(self) -> KafkaConsumer:
-        """Return the library's consumer; if there is none, create it and seek to the positions."""
-        if self._consumer is None:
-            self._consumer = self._connect()
-        return self._consumer
-
-    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions, each from its offset."""
-        self.positions = dict(offsets)
-        if self._consumer is None:
-            self.connected()
-        else:
-            self._place(self._consumer)
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read an assigned partition from `offset` on."""
-        self.positions[partition] = offset
-        self.connected().seek(partition, offset)
-
-    def poll(
-        self, timeout_s: float, max_records: int, paused: Collection[TopicPartition] = ()
-    ) -> list[ConsumerRecord] | None:
-        """Return the next records, None if brokers are unavailable.
-
-        Raises `_POSITION_LOST`, and what is permanent.
-        """
-        reader = self.connected()
-        self._pause(reader, frozenset(paused))
-        internals.release_paused_records(reader)
-        try:
-            batches = reader.poll(timeout_ms=int(timeout_s * 1000), max_records=max_records)
-        except _POSITION_LOST:
-            raise
-        except TRANSIENT as error:
-            self._survive(error, min(_PAUSE_S, timeout_s))
-            return None
-        for partition, before in self.positions.items():
-            self.positions[partition] = internals.position(reader, partition, before)
-        self._warning.over()
-        return [record for batch in batches.values() for record in batch]
-
-    def ask(self, request: Callable[[KafkaConsumer], T], what: str, timeout_s: float) -> T:
-        """Return what `request` returns.
-
-        Tried again until `timeout_s` is over, and then UnreachableError.
-        """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            try:
-                return request(self.connected())
-            except TRANSIENT as error:
-                self._survive(error, _PAUSE_S)
-                if time.monotonic() > deadline:
-                    raise UnreachableError(
-                        f"no broker says {what} ({type(error).__name__}: {error}); check that the brokers run"
-                    ) from error
-
-    def known_end(self, partition: TopicPartition, otherwise: int) -> int:
-        """Return the end of the partition as last heard, uncommitted records included; sends no request."""
-        _, end = internals.positions_and_ends(self.connected()).get(partition, (0, otherwise))
-        return end
-
-    def topic_id(self, topic: str) -> object:
-        """Return the identity of the topic as last heard, None if it is unknown."""
-        return internals.topic_id(self.connected(), topic)
-
-    def close(self) -> None:
-        """Close the connection."""
-        if self._consumer is not None:
-            internals.close_consumer(self._consumer, _CLOSE_S)
-            self._consumer = None
-
-    def _connect(self) -> KafkaConsumer:
-        reader = consumer(self._connection, self._fetch_bytes)
-        self._place(reader)
-        return reader
-
-    def _place(self, reader: KafkaConsumer) -> None:
-        if self.positions:
-            reader.assign(list(self.positions))
-        for partition, offset in self.positions.items():
-            reader.seek(partition, offset)
-
-    def _pause(self, reader: KafkaConsumer, paused: frozenset[TopicPartition]) -> None:
-        before: Any = reader.paused()
-        if before == paused:
-            return
-        reader.resume(*(before - paused))
-        reader.pause(*(paused - before))
-
-    def _survive(self, error: BaseException, pause_s: float) -> None:
-        """Raise what is permanent.
-
-        Else warn, pause, and replace a consumer whose network thread has ended.
-        """
-        topics = ", ".join(sorted({partition.topic for partition in self.positions})) or self._connection.bootstrap
-        if found := permanent_error(error, f"to read {topics}"):
-            raise found from error
-        self._warning.about(f"{type(error).__name__}: {error}")
-        time.sleep(pause_s)
-        if self._consumer is not None and internals.is_dead(self._consumer):
-            try:
-                fresh = self._connect()
-            except UnreachableError as unreachable:
-                self._warning.about(unreachable)
-                return
-            internals.close_consumer(self._consumer, _CLOSE_S)
-            self._consumer = fresh

@@ -15,18 +15,28 @@
    is away.
    Cure (`ClosingManager`): the library's registry of socket classes, meant for proxies, accepts one that
    closes.
-3. One byte in a header name that is not UTF-8 stops a partition for good: the library decodes names
+3. A broker that is frozen while a TLS connection is made stops its client for good: a handshake has no time
+   limit (`net/transport.py`, `KafkaSSLTransport.handshake`), so the client's constructor never returns.
+   Cure (`ClosingManager`): a transport whose handshake ends with the time for making a connection.
+4. One byte in a header name that is not UTF-8 stops a partition for good: the library decodes names
    strictly, so the whole batch fails with `CorruptRecordError` at every attempt. Brokers do not look at
    names, so anybody who may write to a topic could stop it.
    Cure (`read_any_header`): the library's parser is tried first; only if it fails on a name does ours
    read the record, with such bytes escaped (backslash, x, two digits). Source: Kafka protocol, "Record";
    kafka-python 3.0.12, record/default_records.py and consumer/fetcher.py.
+5. At the level debug the library logs passwords: all settings of an admin client (`admin/client.py`), and
+   requests and bytes of the authentication (`net/connection.py`, `protocol/parser.py`).
+   Cure (`hide_secrets`): filters on these three loggers drop such lines, whoever handles them.
+
+A further fault, batches that unpack to any size, is cured in `unpacking`.
 
 Another minor release than the tested one gets a warning, another major one is refused, since the cures
 depend on what is inside. What needs private attributes of the library at run time is in `internals`.
 """
 
 import logging
+import ssl
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -43,12 +53,14 @@ from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.util import decode_varint
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.client.unpacking import BoundedBatch
 
-__all__ = ["ClosingManager", "PatchedKafkaClient", "check_client_release", "read_any_header"]
+__all__ = ["ClosingManager", "PatchedKafkaClient", "check_client_release", "hide_secrets", "read_any_header"]
 
 TESTED = "3.0.12"
 
 _DIRECT = "direct://"
+_AUTHENTICATION = ("SaslAuthenticate", "SaslBytes")
 _LOG = logging.getLogger(__name__)
 _warned_of: set[str] = set()
 
@@ -119,7 +131,7 @@ class ClosingManager(KafkaConnectionManager):  # type: ignore[misc]
             timeout_at=timeout_at,
         )
         try:
-            transport = self._transport(node, sock)
+            transport = self._transport(node, sock, timeout_at)
         except BaseException:
             sock.close()
             raise
@@ -132,11 +144,44 @@ class ClosingManager(KafkaConnectionManager):  # type: ignore[misc]
             raise
         return transport
 
-    def _transport(self, node: Any, sock: Any) -> Any:
+    def _transport(self, node: Any, sock: Any, timeout_at: float | None) -> Any:
         if not self.ssl_enabled:
             return KafkaTCPTransport(self._net, sock, host=node.host)
         settings = {name: value for name, value in self.config.items() if name.startswith("ssl_")}
-        return KafkaSSLTransport(self._net, sock, host=node.host, **settings)
+        transport = _TimedTls(self._net, sock, host=node.host, **settings)
+        transport.timeout_at = timeout_at or time.monotonic() + self.config["request_timeout_ms"] / 1000
+        return transport
+
+
+class _TimedTls(KafkaSSLTransport):  # type: ignore[misc]
+    """A TLS connection whose handshake ends in time; timeout_at: on the monotonic clock, in seconds."""
+
+    timeout_at: float
+
+    async def handshake(self) -> None:
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at=self.timeout_at)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at=self.timeout_at)
+            else:
+                return
+
+
+def hide_secrets() -> None:
+    """Drop the lines of the library's loggers that may hold passwords; calling it again changes nothing."""
+    for name in ("kafka.admin.client", "kafka.net.connection", "kafka.protocol.parser"):
+        logging.getLogger(name).addFilter(_shows_no_secret)
+
+
+def _shows_no_secret(record: logging.LogRecord) -> bool:
+    """Whether the line has neither settings nor bytes on the wire nor a message of the authentication."""
+    if "configuration: %s" in str(record.msg) or "%r" in str(record.msg):
+        return False
+    arguments = record.args if isinstance(record.args, tuple) else ()
+    return not any(type(argument).__name__.startswith(_AUTHENTICATION) for argument in arguments)
 
 
 def read_any_header(consumer: KafkaConsumer) -> KafkaConsumer:
@@ -163,7 +208,7 @@ class _Batches:
         return batch
 
 
-class _Batch(DefaultRecordBatch):  # type: ignore[misc]
+class _Batch(BoundedBatch):
     __slots__ = ()  # as the library's class has it, or `__class__` could not be assigned
     if TYPE_CHECKING:
         _pos: int

@@ -226,7 +226,7 @@ def append(connection: Connection, topic: str, messages: Iterable[Message]) -> l
         last = internals.last_error(producer)
         raise (
             first_size_error(messages, futures)
-            or permanent_error(error, action, last)
+            or permanent_error(error, action, last, needs="Write")
             or transient_error(error, action)
         ) from error
     finally:

@@ -9,6 +9,7 @@ Pace: pauses grow exponentially, with jitter; a warning about a lasting problem 
 
 import logging
 import random
+import shlex
 import threading
 import time
 from collections.abc import Iterator
@@ -140,15 +141,22 @@ def reasons(error: BaseException | None) -> Iterator[BaseException]:
         yield from reasons(error.__cause__)
 
 
-def permanent_error(error: BaseException, action: str, *more: BaseException | None) -> TwinsieveError | None:
+def permanent_error(
+    error: BaseException, action: str, *more: BaseException | None, needs: str = "Describe", transactional_id: str = ""
+) -> TwinsieveError | None:
     """Return our error for what no second try changes, None for what may pass.
 
     `more`: other possible reasons.
-    action: what was attempted, as "to …", for the message.
+    action: what was attempted, as "to …", for the message. needs: the operation on a topic that it needs, as
+    Kafka's access control lists name it. transactional_id: of the producer, if it has one.
     """
     for reason in (reason for one in (error, *more) for reason in reasons(one)):
-        if isinstance(reason, errors.AuthorizationError | errors.SaslAuthenticationFailedError):
-            return NotAuthorisedError(f"the brokers refuse {action}: {_text(reason)}; {_what_to_grant(reason)}")
+        if isinstance(reason, errors.SaslAuthenticationFailedError):
+            advice = "correct user and password (sasl_plain_username, sasl_plain_password)"
+            return NotAuthorisedError(f"the brokers refuse {action}: {_text(reason)}; {advice}")
+        if isinstance(reason, errors.AuthorizationError):
+            advice = _what_to_grant(reason, needs, transactional_id)
+            return NotAuthorisedError(f"the brokers refuse {action}: {type(reason).__name__}; {advice}")
         if isinstance(reason, _SETTINGS) or _names_setting(reason):
             return ConfigurationError(f"{action}: {_text(reason)}")
     return None
@@ -164,16 +172,35 @@ def _names_setting(reason: BaseException) -> bool:
     return any(kind.__name__ in str(reason) for kind in _SETTINGS)
 
 
-def _what_to_grant(reason: BaseException) -> str:
-    if isinstance(reason, errors.SaslAuthenticationFailedError):
-        return "correct user and password (sasl_plain_username, sasl_plain_password)"
+def _what_to_grant(reason: BaseException, needs: str, transactional_id: str) -> str:
+    """Return the resource, the operation that the user lacks, and the command that grants it."""
+    operations: tuple[str, ...]
     if isinstance(reason, errors.TransactionalIdAuthorizationFailedError):
-        return "grant the user Write and Describe on the transactional id"
-    if isinstance(reason, errors.GroupAuthorizationFailedError):
-        return "grant the user Read on the group"
-    if isinstance(reason, errors.TopicAuthorizationFailedError):
-        return "grant the user Read, Write and Describe on the topic"
-    return "grant the user what the message names"
+        what, option = f"Write and Describe on the transactional id {transactional_id}", "--transactional-id"
+        operations, names = ("Write", "Describe"), [transactional_id]
+    elif isinstance(reason, errors.GroupAuthorizationFailedError):
+        operations, names, option = ("Read",), _names(reason), "--group"
+        what = f"Read on the group {', '.join(names)}"
+    elif isinstance(reason, errors.TopicAuthorizationFailedError):
+        operations, names, option = (needs,), _names(reason), "--topic"
+        what = f"{needs} on the topic {', '.join(names)}"
+    else:
+        return "grant the user what the message names, on the cluster (kafka-acls.sh --add --cluster)"
+    command = " ".join(
+        [
+            "kafka-acls.sh --add --allow-principal User:NAME",
+            *(f"--operation {operation}" for operation in operations),
+            *(f"{option} {shlex.quote(name)}" for name in names if name),
+        ]
+    )
+    return f"grant the user {what}: {command}"
+
+
+def _names(reason: BaseException) -> list[str]:
+    """Return the resources that the library put into its error: one name, or a set of them."""
+    first = reason.args[0] if reason.args else ""
+    names = [first] if isinstance(first, str) else first
+    return sorted(str(name) for name in names)
 
 
 def _text(error: BaseException) -> str:

@@ -157,7 +157,9 @@ class TransactionalProducer:
         except TRANSIENT as error:
             reason = internals.last_error(producer)
             self._retired.retire(producer)
-            raise permanent_error(error, f"the transactional id {self._id}", reason) or UnreachableError(
+            raise permanent_error(
+                error, f"to begin transactions as {self._id}", reason, transactional_id=self._id
+            ) or UnreachableError(
                 f"the coordinator of the transactional id {self._id} does not answer ({error}); it may be starting"
             ) from error
         self._producer = producer
@@ -173,7 +175,9 @@ class TransactionalProducer:
         """Replace the producer and return what to raise."""
         last = internals.last_error(producer)
         action = f"to write as {self._id} to {', '.join(sorted({message.topic for message in messages}))}"
-        found = first_size_error(messages, futures) or permanent_error(error, action, last)
+        found = first_size_error(messages, futures) or permanent_error(
+            error, action, last, needs="Write", transactional_id=self._id
+        )
         self._retire()
         try:
             self._renew()

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap64
 
-from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import UnwrittenRecord
+from dedup_service.core.log_records import Source, UnwrittenRecord
 from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import RecordTooLargeError, TransactionLostError
@@ -27,12 +27,11 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import require_whole
 from dedup_service.runtime.kafka.control.replay import FETCH_TIMEOUT_S, Replayed
-from dedup_service.runtime.kafka.messages.headers import page_key, verdict_headers
+from dedup_service.runtime.kafka.messages.headers import verdict_headers
 from dedup_service.runtime.kafka.messages.log_record import log_message
-from dedup_service.runtime.kafka.messages.page import dead_letter
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.step_offsets import ReplayMark, replay_message
-from dedup_service.runtime.kafka.steps.deciding import STORED_KINDS, outputs_of
+from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, outputs_of
 from dedup_service.runtime.kafka.topics import Topics
 
 __all__ = ["NewSequences", "ReplayInterruptedError", "ReplayTopics", "require_empty"]
@@ -109,28 +108,26 @@ class ReplayTopics:
             self._sequences.add(item.sequence, sequence)
             outcome = self._replica.apply(sequence, item.record)
             if outcome is not None:
-                outputs.append(_Output(outcome, item, tuple(self._outputs(outcome, item))))
+                outputs.append(_Output.of(self._topics, PendingOutcome.from_outcome(outcome), outcome.source, item))
         for part in _parts(outputs):
             self._write(part)
 
     def _write(self, outputs: list["_Output"]) -> None:
-        """Write the outputs of some records.
+        """Write the outputs of some records, in a smaller form where a topic refuses them.
 
-        A page that a topic refuses for its size becomes a dead letter, and leaves the index by a record of the log.
+        Pages that a store should have had, and that became dead letters, leave the index by a record of the log.
         """
-        refused: list[_Output] = []
         while True:
-            numbers = [number for number, output in enumerate(outputs) for _ in output.messages]
+            owners = [number for number, output in enumerate(outputs) for _ in output.messages]
             try:
                 self._commit([message for output in outputs for message in output.messages])
                 break
             except RecordTooLargeError as error:
-                output = outputs[numbers[error.position]]
-                if output in refused:
+                smaller = outputs[owners[error.position]].smaller(self._topics, str(error))
+                if smaller is None:
                     raise
-                refused.append(output.refused(self._topics.dlq, str(error)))
-                outputs[numbers[error.position]] = refused[-1]
-        unwritten = tuple(output.outcome.sequence for output in refused if output.is_stored)
+                outputs[owners[error.position]] = smaller
+        unwritten = tuple(output.outcome.sequence for output in outputs if output.is_lost(self._topics))
         if unwritten:
             record = UnwrittenRecord(unwritten, "a topic does not take their size")
             ((_, sequence),) = self._commit([log_message(self._topics.fingerprints, record)])
@@ -143,15 +140,6 @@ class ReplayTopics:
         found = (self._sequences.get(sequence) for sequence in item.record.sequences)
         sequences = tuple(sequence for sequence in found if sequence is not None)
         return replace(item, record=replace(item.record, sequences=sequences)) if sequences else None
-
-    def _outputs(self, outcome: Outcome, item: Replayed) -> Iterator[Message]:
-        """Yield the verdict; where the page was read again, all that a service writes."""
-        pending = PendingOutcome.from_outcome(outcome)
-        if item.page is not None:
-            yield from outputs_of(self._topics, item.page, pending)
-        elif outcome.verdict is not None:
-            headers = verdict_headers(outcome.source, self._topics.verdicts)
-            yield Message(self._topics.verdicts, pending.value, pending.key, headers)
 
     def _commit(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
         try:
@@ -199,22 +187,36 @@ def _up_to_unwritten(batch: Sequence[Replayed]) -> Iterator[list[Replayed]]:
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """What is to be written for one record."""
+    """What is to be written for one record, in one form."""
 
-    outcome: Outcome
+    outcome: PendingOutcome
     item: Replayed
+    form: Form
     messages: tuple[Message, ...]
 
-    @property
-    def is_stored(self) -> bool:
-        """Whether a store should have had the page."""
-        return self.outcome.verdict is not None and self.outcome.verdict.kind in STORED_KINDS
+    @classmethod
+    def of(cls, topics: Topics, outcome: PendingOutcome, source: Source, item: Replayed) -> "_Output":
+        """Return the verdict; where the page was read again, all that a service writes."""
+        if item.page is not None:
+            messages = tuple(outputs_of(topics, item.page, outcome))
+        elif outcome.kind is not None:
+            headers = verdict_headers(source, topics.verdicts)
+            messages = (Message(topics.verdicts, outcome.value, outcome.key, headers),)
+        else:
+            messages = ()
+        return cls(outcome, item, Form.PAGE, messages)
 
-    def refused(self, topic: str, problem: str) -> "_Output":
-        """Return a dead letter without content instead, for `topic`."""
-        source, sequence, url = self.outcome.source, self.outcome.sequence, self.outcome.canonical_url
-        value, headers = dead_letter(None, (), source, sequence, problem)
-        return replace(self, messages=(Message(topic, value, None if url is None else page_key(url), headers),))
+    def smaller(self, topics: Topics, reason: str) -> "_Output | None":
+        """Return the next form, which is smaller; None if there is none. reason: why this one was refused."""
+        form = self.form.smaller(self.outcome)
+        if form is None or self.item.page is None:
+            return None
+        messages = tuple(outputs_of(topics, self.item.page, self.outcome, form, reason))
+        return replace(self, form=form, messages=messages)
+
+    def is_lost(self, topics: Topics) -> bool:
+        """Whether a store should have had the page, and a dead letter is written instead."""
+        return self.outcome.kind in STORED_KINDS and any(message.topic == topics.dlq for message in self.messages)
 
 
 def _parts(outputs: Iterable[_Output]) -> Iterator[list[_Output]]:

@@ -78,7 +78,7 @@ class PageTextLookup:
         if message is None:
             return None
         try:
-            page = PageMessage(source.topic, source.partition, source.offset, message.value).page(self._extract)
+            page = PageMessage.of(message).page(self._extract)
         except RecordError:
             return None
         return page if page.url == record.prepared.page.url else None  # else the topic was created again

@@ -66,7 +66,7 @@ def test_a_stopped_run_finishes_the_current_batch(stop_after: int) -> None:
     def stopped() -> bool:
         return len(sink.numbers) >= stop_after * BATCH_RECORDS
 
-    with Preparer(SpaceOptions()) as preparer, NearDuplicateFilter.open(None) as state:
+    with Preparer(SpaceOptions(), inline=True) as preparer, NearDuplicateFilter.open(None) as state:
         run(records(), preparer, state, sink, stopped)
     assert sink.numbers == list(range(1, min(3, max(1, stop_after)) * BATCH_RECORDS + 1))
 
@@ -75,6 +75,6 @@ def test_bad_records_are_separated() -> None:
     """A bad record does not affect the verdicts on others."""
     sink = RecordingSink()
     mixed = [line(1), JsonLine(2, b"hello"), line(3)]
-    with Preparer(SpaceOptions()) as preparer, NearDuplicateFilter.open(None) as state:
+    with Preparer(SpaceOptions(), inline=True) as preparer, NearDuplicateFilter.open(None) as state:
         run(mixed, preparer, state, sink, lambda: False)
     assert (sink.numbers, sink.bad_numbers) == ([1, 3], [2])

@@ -1,5 +1,7 @@
 """The library's exceptions, wrapped as it wraps them, become ours."""
 
+import re
+
 import pytest
 from kafka import errors
 
@@ -47,3 +49,27 @@ def test_the_last_error_of_a_producer_counts() -> None:
     """A failed producer raises plain errors; the last error it keeps gives the reason."""
     found = permanent_error(errors.KafkaError("plain"), "to write", errors.ClusterAuthorizationFailedError("x"))
     assert isinstance(found, NotAuthorisedError)
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [
+        (errors.GroupAuthorizationFailedError("g"), "Read on the group g: .*--operation Read --group g$"),
+        (
+            errors.TopicAuthorizationFailedError({"b", "a"}),
+            "Write on the topic a, b: .*--operation Write --topic a --topic b$",
+        ),
+        (
+            errors.TransactionalIdAuthorizationFailedError(),
+            "transactional id t: .*--operation Write --operation Describe --transactional-id t$",
+        ),
+        (errors.GroupAuthorizationFailedError("my group"), "--group 'my group'$"),
+        (errors.ClusterAuthorizationFailedError("x"), "on the cluster"),
+    ],
+)
+def test_a_refusal_names_the_resource_and_the_command_that_grants_it(reason: Exception, says: str) -> None:
+    """It is one line, which can be copied."""
+    found = permanent_error(errors.KafkaError("wrapped", reason), "to write", needs="Write", transactional_id="t")
+    assert isinstance(found, NotAuthorisedError)
+    assert re.search(says, str(found))
+    assert "\n" not in str(found)

@@ -16,6 +16,7 @@ class Consumed:
     value: bytes | None = b"page"
     key: bytes | None = None
     topic: str = "pages"
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 EVERY = [(partition, offset) for partition in range(2) for offset in range(10)]

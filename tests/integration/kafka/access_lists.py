@@ -1,0 +1,99 @@
+"""Access control lists of a test's broker: what the user of the service may do, granted and withdrawn."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.topics import Topics
+from deploy.kafka import Cluster
+
+__all__ = ["DENY_BY_DEFAULT", "AccessLists", "Grant", "needed"]
+
+DENY_BY_DEFAULT = {"allow.everyone.if.no.acl.found": "false"}
+"""Settings of a cluster with `sasl` whose users may do nothing until it is granted."""
+
+
+@dataclass(frozen=True)
+class Grant:
+    """One operation on one resource. kind: TOPIC, GROUP or TRANSACTIONAL_ID; prefixed: all that begin with name."""
+
+    kind: str
+    name: str
+    operation: str
+    prefixed: bool = False
+
+
+def needed(topics: Topics, group: str) -> list[Grant]:
+    """What docs/service.md says that the service needs."""
+    outputs = [name for name in topics.all if name not in {topics.pages, topics.fingerprints}]
+    transactions = f"{topics.prefix}{group}."
+    return [
+        Grant("TOPIC", topics.pages, "READ"),
+        Grant("TOPIC", topics.fingerprints, "READ"),
+        Grant("TOPIC", topics.fingerprints, "WRITE"),
+        *(Grant("TOPIC", name, "WRITE") for name in outputs),
+        *(Grant("TOPIC", name, operation) for name in topics.all for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")),
+        *(Grant("GROUP", name, "READ") for name in (group, f"{group}.decide")),
+        *(Grant("TRANSACTIONAL_ID", transactions, operation, prefixed=True) for operation in ("WRITE", "DESCRIBE")),
+    ]
+
+
+class AccessLists:
+    """The lists of a cluster; `admin`: the connection of a super user."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.admin = Connection(cluster.inner_bootstrap)
+        self._principal = f"User:{cluster.user}"
+
+    def grant(self, grants: Iterable[Grant]) -> None:
+        """Allow the service's user each of them."""
+        acls = [
+            ACL(self._principal, "*", ACLOperation[grant.operation], ACLPermissionType.ALLOW, self._pattern(grant))
+            for grant in grants
+        ]
+        with self._client() as client:
+            assert not client.create_acls(acls)["failed"]
+
+    def withdraw(self, grants: Iterable[Grant]) -> None:
+        """Allow them no more."""
+        filters = [
+            ACLFilter(
+                self._principal,
+                "*",
+                ACLOperation[grant.operation],
+                ACLPermissionType.ALLOW,
+                ResourcePatternFilter(ResourceType[grant.kind], grant.name, self._kind(grant)),
+            )
+            for grant in grants
+        ]
+        with self._client() as client:
+            client.delete_acls(filters)
+
+    def _pattern(self, grant: Grant) -> ResourcePattern:
+        return ResourcePattern(ResourceType[grant.kind], grant.name, self._kind(grant))
+
+    @staticmethod
+    def _kind(grant: Grant) -> ACLResourcePatternType:
+        return ACLResourcePatternType.PREFIXED if grant.prefixed else ACLResourcePatternType.LITERAL
+
+    @contextmanager
+    def _client(self) -> Iterator[Any]:
+        client = KafkaAdminClient(bootstrap_servers=self.admin.servers)
+        try:
+            yield client
+        finally:
+            client.close()
