@@ -153,6 +153,21 @@ class PolicyRecord:
     pages: str | None = None
     replaces: int | None = None
 
+    def is_void(self, in_force: Policy | None, since: int) -> bool:
+        """Whether the record changes nothing, because another policy is in force.
+
+        An initial one never replaces another. One of another space or layout would stop all readers permanently.
+        One that `replaces` a policy which is no longer in force was decided on by somebody who did not know of
+        the change in between.
+
+        Args:
+            in_force: The policy in force before this record, None if there is none: then nothing is void.
+            since: Sequence of the record that put it in force.
+        """
+        return in_force is not None and (
+            self.initial or not self.policy.continues(in_force) or self.replaces not in {None, since}
+        )
+
 
 LogRecord = (
     PageRecord

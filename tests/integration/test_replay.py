@@ -1,13 +1,21 @@
 """A log decided again: unchanged, by another rule, in another space, into separate topics."""
 
 import json
+import random
+import string
 from collections import Counter
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import (
+    CorrectionRecord,
+    ExpiredRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -15,17 +23,23 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    UnwrittenRecord,
 )
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.main import run
 from dedup_service.runtime.kafka.client.config import Connection
+from dedup_service.runtime.kafka.client.connect import connect
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message, append
-from dedup_service.runtime.kafka.messages.log_record import decode, encode
+from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
+from dedup_service.runtime.kafka.control.operator_records import BY, append_policy, corrections_in
+from dedup_service.runtime.kafka.control.replay import PageRefetcher, Replayed
+from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics
+from dedup_service.runtime.kafka.messages.log_record import decode, encode, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
-from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove, require_log
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 from tests.integration.conftest import Broker
@@ -59,7 +73,7 @@ def logged(broker: Broker, topics: Topics, messages: list[PageMessage]) -> None:
         bad = isinstance(answer, BadRecord)
         records.append(RejectedRecord(source, answer.problem) if bad else PageRecord(source, answer, SPACE))
     records[20:20] = [RetractionRecord("https://news.example/3", "gone"), records[5]]
-    records[30:30] = [PolicyRecord(Policy(rule_for(), Action.DROP, SPACE)), records[0]]
+    records[30:30] = [PolicyRecord(Policy(rule_for(), Action.DROP, SPACE), replaces=0), records[0]]
     log = topics.fingerprints
     append(broker.connection, log, [Message(log, encode(record), partition=0) for record in records])
 
@@ -81,7 +95,7 @@ def expected(connection: Connection, topics: Topics, *, rule_k: int | None = Non
         record = decode(value)
         if rule_k is not None and isinstance(record, PolicyRecord):
             policy = Policy(rule_for("both", k=rule_k), record.policy.action, SPACE)
-            record = PolicyRecord(policy, record.initial, record.log)
+            record = replace(record, policy=policy)
         outcome = replica.apply(offset, record)
         if outcome is not None and outcome.verdict is not None:
             verdicts.append(verdict_value(outcome.verdict, outcome.source))
@@ -129,11 +143,15 @@ def test_into_separate_topics(broker: Broker, log: Topics, new_topics: Topics) -
     """A log with a new identity, which gives the same verdicts to every reader; it is filled only once."""
     arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log.prefix, "--quiet"]
     arguments += ["--to-prefix", new_topics.prefix, "--action", "pass"]
-    assert run(arguments) == 0
+    assert run([*arguments, "--group", "news"]) == 0
     records = [decode(value) for _, value in values_of(broker.connection, new_topics.fingerprints)]
     first = records[0]
     assert isinstance(first, PolicyRecord)
     assert (first.policy.action, first.log != "the-log") == (Action.PASS, True)
+    described = {topic.name: topic for topic in require_log(broker.connection, new_topics)}
+    assert (first.group, first.pages) == (f"{new_topics.prefix}news", described[new_topics.pages].topic_id)
+    policies = [record for record in records if isinstance(record, PolicyRecord)]
+    assert [(record.initial, record.replaces) for record in policies] == [(True, None), (False, None)]
     verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
     assert verdicts == expected(broker.connection, new_topics)
     assert len(verdicts) == PAGES
@@ -172,3 +190,143 @@ def test_pages_that_are_no_longer_kept(
     assert run(["replay", *arguments]) == 3
     assert "elsewhere, partition 0, offset 7" in capfd.readouterr().err
     assert output.read_bytes().splitlines() == expected(broker.connection, log)[:-1]
+
+
+def test_pages_that_was_created_again_is_not_read(
+    broker: Broker, topics: Topics, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its offsets mean other pages than those in the log, whose fingerprints can still be replayed."""
+    policy = Policy(rule_for(), Action.FLAG, SPACE)
+    append_policy(broker.connection, topics, PolicyRecord(policy, initial=True, log="the-log", pages="another"))
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", topics.prefix]
+    assert run([*arguments, "--from", "pages"]) == 1
+    assert "was deleted and created again" in capfd.readouterr().err
+    assert run([*arguments, "--from", "log"]) == 0
+
+
+def test_a_page_that_a_topic_refuses_does_not_stop_a_replay(broker: Broker, topics: Topics, new_topics: Topics) -> None:
+    """It becomes a dead letter with the reason, and leaves the index by a record; the others are written."""
+    long = " ".join(random.Random(1).choices(string.ascii_letters, k=30_000))
+    values = [json.dumps(page(number, text)).encode() for number, text in enumerate((None, long, None))]
+    offsets = append(broker.connection, topics.pages, [Message(topics.pages, value, partition=0) for value in values])
+    records: list[LogRecord] = [PolicyRecord(Policy(rule_for(), Action.FLAG, SPACE), initial=True, log="the-log")]
+    for offset, value in zip(offsets, values, strict=True):
+        answer = prepare_record(SpaceOptions(), PageMessage(topics.pages, 0, offset, value))
+        assert not isinstance(answer, BadRecord)
+        records.append(PageRecord(Source(topics.pages, 0, offset), answer, SPACE))
+    sources = [(number, Source(topics.pages, 0, offset)) for number, offset in enumerate(offsets, 1)]
+    with closing(PageRefetcher(broker.connection, topics.pages)) as pages:
+        batch = [Replayed(number, records[number], pages.find(source)) for number, source in sources]
+    transactions = TransactionalProducer(broker.connection, f"{new_topics.prefix}replay")
+    transactions.open()
+    with closing(transactions), closing(connect(KafkaAdminClient, broker.connection)) as client:
+        limit = {"max.message.bytes": "10000"}  # while the replay is running: it would not start with that
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, new_topics.unique, limit)])
+        replica = Replica(NamesInMemory())
+        sink = ReplayTopics(new_topics, "new-log", transactions, replica)
+        sink.begin()
+        sink.take([Replayed(0, records[0]), *batch])
+        sink.finish()
+    assert replica.counts["unwritten"] == 1
+    unique = [json.loads(value)["id"] for _, value in values_of(broker.connection, new_topics.unique)]
+    assert unique == ["p0", "p2"]
+    assert [value for _, value in values_of(broker.connection, new_topics.dlq)] == [values[1]]
+    log = [(offset, decode(value)) for offset, value in values_of(broker.connection, new_topics.fingerprints)]
+    places = {record.prepared.page.id: offset for offset, record in log if isinstance(record, PageRecord)}
+    assert [record.sequences for _, record in log if isinstance(record, UnwrittenRecord)] == [(places["p1"],)]
+
+
+LOST, COPY, GONE = 5, 9, 6
+"""Sequences in `log_of_losses`: a page that was never passed on, its copy, a page that `pages` does not have."""
+
+
+@pytest.fixture
+def log_of_losses(broker: Broker, topics: Topics) -> Topics:
+    """A log with void policies, a message that is no record, and records about pages that were lost."""
+    values = [json.dumps(page(number, article(number % 3))).encode() for number in range(4)]
+    offsets = append(broker.connection, topics.pages, [Message(topics.pages, value, partition=1) for value in values])
+    messages = [PageMessage(topics.pages, 1, offset, value) for offset, value in zip(offsets, values, strict=True)]
+    messages.append(PageMessage("elsewhere", 0, 7, json.dumps(page(9, article(9))).encode()))
+    lost, second, third, copy, gone = [
+        PageRecord(Source(at.topic, at.partition, at.offset), prepare_record(SpaceOptions(), at), SPACE)  # type: ignore[arg-type]
+        for at in messages
+    ]
+    flag, drop, other = (
+        Policy(rule_for(k=k), Action(action), SPACE) for k, action in ((3, "flag"), (3, "drop"), (0, "drop"))
+    )
+    pages = next(topic for topic in require_log(broker.connection, topics) if topic.name == topics.pages).topic_id
+    records: list[LogRecord | bytes] = [
+        PolicyRecord(flag, initial=True, log="the-log", group="old", pages=pages),
+        b"no record",
+        PolicyRecord(drop, replaces=0),
+        PolicyRecord(other, replaces=0),  # void: the one before came first
+        PolicyRecord(Policy(rule_for(), Action.DROP, "another space")),  # void
+        lost,
+        gone,
+        ExpiredRecord(Source(topics.pages, 2, 0), 5),
+        UnwrittenRecord((LOST, GONE), "they were deleted"),
+        copy,
+        second,
+        CorrectionRecord("https://news.example/2", "https://news.example/1", True, "looked"),
+        third,
+        UnwrittenRecord((GONE,), "again"),
+    ]
+    log = topics.fingerprints
+    by = ((BY, b"ann"),)
+    append(
+        broker.connection,
+        log,
+        [
+            Message(log, record, partition=0)
+            if isinstance(record, bytes)
+            else log_message(log, record, by if isinstance(record, CorrectionRecord) else ())
+            for record in records
+        ],
+    )
+    return topics
+
+
+def test_losses_are_replayed_as_lines(
+    broker: Broker, log_of_losses: Topics, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A page that was never passed on leaves at its place; a message that is no record is counted and left out."""
+    output = tmp_path / "verdicts.jsonl"
+    where = ["--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix]
+    assert run(["replay", *where, "--output", str(output)]) == 0
+    assert output.read_bytes().splitlines() == expected(broker.connection, log_of_losses)
+    kinds = {line["sequence"]: line["verdict"] for line in map(json.loads, output.read_bytes().splitlines())}
+    assert (kinds[LOST], kinds[COPY]) == ("unique", "unique")
+    told, notice = capfd.readouterr().err.splitlines()[-2:]
+    counts = json.loads(told)
+    assert (counts["unreadable"], counts["expired"], counts["unwritten"], counts["policy"]) == (1, 5, 3, 2)
+    assert "1 messages of the log are not records" in notice
+
+
+@pytest.mark.parametrize("from_pages", [False, True])
+def test_losses_are_replayed_into_topics(
+    broker: Broker, log_of_losses: Topics, new_topics: Topics, from_pages: bool
+) -> None:
+    """Records name the sequences of the new log; what is not there is not named, and nothing is written for it."""
+    arguments = ["replay", "--bootstrap", broker.bootstrap, "--prefix", log_of_losses.prefix, "--quiet"]
+    arguments += ["--from", "pages", "--scheme", "tf"] if from_pages else []
+    assert run([*arguments, "--to-prefix", new_topics.prefix]) == (3 if from_pages else 0)
+    log = [(offset, decode(value)) for offset, value in values_of(broker.connection, new_topics.fingerprints)]
+    places = {record.prepared.page.id: offset for offset, record in log if isinstance(record, PageRecord)}
+    unwritten = [record.sequences for _, record in log if isinstance(record, UnwrittenRecord)]
+    lost = places["p0"]
+    assert unwritten == ([(lost,)] if from_pages else [(lost, places["p9"]), (places["p9"],)])
+    policies = [record for _, record in log if isinstance(record, PolicyRecord)]
+    assert [(record.policy.action, record.replaces) for record in policies] == [
+        (Action.FLAG, None),
+        (Action.DROP, None),
+    ]
+    assert [record for _, record in log if isinstance(record, ExpiredRecord)] == [
+        ExpiredRecord(Source(log_of_losses.pages, 2, 0), 5)
+    ]
+    verdicts = [value for _, value in values_of(broker.connection, new_topics.verdicts)]
+    assert verdicts == expected(broker.connection, new_topics)
+    kinds = {line["id"]: line["verdict"] for line in map(json.loads, verdicts)}
+    assert (kinds["p0"], kinds["p3"]) == ("unique", "unique")
+    assert values_of(broker.connection, new_topics.dlq) == []
+    (correction,) = corrections_in(broker.connection, new_topics)
+    assert correction.by == "ann"

@@ -6,20 +6,26 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dedup_service.core.log_records import PageRecord, Source
 from dedup_service.interfaces.cli.main import run
 from dedup_service.interfaces.http.server import Address
 from dedup_service.interfaces.http.service import Addresses, ServedService
 from dedup_service.runtime.events import BatchEvent, NullObserver
 from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.explain.page_lookup import PageTextLookup
 from dedup_service.runtime.kafka.messages.headers import page_key
+from dedup_service.runtime.kafka.messages.log_record import log_message
+from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 from tests.integration.conftest import Broker
 from tests.interfaces.cli.running import article, page
 
@@ -137,3 +143,17 @@ def test_why_and_a_correction(
     listed = json.loads(capfd.readouterr().out)
     assert {**listed, "at": None} == {**answer["correction"], "at": None}
     assert (json.loads(pairs.read_text())["label"], len(pages.read_text().splitlines())) == ("not", 2)
+
+
+def test_a_text_is_of_the_page_that_the_log_names(broker: Broker, topics: Topics) -> None:
+    """If `pages` was deleted and created again, another page is at the same offset: no text is shown for it."""
+    space_id = build_fingerprinter().space_id
+    value, other = (json.dumps(page(number)).encode() for number in (1, 2))
+    append(broker.connection, topics.pages, [Message(topics.pages, each, partition=0) for each in (value, other)])
+    answer = prepare_record(SpaceOptions(), PageMessage(topics.pages, 0, 0, value))
+    assert not isinstance(answer, BadRecord)
+    records = [PageRecord(Source(topics.pages, 0, offset), answer, space_id) for offset in (0, 1)]
+    append(broker.connection, topics.fingerprints, [log_message(topics.fingerprints, record) for record in records])
+    with closing(PageTextLookup(broker.connection, topics)) as texts:
+        assert texts.text_at(0) == article(1)
+        assert texts.text_at(1) is None

@@ -311,17 +311,9 @@ class Replica:
         self.counts["correction"] += 1
 
     def _change_policy(self, sequence: int, record: PolicyRecord) -> None:
-        """Put a policy in force, unless it is void.
-
-        One of another space or layout is void: it would stop all readers permanently. So is one that replaces
-        another policy than the one in force: its author did not know of that.
-        """
+        """Put a policy in force, unless it is void."""
         self.counts["policy"] += 1
-        if self.policy is not None and (
-            record.initial
-            or not record.policy.continues(self.policy)
-            or record.replaces not in {None, self.policy_sequence}
-        ):
+        if record.is_void(self.policy, self.policy_sequence):
             self.counts["policy_void"] += 1
             return
         if self.log is None:

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,11 +31,17 @@ from dedup_service.interfaces.cli.support.stop_signals import Interrupt
 from dedup_service.runtime.resources import build_fingerprinter
 
 if TYPE_CHECKING:
-    from dedup_service.runtime.kafka.control.replay import Missing, Replayed, ReplayOptions, ReplaySink
+    from dedup_service.runtime.kafka.control.replay import LeftOut, Replayed, ReplayOptions, ReplaySink
 
 __all__ = ["replay_command"]
 
 LOG, PAGES = "log", "pages"
+
+GROUP = "twinsieve"
+"""The default of `serve`, which this must equal; importing it would make `--help` load the service."""
+
+MAX_BYTES = 32 << 20
+"""Size limit of one message, unpacked: what the service writes, too."""
 
 
 @click.command("replay", epilog=EPILOG)
@@ -52,6 +59,11 @@ LOG, PAGES = "log", "pages"
 )
 @click.option(
     "--to-prefix", metavar="TEXT", help="Instead of --output, fill the topics with this prefix; they must be empty."
+)
+@click.option(
+    "--group",
+    metavar="NAME",
+    help=f"With --to-prefix: --group of the service that will run there. [default: {GROUP}]",
 )
 @with_options(*MATCHING)
 @click.option(
@@ -71,18 +83,21 @@ def replay_command(**options: Any) -> int:
     log is only read, and services continue.
 
     With --to-prefix, new topics get a log and verdicts, with `--from pages` also the pages, as if a service
-    had decided them so from the start. `serve --prefix` continues from there.
+    had decided them so from the start. `serve --prefix` continues from there. An interrupted replay leaves
+    topics that nothing accepts: remove them, create them again, and repeat it.
     """
     _check(options)
     with Interrupt() as interrupt, ExitStack() as stack:
-        replica, missing = _run(options, stack, interrupt)
+        replica, left_out = _run(options, stack, interrupt)
     if not options["quiet"]:
-        summary = {"records": replica.sequence + 1, **replica.counts, "missing": missing.count}
-        click.echo(msgspec.json.encode(summary).decode(), err=True)
-    if missing.first is not None:
-        first = f"{missing.first.topic}, partition {missing.first.partition}, offset {missing.first.offset}"
-        click.echo(f"twinsieve: {missing.count} pages have expired and were left out, the first: {first}", err=True)
-    return interrupt.code or (ExitCode.BAD_RECORDS if missing.count else ExitCode.DONE)
+        counts = {**replica.counts, "unreadable": left_out.unreadable, "missing": left_out.missing}
+        click.echo(msgspec.json.encode({"records": replica.sequence + 1, **counts}).decode(), err=True)
+    if left_out.unreadable:
+        click.echo(f"twinsieve: {left_out.unreadable} messages of the log are not records and were left out", err=True)
+    if left_out.first is not None:
+        first = f"{left_out.first.topic}, partition {left_out.first.partition}, offset {left_out.first.offset}"
+        click.echo(f"twinsieve: {left_out.missing} pages have expired and were left out, the first: {first}", err=True)
+    return interrupt.code or (ExitCode.BAD_RECORDS if left_out.missing else ExitCode.DONE)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -90,6 +105,8 @@ def _check(options: dict[str, Any]) -> None:
         raise click.UsageError("--output and --to-prefix exclude each other: give one of them")
     if options["to_prefix"] == options["prefix"]:
         raise click.UsageError("--to-prefix names the topics that are read: give another prefix")
+    if options["group"] is not None and options["to_prefix"] is None:
+        raise click.UsageError("--group is of a service that runs on new topics: add --to-prefix")
     context = click.get_current_context()
     space = {name for option in SPACE for name in _parameter_names(option)}
     given = sorted(
@@ -108,28 +125,34 @@ def _parameter_names(option: Any) -> Iterator[str]:
     yield from (str(parameter.name) for parameter in option(carrier).__click_params__)
 
 
-def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[Replica, Missing]":
-    """Replay the log; return the replica at its end, or where a signal arrived, and the missing pages."""
+def _run(options: dict[str, Any], stack: ExitStack, interrupt: Interrupt) -> "tuple[Replica, LeftOut]":
+    """Replay the log; return the replica at its end, or where a signal arrived, and what was left out.
+
+    A replay that a signal ends is not finished: its topics stay refused.
+    """
     from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
-    from dedup_service.runtime.kafka.control.operator_records import require_begun
-    from dedup_service.runtime.kafka.control.replay import Missing, replayed_log
+    from dedup_service.runtime.kafka.control.operator_records import require_begun, require_same_pages
+    from dedup_service.runtime.kafka.control.replay import LeftOut, replayed_log
     from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 
     connection, topics = connection_from(options), topics_from(options)
-    requested, missing = _replay_options(options), Missing()
+    requested, left_out = _replay_options(options), LeftOut()
     log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
-    require_begun(log, topics)
-    replica = Replica(stack.enter_context(temporary_page_names()), shards=options["shards"])
-    sink = _sink(options, replica, stack)
-    read = stack.enter_context(records_progress("replaying"))
-    batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, read)
+    require_begun(connection, topics, log)
     if options["source"] == PAGES:
-        batches = _from_pages(batches, options, requested, missing, stack)
+        require_same_pages(connection, topics, log)
+    replica = Replica(stack.enter_context(temporary_page_names()), shards=options["shards"])
+    requested, sink = _sink(options, requested, replica, stack)
+    read = stack.enter_context(records_progress("replaying"))
+    batches: Iterator[Sequence[Replayed]] = replayed_log(log, requested, left_out, read)
+    if options["source"] == PAGES:
+        batches = _from_pages(batches, options, requested, left_out, stack)
     for batch in batches:
         sink.take(batch)
         if interrupt.stopped():
-            break
-    return replica, missing
+            return replica, left_out
+    sink.finish()
+    return replica, left_out
 
 
 def _replay_options(options: dict[str, Any]) -> "ReplayOptions":
@@ -139,7 +162,6 @@ def _replay_options(options: dict[str, Any]) -> "ReplayOptions":
         rule_from(options),
         None if options["action"] is None else Action(options["action"]),
         build_fingerprinter(space_from(options)).space_id if options["source"] == PAGES else None,
-        None if options["to_prefix"] is None else uuid.uuid4().hex,
     )
 
 
@@ -147,7 +169,7 @@ def _from_pages(
     batches: "Iterator[Sequence[Replayed]]",
     options: dict[str, Any],
     requested: "ReplayOptions",
-    missing: "Missing",
+    left_out: "LeftOut",
     stack: ExitStack,
 ) -> "Iterator[Sequence[Replayed]]":
     from dedup_service.runtime.kafka.control.replay import PageRefetcher, prepared_again
@@ -155,21 +177,30 @@ def _from_pages(
     assert requested.space_id is not None, "--from pages names a space"
     pages = stack.enter_context(closing(PageRefetcher(connection_from(options), topics_from(options).pages)))
     preparer = stack.enter_context(preparer_from(options, space_from(options)))
-    return prepared_again(batches, pages, preparer, requested.space_id, missing)
+    return prepared_again(batches, pages, preparer, requested.space_id, left_out)
 
 
-def _sink(options: dict[str, Any], replica: Replica, stack: ExitStack) -> "ReplaySink":
+def _sink(
+    options: dict[str, Any], requested: "ReplayOptions", replica: Replica, stack: ExitStack
+) -> "tuple[ReplayOptions, ReplaySink]":
+    """Return what the replay changes, and where it writes; new topics are marked as unfinished."""
     from dedup_service.runtime.kafka.control.replay import VerdictLines
 
     if options["to_prefix"] is None:
-        return VerdictLines(stack.enter_context(OutputFile(options["output"] or "-")).write, replica)
+        return requested, VerdictLines(stack.enter_context(OutputFile(options["output"] or "-")).write, replica)
     from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-    from dedup_service.runtime.kafka.control.replay import ReplayTopics, require_empty
+    from dedup_service.runtime.kafka.control.operator_records import LogBinding
+    from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics, require_empty
     from dedup_service.runtime.kafka.topics import Topics, require_log
 
     connection, topics = connection_from(options), Topics(options["to_prefix"])
-    require_log(connection, topics)
+    described = {topic.name: topic for topic in require_log(connection, topics)}
     require_empty(connection, topics)
-    transactions = stack.enter_context(closing(TransactionalProducer(connection, f"{topics.prefix}replay")))
-    transactions.open()
-    return ReplayTopics(topics, transactions, replica)
+    transactions = TransactionalProducer(connection, f"{topics.prefix}replay", max_bytes=MAX_BYTES)
+    stack.enter_context(closing(transactions)).open()
+    require_empty(connection, topics)  # again: no other replay can write from here on
+    log = uuid.uuid4().hex
+    sink = ReplayTopics(topics, log, transactions, replica)
+    sink.begin()
+    binding = LogBinding(f"{topics.prefix}{options['group'] or GROUP}", described[topics.pages].topic_id)
+    return replace(requested, log=log, binding=binding), sink

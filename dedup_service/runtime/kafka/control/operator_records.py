@@ -4,32 +4,43 @@ The first record of a log is a policy, appended by the first service that starts
 may try: the first record wins, and the other initial ones are void (`initial`). It also fixes the log's
 identity and space. Later records apply from their place in the log on, so every process and every replay
 applies them at the same place.
-Invariant: nothing is added to an empty log except that first policy.
+
+A policy is set by compare-and-set: the record names the policy that it replaces, and is void where another one
+is in force by then. So of two people who change the policy at once, the second is told.
+A retraction or correction may be in the log twice: a command that was interrupted is repeated as a whole.
+
+Invariants: nothing is added to an empty log except that first policy. No command uses a log that an
+interrupted replay left incomplete (`require_whole`).
 """
 
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from dedup_service.core.errors import StateError
+from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import CorrectionRecord, LogRecord, Policy, PolicyRecord, RetractionRecord
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.corrections import Correction, with_force
+from dedup_service.runtime.kafka.client.admin import administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progress
 from dedup_service.runtime.kafka.client.producers import append
 from dedup_service.runtime.kafka.messages.log_record import decode, log_message
-from dedup_service.runtime.kafka.topics import Topics, require_log
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
+from dedup_service.runtime.kafka.topics import Topics, describe, require_log
 
 __all__ = [
     "ForeignLogError",
     "LogBinding",
     "PolicyDiffersError",
     "PolicyInForce",
+    "PolicyOvertakenError",
     "RequestedPolicy",
     "add_records",
     "append_policy",
@@ -38,10 +49,15 @@ __all__ = [
     "correction_of",
     "corrections_in",
     "first_policy",
+    "policy_after",
     "policy_in_force",
     "require_begun",
+    "require_same_pages",
+    "require_whole",
 ]
 
+_ANSWER_S = 60.0
+"""How long a policy that was appended may lie behind open transactions; those of services end within 10 s."""
 
 BY = "twinsieve.by"
 """Header of a record: who added it."""
@@ -58,6 +74,13 @@ class PolicyDiffersError(StateError):
     """The policy in force is not the requested one.
 
     Leave the options out, or change the log with `policy set`.
+    """
+
+
+class PolicyOvertakenError(StateError):
+    """Another policy came into force first, so the requested one is void.
+
+    Look at the policy in force, and repeat the command if it is still wanted.
     """
 
 
@@ -92,10 +115,17 @@ def first_policy(
     """Return the first record of the log, appending it to an empty log.
 
     Its `log` is the identity of the log. ForeignLogError if the log is of another space or binding, or does not
-    begin with a policy.
+    begin with a policy; raises as `require_whole`.
     """
+    in_use = require_whole(connection, topics)  # before the log is read: a log that is in use is not empty
     record = log.read_one(0)
     if record is None:
+        if in_use:
+            raise ForeignLogError(
+                f"{topics.fingerprints} is empty, but {topics.offsets} has offsets of a log: its topic was deleted "
+                f"alone. Remove all topics with the prefix {topics.prefix!r} and create them again, or give another "
+                "--prefix"
+            )
         begin = PolicyRecord(
             requested.policy, initial=True, log=uuid.uuid4().hex, group=binding.group, pages=binding.pages
         )
@@ -163,34 +193,45 @@ def append_policy(connection: Connection, topics: Topics, record: PolicyRecord) 
 class PolicyInForce:
     """The policy that decides at the end of the log.
 
-    sequence: of its record. changes: policy records after the first.
-    log: the identity of the log. end: the offset after its last record.
+    sequence: of its record. changes: policies that came into force after the first.
+    log: the identity of the log. end: the offset up to which the log was read.
     """
 
     policy: Policy
     sequence: int
     changes: int
-    log: str
+    log: str | None
     end: int
+
+
+def policy_after(before: PolicyInForce | None, sequence: int, record: PolicyRecord) -> PolicyInForce:
+    """Return the policy in force after the policy record at `sequence`, as a replica has it.
+
+    before: that in force until then, None before any.
+    """
+    end = sequence + 1
+    if before is None:
+        return PolicyInForce(record.policy, sequence, 0, record.log, end)
+    if record.is_void(before.policy, before.sequence):
+        return replace(before, end=end)
+    log = record.log if before.log is None else before.log
+    return PolicyInForce(record.policy, sequence, before.changes + 1, log, end)
 
 
 def policy_in_force(
     connection: Connection, topics: Topics, progress: Progress = lambda _done, _total: None
 ) -> PolicyInForce:
-    """Read the log and return its policy; ForeignLogError if no service has begun it yet."""
+    """Read the log and return its policy; ForeignLogError if no service has begun it yet.
+
+    Raises as `require_whole`.
+    """
+    require_whole(connection, topics)
     in_force: PolicyInForce | None = None
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
-        for record in (record for batch in log.read_to_end(progress) for record in batch):
-            if record.key is not None:  # only pages have one
-                continue
-            value = decode(record.value or b"")
-            if not isinstance(value, PolicyRecord) or (value.initial and in_force is not None):
-                continue
-            if in_force is None and value.log is not None:
-                in_force = PolicyInForce(value.policy, record.offset, 0, value.log, 0)
-            elif in_force is not None:
-                in_force = replace(in_force, policy=value.policy, sequence=record.offset, changes=in_force.changes + 1)
-        end = log.end()
+        for batch in log.read_to_end(progress):
+            for sequence, record in _policies(batch):
+                in_force = policy_after(in_force, sequence, record)
+        end = log.position
     if in_force is None:
         raise _not_begun(topics)
     return replace(in_force, end=end)
@@ -199,16 +240,56 @@ def policy_in_force(
 def change_policy(
     connection: Connection, topics: Topics, in_force: PolicyInForce, rule: MatchRule | None, action: Action | None
 ) -> tuple[Policy, int] | None:
-    """Append the policy in force with another rule or action.
+    """Append the policy in force with another rule or action, and wait until that is known to be in force.
 
-    Return it and its sequence, None if it is the same.
+    Return it and its sequence, None if it is the same. PolicyOvertakenError if another policy came first: the
+    record is in the log and void. Raises as `require_log`, `append`; UnreachableError if the record cannot be
+    read within 60 s, and then may be in force.
     """
     old = in_force.policy
     new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout)
     if new == old:
         return None
     require_log(connection, topics)
-    return new, _append(connection, topics, [PolicyRecord(new)])[0]
+    sequence = append_policy(connection, topics, PolicyRecord(new, replaces=in_force.sequence))
+    now = _policy_at(connection, topics, in_force, sequence)
+    if now.sequence != sequence:
+        raise PolicyOvertakenError(
+            f"another policy came first, at sequence {now.sequence}: {now.policy.rule}; action "
+            f"{now.policy.action.value}. The requested one was to replace that of sequence {in_force.sequence}, so it "
+            f"has no effect (its record is at {sequence}): look at the policy in force with `twinsieve policy show`, "
+            "and repeat the command if you still want it"
+        )
+    return new, sequence
+
+
+def _policy_at(connection: Connection, topics: Topics, before: PolicyInForce, sequence: int) -> PolicyInForce:
+    """Read the log on from `before` to the record at `sequence`; return the policy in force there."""
+    deadline = time.monotonic() + _ANSWER_S
+    with closing(LogConsumer(connection, topics.fingerprints)) as log:
+        log.seek(before.end)
+        in_force = before
+        for batch in log.read_to_end(end=sequence + 1):
+            for at, record in _policies(batch):
+                if at <= sequence:
+                    in_force = policy_after(in_force, at, record)
+            if not batch and time.monotonic() > deadline:
+                raise UnreachableError(
+                    f"the policy is in {topics.fingerprints} at {sequence}, but that cannot be read yet, because a "
+                    "transaction is open before it: see with `twinsieve policy show` later whether it is in force"
+                )
+    return in_force
+
+
+def _policies(batch: Sequence[ConsumerRecord]) -> Iterator[tuple[int, PolicyRecord]]:
+    """Yield the policy records of a batch. What has a key is a page, and is decoded only if it could be another."""
+    for record in batch:
+        value = record.value or b""
+        if record.key is not None and b"policy" not in value and b"\\u" not in value:
+            continue
+        decoded = decode(value)
+        if isinstance(decoded, PolicyRecord):
+            yield record.offset, decoded
 
 
 def add_records(
@@ -220,12 +301,12 @@ def add_records(
 ) -> list[int]:
     """Append `records` to the log and return the sequence of each.
 
-    ForeignLogError if no service has begun the log.
+    ForeignLogError if no service has begun the log; raises as `require_whole`.
     by: the person who adds them; kept in a header, so it changes no verdict.
     """
     require_log(connection, topics)
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
-        require_begun(log, topics)
+        require_begun(connection, topics, log)
     return _append(connection, topics, records, by)
 
 
@@ -234,7 +315,7 @@ def corrections_in(
 ) -> list[Correction]:
     """Read the log and return the corrections in it, in their order, and which of them are in force."""
     with closing(LogConsumer(connection, topics.fingerprints)) as log:
-        require_begun(log, topics)
+        require_begun(connection, topics, log)
         records = (record for batch in log.read_to_end(progress) for record in batch if not record.key)
         corrections = (correction_of(record, decode(record.value or b"")) for record in records)
         return with_force(correction for correction in corrections if correction is not None)
@@ -252,10 +333,39 @@ def correction_of(record: ConsumerRecord, value: LogRecord) -> Correction | None
     return Correction(sequence=record.offset, record=value, at=record.timestamp / 1000, by=by)
 
 
-def require_begun(log: LogConsumer, topics: Topics) -> None:
-    """Raise ForeignLogError if `log`, the log of `topics`, has no record yet."""
+def require_begun(connection: Connection, topics: Topics, log: LogConsumer) -> None:
+    """Raise ForeignLogError if `log`, the log of `topics`, has no record yet; raises as `require_whole`."""
+    require_whole(connection, topics)
     if log.read_one(0) is None:
         raise _not_begun(topics)
+
+
+def require_same_pages(connection: Connection, topics: Topics, log: LogConsumer) -> None:
+    """Raise ForeignLogError if `pages` is not the topic that the log was begun with: its offsets are of other pages."""
+    record = log.read_one(0)
+    first = None if record is None else decode(record.value or b"")
+    pages = next((topic.topic_id for topic in describe(connection, topics) if topic.name == topics.pages), None)
+    if isinstance(first, PolicyRecord) and first.pages not in {None, pages}:
+        raise ForeignLogError(
+            f"{topics.pages} was deleted and created again: its identity is {pages}, the log was begun with "
+            f"{first.pages}. The pages of the log are gone; its fingerprints can still be replayed (--from log)"
+        )
+
+
+def require_whole(connection: Connection, topics: Topics) -> bool:
+    """Raise StateError if `topics` are what a replay left that did not end: every verdict would be another.
+
+    Return whether anybody has used the topics: a step has an offset there, or a replay has filled them.
+    ConfigurationError if their topic of offsets is missing, UnreachableError if it cannot be read.
+    """
+    with administration(connection) as admin:
+        if not admin.partitions_of([topics.offsets]):
+            prefix = f" --prefix {topics.prefix}" if topics.prefix else ""
+            raise ConfigurationError(f"topic {topics.offsets} is missing: run `twinsieve topics create{prefix}`")
+    with closing(StepOffsets(connection, topics)) as offsets:
+        offsets.refresh()
+        require_finished(topics, offsets)
+        return bool(offsets.replay or offsets.of(FINGERPRINT) or offsets.of(DECIDE))
 
 
 def _append(

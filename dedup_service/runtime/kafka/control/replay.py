@@ -6,59 +6,55 @@ Retractions and corrections apply at their place in the log.
 - `PageRefetcher` reads `pages` a second time in the order of the log: one reader over all partitions, a
   queue for each, and a partition whose queue is long is paused. Within a partition the log has rising
   offsets, so each record is read once.
-- `VerdictLines` writes the verdicts as lines. `ReplayTopics` fills a separate set of topics with the log,
-  its verdicts, and the pages where they were read again: a batch of log records is committed, which gives
-  them their sequences; a replica of the new log decides them, and the outputs follow in the next
-  transaction. `twinsieve serve --prefix` continues from there.
+- `VerdictLines` writes the verdicts as lines; `replay_topics.ReplayTopics` fills a separate set of topics.
 
-Invariants: the replayed log is only read, and only an empty log is filled. Pages that `pages` no longer has
-are left out and counted; a record that is in the log twice counts once. An interrupted replay leaves
-incomplete topics: remove them.
+What has no effect (void policies, unreadable messages) is left out. Invariants: the log is only read. Pages that
+`pages` no longer has are left out and counted; a record that is in the log twice counts once.
 """
 
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from dedup_service.core.decision.replica import Outcome, Replica
-from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord, PageRecord, Policy, PolicyRecord, RejectedRecord, Source
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.log_records import (
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RejectedRecord,
+    Source,
+    UnreadableRecord,
+)
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
-from dedup_service.runtime.kafka.client.errors import TransactionLostError, UnreachableError
+from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, PartitionReader, Progress
-from dedup_service.runtime.kafka.client.producers import Message
-from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.headers import verdict_headers
-from dedup_service.runtime.kafka.messages.log_record import decode, log_message
+from dedup_service.runtime.kafka.control.operator_records import BY, LogBinding
+from dedup_service.runtime.kafka.messages.headers import Headers
+from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
-from dedup_service.runtime.kafka.steps.outputs import outputs_of
-from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
 __all__ = [
+    "LeftOut",
     "PageRefetcher",
-    "ReplayInterruptedError",
     "ReplayOptions",
     "ReplaySink",
-    "ReplayTopics",
     "Replayed",
     "VerdictLines",
     "prepared_again",
     "replayed_log",
-    "require_empty",
 ]
 
 BATCH_RECORDS = 500
 BATCH_BYTES = 8 << 20
-TRANSACTION_BYTES = 8 << 20
 
 FETCH_BYTES = 4 << 20
 FETCH_TIMEOUT_S = 60.0
@@ -122,39 +118,55 @@ class PageRefetcher:
 class ReplayOptions:
     """What to change in the replay; None keeps what the log has.
 
-    log: the identity of the log that the replay writes, None if it writes none.
+    log, binding: identity of the log that the replay writes, and what it belongs to; None if it writes none.
     """
 
     rule: MatchRule | None = None
     action: Action | None = None
     space_id: str | None = None
     log: str | None = None
+    binding: LogBinding | None = None
 
     def applied_to(self, record: PolicyRecord) -> PolicyRecord:
-        """Return the policy record with the changes."""
+        """Return the record of a policy that came into force, with the changes.
+
+        It replaces any: those that came into force here did so in the log that is replayed.
+        """
         old = record.policy
         new = Policy(self.rule or old.rule, self.action or old.action, self.space_id or old.space_id, old.layout)
-        return replace(record, policy=new, log=record.log and (self.log or record.log))
+        if record.log is None:
+            return replace(record, policy=new, replaces=None)
+        group, pages = (
+            (record.group, record.pages) if self.binding is None else (self.binding.group, self.binding.pages)
+        )
+        return replace(record, policy=new, log=self.log or record.log, group=group, pages=pages, replaces=None)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """A record of the replayed log, changed as the options say.
 
-    sequence: of the record in the log that is replayed. page: its content, where that was read again.
+    sequence: of the record in the log that is replayed. page: its content, where that was read again. headers:
+    who added the record, if that is known.
     """
 
     sequence: int
     record: LogRecord
     page: ConsumerRecord | None = None
+    headers: Headers = ()
 
 
 @dataclass(slots=True)
-class Missing:
-    """Pages that cannot be prepared again, because `pages` no longer has them. first: the first one."""
+class LeftOut:
+    """What a replay left out.
 
-    count: int = 0
-    first: Source | None = field(default=None)
+    missing: pages that cannot be prepared again, because `pages` no longer has them. first: the first of them.
+    unreadable: messages of the log that are not records.
+    """
+
+    missing: int = 0
+    first: Source | None = None
+    unreadable: int = 0
 
 
 class ReplaySink(Protocol):
@@ -164,39 +176,54 @@ class ReplaySink(Protocol):
         """Decide a batch and write its verdicts."""
         ...
 
+    def finish(self) -> None:
+        """Complete what was written, after the last batch."""
+        ...
 
-def replayed_log(log: LogConsumer, options: ReplayOptions, progress: Progress) -> Iterator[list[Replayed]]:
-    """Yield the records that the log has now, in batches, with the policies changed as `options` say."""
-    begun = False
+
+def replayed_log(
+    log: LogConsumer, options: ReplayOptions, left_out: LeftOut, progress: Progress
+) -> Iterator[list[Replayed]]:
+    """Yield the records that the log has now, in batches, with the policies changed as `options` say.
+
+    Void policies are left out, and unreadable messages, which are counted in `left_out`.
+    """
+    in_force: Policy | None = None
+    since = -1
     for messages in log.read_to_end(progress, max_records=BATCH_RECORDS):
         batch = []
         for message in messages:
             record = decode(message.value or b"")
+            if isinstance(record, UnreadableRecord):
+                left_out.unreadable += 1
+                continue
             if isinstance(record, PolicyRecord):
-                if record.initial and begun:
-                    continue  # void: another service began the log first
-                record, begun = options.applied_to(record), True
-            batch.append(Replayed(message.offset, record))
+                if record.is_void(in_force, since):
+                    continue
+                in_force, since = record.policy, message.offset
+                record = options.applied_to(record)
+            headers = tuple((name, value or b"") for name, value in message.headers if name == BY)
+            batch.append(Replayed(message.offset, record, headers=headers))
         yield batch
 
 
 def prepared_again(
-    batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, preparer: Preparer, space_id: str, missing: Missing
+    batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, preparer: Preparer, space_id: str, left_out: LeftOut
 ) -> Iterator[list[Replayed]]:
     """Yield the batches with each page prepared again in `space_id`.
 
-    Pages no longer kept are counted in `missing`.
+    Pages no longer kept are left out.
     """
 
     def submit(part: list[Replayed]) -> Future[list[Answer]]:
         return preparer.submit([PageMessage.of(page) for page in _pages(part)])
 
-    for part, answers in submit_ahead(submit, _with_content(batches, pages, missing), preparer.depth):
+    for part, answers in submit_ahead(submit, _with_content(batches, pages, left_out), preparer.depth):
         yield _with_answers(part, answers, space_id)
 
 
 def _with_content(
-    batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, missing: Missing
+    batches: Iterable[Sequence[Replayed]], pages: PageRefetcher, left_out: LeftOut
 ) -> Iterator[list[Replayed]]:
     """Yield the records with the content of their pages, in parts of about 8 MiB."""
     for batch in batches:
@@ -208,10 +235,13 @@ def _with_content(
                 part.append(item)
                 continue
             page = pages.find(source)
+            if page is None and isinstance(item.record, RejectedRecord):
+                part.append(item)  # it needs no content
+                continue
             if page is None:
                 if pages.is_gone(source):  # else the log has it twice
-                    missing.count += 1
-                    missing.first = missing.first or source
+                    left_out.missing += 1
+                    left_out.first = left_out.first or source
                 continue
             part.append(replace(item, page=page))
             size += len(page.value or b"")
@@ -251,6 +281,9 @@ class VerdictLines:
         decided = ((outcome.verdict, outcome.source) for outcome in outcomes if outcome is not None)
         self._write([verdict_value(verdict, source) + b"\n" for verdict, source in decided if verdict is not None])
 
+    def finish(self) -> None:
+        """Do nothing: every line is written."""
+
 
 class Write(Protocol):
     """Writes all of some lines, or raises."""
@@ -258,80 +291,3 @@ class Write(Protocol):
     def __call__(self, chunks: Sequence[bytes]) -> None:
         """Write `chunks`."""
         ...
-
-
-class ReplayInterruptedError(StateError):
-    """A replay failed half-way.
-
-    Its topics are incomplete. Remove them, create them again, and restart the replay.
-    """
-
-
-class ReplayTopics:
-    """A sink that fills `topics`, which must be empty."""
-
-    def __init__(self, topics: Topics, transactions: TransactionalProducer, replica: Replica) -> None:
-        self._topics = topics
-        self._transactions = transactions
-        self._replica = replica
-
-    def take(self, batch: Sequence[Replayed]) -> None:
-        """Append a batch to the log, decide it, write its outputs.
-
-        ReplayInterruptedError if a transaction is lost.
-        """
-        if not batch:
-            return
-        placed = self._commit([log_message(self._topics.fingerprints, item.record) for item in batch])
-        outcomes = [
-            (self._replica.apply(offset, item.record), item) for (_, offset), item in zip(placed, batch, strict=True)
-        ]
-        outputs = (
-            message for outcome, item in outcomes if outcome is not None for message in self._outputs(outcome, item)
-        )
-        for part in _parts(outputs):
-            self._commit(part)
-
-    def _outputs(self, outcome: Outcome, item: Replayed) -> Iterator[Message]:
-        """Yield the verdict; where the page was read again, all that a service writes."""
-        pending = PendingOutcome.from_outcome(outcome)
-        if item.page is not None:
-            yield from outputs_of(self._topics, item.page, pending)
-        elif outcome.verdict is not None:
-            headers = verdict_headers(outcome.source, self._topics.verdicts)
-            yield Message(self._topics.verdicts, pending.value, pending.key, headers)
-
-    def _commit(self, messages: Sequence[Message]) -> list[tuple[int, int]]:
-        try:
-            return self._transactions.commit(messages) or []
-        except TransactionLostError as error:
-            raise ReplayInterruptedError(
-                f"the replay was interrupted: {error}; the topics {self._topics.prefix}… are incomplete: remove them, "
-                "create them again with `twinsieve topics create`, and restart the replay"
-            ) from error
-
-
-def require_empty(connection: Connection, topics: Topics) -> None:
-    """Raise StateError if the log of `topics` has records: a replay must not mix two logs."""
-    log = LogConsumer(connection, topics.fingerprints)
-    try:
-        if log.read_one(0) is not None:
-            raise StateError(
-                f"{topics.fingerprints} has records already: give another --to-prefix, or remove its topics and create "
-                "them again"
-            )
-    finally:
-        log.close()
-
-
-def _parts(messages: Iterator[Message]) -> Iterator[list[Message]]:
-    part: list[Message] = []
-    size = 0
-    for message in messages:
-        part.append(message)
-        size += message.size_bytes
-        if size >= TRANSACTION_BYTES:
-            yield part
-            part, size = [], 0
-    if part:
-        yield part

@@ -78,9 +78,10 @@ class PageTextLookup:
         if message is None:
             return None
         try:
-            return PageMessage.of(message).page(self._extract)
+            page = PageMessage.of(message).page(self._extract)
         except RecordError:
             return None
+        return page if page.url == record.prepared.page.url else None  # else the topic was created again
 
     def close(self) -> None:
         """Close the connection."""

@@ -19,7 +19,12 @@ from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, re
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import ConsumerRecord
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Progress
-from dedup_service.runtime.kafka.control.operator_records import correction_of, require_begun
+from dedup_service.runtime.kafka.control.operator_records import (
+    PolicyInForce,
+    correction_of,
+    policy_after,
+    require_begun,
+)
 from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, known_page
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
@@ -47,12 +52,13 @@ class ReplayedLog:
         self._wanted = {name for url in wanted if isinstance(url, str) for name in references_of(url)}
         self._sequences = {sequence for sequence in wanted if isinstance(sequence, int)}
         self._found: dict[str | int, KnownPage] = {}
+        self._in_force: PolicyInForce | None = None
         self._rules: list[tuple[int, MatchRule]] = []
         self._corrections: list[Correction] = []
         with ExitStack() as stack:
             self._replica = Replica(stack.enter_context(temporary_page_names()))
             log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
-            require_begun(log, topics)
+            require_begun(connection, topics, log)
             self._take_all(log, read)
             self._pages = stack.enter_context(closing(LoggedPages(connection, topics)))
             self._stack = stack.pop_all()
@@ -112,8 +118,10 @@ class ReplayedLog:
         for (record, value), outcome in zip(batch, outcomes, strict=True):
             if isinstance(value, PageRecord):
                 self._remember_wanted(value, outcome)
-            elif isinstance(value, PolicyRecord) and not (value.initial and self._rules):
-                self._rules.append((record.offset, value.policy.rule))
+            elif isinstance(value, PolicyRecord):
+                self._in_force = policy_after(self._in_force, record.offset, value)
+                if self._in_force.sequence == record.offset:
+                    self._rules.append((record.offset, value.policy.rule))
             elif (correction := correction_of(record, value)) is not None:
                 self._corrections.append(correction)
 

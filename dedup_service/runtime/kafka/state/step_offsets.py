@@ -69,8 +69,9 @@ def require_finished(topics: Topics, offsets: "StepOffsets") -> None:
     """Raise StateError if `topics` are what a replay that did not end left behind."""
     if offsets.replay is not None and not offsets.replay.finished:
         raise StateError(
-            f"the replay into {topics.fingerprints} did not end, so the log is incomplete: remove the topics with this "
-            "prefix, create them again with `twinsieve topics create`, and repeat the replay"
+            f"the replay into {topics.fingerprints} has not ended, so the log is incomplete: wait if it is still "
+            f"running; otherwise remove the topics with the prefix {topics.prefix!r}, create them again with "
+            "`twinsieve topics create`, and repeat the replay"
         )
 
 
@@ -108,7 +109,10 @@ class StepOffsets:
         for records in self._log().read_to_end(max_records=_BATCH_RECORDS, end=end):
             self._take(records)
             if not records and time.monotonic() > deadline:
-                raise UnreachableError(f"{self._topics.offsets} cannot be read to offset {end}; a transaction is open")
+                raise UnreachableError(
+                    f"{self._topics.offsets} cannot be read to offset {end}; a transaction is open: if it stays so, "
+                    "run `twinsieve topics repair-transactions --dry-run`"
+                )
 
     def poll(self) -> None:
         """Read what has arrived, without waiting."""

@@ -11,6 +11,7 @@ from tests.interfaces.cli.running import Cli
         (["--scheme", "tf"], "--from pages"),
         (["--output", "a", "--to-prefix", "b."], "exclude each other"),
         (["--prefix", "a.", "--to-prefix", "a."], "give another"),
+        (["--group", "news"], "add --to-prefix"),
         (["--from", "elsewhere"], "elsewhere"),
         (["--mu", "0.9", "--k", "1"], "--mu"),
     ],

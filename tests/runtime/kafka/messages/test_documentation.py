@@ -2,13 +2,22 @@
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
 from dedup_service.core.extraction import Extraction
-from dedup_service.core.log_records import CorrectionRecord, PageRecord, PolicyRecord, RejectedRecord, RetractionRecord
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    ExpiredRecord,
+    PageRecord,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    UnwrittenRecord,
+)
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.size_limits import (
     EVENT_MESSAGE_BYTES,
@@ -21,11 +30,23 @@ from dedup_service.core.size_limits import (
     MAX_VALUE_BYTES,
     PAGE_MESSAGE_BYTES,
 )
+from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.messages import headers
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter
 from dedup_service.runtime.kafka.messages.verdict import read_stats, read_verdict, verdict_value
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, ReplayMark, StepOffsets, replay_message
+from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.readers.jsonlines import PageJson
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A message as a reader returns it."""
+
+    key: bytes
+    value: bytes
+
 
 TEXT = (Path(__file__).parents[4] / "docs" / "topics.md").read_text(encoding="utf-8")
 
@@ -63,14 +84,27 @@ def test_the_example_log_is_what_is_written() -> None:
     values = examples("fingerprints")
     records = [decode(value) for value in values]
     assert [encode(record) for record in records] == values
-    kinds = [PageRecord, RejectedRecord, PolicyRecord, RetractionRecord, CorrectionRecord]
+    kinds = [
+        *(PageRecord, RejectedRecord, ExpiredRecord, UnwrittenRecord),
+        *(PolicyRecord, RetractionRecord, CorrectionRecord),
+    ]
     assert list(map(type, records)) == kinds
-    policy = records[2]
+    policy = records[4]
     assert isinstance(policy, PolicyRecord)
     assert policy.policy.rule.verified == (MatchRow(name="nearly equal", jaccard=0.85, numbers=0.5),)
 
 
-@pytest.mark.parametrize("kind", ["LOG_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE"])
+def test_the_example_offsets_are_what_is_read() -> None:
+    """That of a step, and that of a replay."""
+    (step,), (replay,) = examples("dedup.offsets"), examples("dedup.offsets of a replay")
+    offsets = StepOffsets(Connection("nowhere:1"), Topics())
+    offsets._take([Stored(b"decide/3", step), Stored(b"replay", replay)])
+    assert offsets.of(DECIDE) == {("pages", 3): 1883}
+    assert offsets.replay == ReplayMark("5f0e9a7712c84d33a9c1f1f6f3a6a3d2", finished=False)
+    assert replay_message(Topics(), offsets.replay).value == replay
+
+
+@pytest.mark.parametrize("kind", ["LOG_TYPE", "VERDICT_TYPE", "STATS_TYPE", "PAGE_TYPE", "OFFSET_TYPE"])
 def test_event_types_are_named(kind: str) -> None:
     """The text names each event type with its version."""
     assert f"`{getattr(headers, kind)}`" in TEXT

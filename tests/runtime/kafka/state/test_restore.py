@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord, RejectedRecord, RetractionRecord, Source
+from dedup_service.core.log_records import LogRecord, PolicyRecord, RejectedRecord, RetractionRecord, Source
+from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.embedded.snapshot import read_label
 from dedup_service.runtime.events import RestoreEvent
@@ -159,6 +161,19 @@ def test_it_ends_early_at_too_many_pending_outcomes(tmp_path: Path, monkeypatch:
         restored = restore(local, log, {}, max_waiting=7)
     assert restored is not None
     assert (len(restored.pending_outcomes), restored.position) == (7, 15)
+
+
+def test_a_restore_that_ends_early_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its policy is that of there: only a reader that has come to `end` may compare it with another."""
+    monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 4)
+    later = replace(first().policy, action=Action.DROP)
+    log = ListLog([*SOME, PolicyRecord(later)])
+    with LocalState.open(tmp_path) as local:
+        early = restore(local, log, {}, max_waiting=7)
+    assert early is not None
+    assert (early.position, early.end, early.replica.policy) == (15, log.end(), first().policy)
+    whole = run(tmp_path, log)
+    assert (whole.position, whole.end, whole.replica.policy) == (log.end(), log.end(), later)
 
 
 def test_progress_ends_with_the_total(tmp_path: Path) -> None:
