@@ -12,7 +12,8 @@ import yaml
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, ProblemEvent
-from tests.interfaces.http.fake_status import FakeStatus, both_steps
+from dedup_service.runtime.kafka.status import Backlog
+from tests.interfaces.http.fake_status import FakeStatus, both_steps, waiting
 from tests.interfaces.http.test_metrics import full_metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -35,10 +36,10 @@ def rules() -> list[dict[str, Any]]:
 
 def series_of_the_code() -> set[str]:
     """Return the names of all samples that a process can expose."""
-    told = FakeStatus(both_steps())
+    told = FakeStatus(both_steps(backlog=Backlog(partitions=(waiting("decide", 0, 1),), measured_at=0.0)))
     feed, _ = full_metrics(told)
     metrics = Metrics(told, Health(told), feed)
-    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
+    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1))
     metrics.problem(ProblemEvent("s", "transaction_lost", "text"))
     return {sample.name for family in metrics.registry.collect() for sample in family.samples}
 
