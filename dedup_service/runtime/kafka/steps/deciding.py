@@ -473,6 +473,8 @@ def _outputs(topics: Topics, item: Ready, reason: str | None) -> Iterator[Messag
         return
     error = reason or outcome.value.decode("utf-8", "replace")
     value, headers = dead_letter(None, (), item.source, outcome.sequence, error)
+    if value is None and not outcome.key:
+        value = b""  # the library writes no message without key and value
     yield Message(topics.dlq, value, outcome.key or None, headers)
 
 
