@@ -19,6 +19,7 @@ from tests.interfaces.http.test_metrics import full_metrics
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
 RULES = DEPLOY / "prometheus" / "rules.yml"
+RUNBOOK = DEPLOY.parent / "docs" / "service.md"
 OF_PROMETHEUS = {"ALERTS", "up"}
 
 
@@ -82,6 +83,24 @@ def test_alerts_are_complete(rules: list[dict[str, Any]]) -> None:
     for alert in alerts:
         assert alert["labels"]["severity"] in {"warning", "critical"}, alert["alert"]
         assert alert["annotations"].keys() == {"summary", "description"}, alert["alert"]
+
+
+def test_the_runbook_has_a_line_for_each_alert(rules: list[dict[str, Any]]) -> None:
+    """And none for an alert that does not exist."""
+    text = RUNBOOK.read_text().split("### When an alert fires")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(Twinsieve\w+)`", text)) == {rule["alert"] for rule in rules if "alert" in rule}
+
+
+def test_figures_of_the_whole_service_are_not_summed_over_processes(
+    panels: list[dict[str, Any]], rules: list[dict[str, Any]]
+) -> None:
+    """Each process reports all partitions: a sum over them takes the largest value of each partition first."""
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]] + [rule["expr"] for rule in rules]
+    whole = r"(?:lag_records|oldest_waiting_page_seconds|stalled_seconds|deleted_records)"
+    used = [expression for expression in expressions if re.search(rf"twinsieve_{whole}\b", expression)]
+    assert len(used) > 5
+    for expression in used:
+        assert not re.search(rf"(?:sum|count)[^(]*(?:\([^)]*\) )?\(twinsieve_{whole}", expression), expression
 
 
 def test_panels_do_not_overlap(panels: list[dict[str, Any]]) -> None:
