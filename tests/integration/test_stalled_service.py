@@ -168,12 +168,45 @@ def test_expired_records_are_counted_one_by_one(broker: Broker, topics: Topics, 
         topics.pages,
         [Message(topics.pages, body, partition=at % 2) for at, body in enumerate(bodies[20:])],
     )
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    admin.delete_records({TopicPartition(topics.pages, number): 160 for number in (0, 1)})
-    admin.close()
+    delete_below(broker, topics, 160)
     second = serve()
     second.wait_for(lambda: decided(second) == 20)
     assert values(second, "expired_records_total") == {"": 300.0}
     assert values(second, "problems_total") == {'{kind="expired",step="fingerprint"}': 300.0}
     second.wait_for(lambda: set(values(second, "lag_records").values()) == {0.0})
     assert set(values(second, "deleted_records").values()) == {0.0}
+
+
+def test_what_is_deleted_between_the_steps_is_counted(
+    broker: Broker, topics: Topics, serve: Callable[..., Serving]
+) -> None:
+    """Pages that are in the log lose their content: another process says so before any decides, then they expire."""
+    preparing = serve("--steps", "fingerprint")
+    bodies = [json.dumps(page(number, article(number))).encode() for number in range(20)]
+    append(
+        broker.connection,
+        topics.pages,
+        [Message(topics.pages, body, partition=at % 2) for at, body in enumerate(bodies)],
+    )
+    preparing.wait_for(lambda: values(preparing, "log_sequence") != {} and _lag(preparing, "fingerprint") == 0)
+    delete_below(broker, topics, 6)
+    preparing.wait_for(lambda: sum(values(preparing, "deleted_records").values()) == 12)
+    assert _lag(preparing, "decide") == 20 - 12
+    assert values(preparing, "expired_records_total") == {"": 0.0}
+    assert preparing.end(signal.SIGTERM) == 143
+    deciding = serve()
+    deciding.wait_for(lambda: decided(deciding) == 8)
+    assert values(deciding, "expired_records_total") == {"": 12.0}
+    assert values(deciding, "problems_total") == {'{kind="expired",step="decide"}': 12.0}
+    deciding.wait_for(lambda: sum(values(deciding, "deleted_records").values()) == 0)
+
+
+def _lag(serving: Serving, step: str) -> float:
+    return sum(lag for labels, lag in values(serving, "lag_records").items() if f'step="{step}"' in labels)
+
+
+def delete_below(broker: Broker, topics: Topics, offset: int) -> None:
+    """Delete the records of partitions 0 and 1 of `pages` below `offset`, as retention does."""
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    admin.delete_records({TopicPartition(topics.pages, number): offset for number in (0, 1)})
+    admin.close()
