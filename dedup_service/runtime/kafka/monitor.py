@@ -5,8 +5,8 @@ and clients that no step uses. Every few seconds it reads how far each step is (
 begins and ends, and the oldest record that each step has not done. It measures all partitions, whichever process has
 them: a partition without an owner is seen too.
 
-- The position of a step in a partition is that in `dedup.offsets`; where there is none, its group's; else the
-  partition's beginning. It is read before the ends, so a lag is overstated rather than hidden.
+- The position of a step in a partition is that in `dedup.offsets`; where there is none, its group's; else where the
+  partition began when it was first seen. It is read before the ends, so a lag is overstated rather than hidden.
 - Lag counts offsets: from the first committed record at or after the position to the last stable offset. The markers
   of transactions in between count; where no record follows, nothing waits and the lag is 0.
 - The age of the oldest record is counted from its timestamp, by the clock of this machine. A producer sets that
@@ -103,6 +103,7 @@ class BacklogMonitor:
         self._offsets: StepOffsets | None = None
         self._oldest: dict[Place, _Oldest] = {}
         self._waiting: dict[tuple[str, TopicPartition], _Waiting] = {}
+        self._begun: dict[TopicPartition, int] = {}
         self._committed: dict[str, Mapping[TopicPartition, int]] = {}
         self._ask_groups_at = clock()
         self._warning = ThrottledWarning(_LOG, "the lag of the steps cannot be measured", after_s=30.0)
@@ -204,7 +205,9 @@ class BacklogMonitor:
         known = self._step_offsets().of(step)
         if any(partition not in known and beginnings[partition] < end for partition, end in ends.items()):
             known = {**self._group_offsets(step), **known}
-        return {partition: known.get(partition, beginning) for partition, beginning in beginnings.items()}
+        for partition, beginning in beginnings.items():
+            self._begun.setdefault(partition, beginning)
+        return {partition: known.get(partition, self._begun[partition]) for partition in beginnings}
 
     def _group_offsets(self, step: str) -> Mapping[TopicPartition, int]:
         """Return the offsets of the group of `step`, of up to a minute ago: where new partitions start."""
