@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.service.broker_faults import kill_broker
-from benchmarks.service.faults import freeze_service, kill_pool, kill_service, lose_snapshot, read_again
+from benchmarks.service.faults import freeze_service, kill_pool, kill_service, lose_snapshot, move_group_offsets
+from benchmarks.service.page_faults import expire_pages, hostile_records
 from benchmarks.service.rounds import Plan, Result, run_round
 
 BIG_PAGES, BIG_SECONDS = 20_000, 40.0
@@ -36,8 +37,9 @@ SHORT = Plan(
     brokers=1,
     rate=80,
     services=2,
-    service_faults=(kill_service, kill_pool, freeze_service, lose_snapshot, read_again),
+    service_faults=(kill_service, kill_pool, freeze_service, lose_snapshot, move_group_offsets),
     broker_faults=(kill_broker,),
+    page_faults=(hostile_records, expire_pages),
     pause_s=1.5,
 )
 

@@ -1,7 +1,9 @@
 """Faults of brokers: killed, stopped, frozen, restarted one after the other."""
 
 import random
+import resource
 import time
+from contextlib import suppress
 
 from benchmarks.service.fault_targets import Fault, FaultTargets
 
@@ -36,6 +38,21 @@ def freeze_broker(targets: FaultTargets, rng: random.Random) -> None:
     targets.cluster.resume(number)
 
 
+def fill_broker_disk(targets: FaultTargets, rng: random.Random) -> None:
+    """Limit a broker's file size: its log folder fails as on a full disk; then give it room and restart it."""
+    number = rng.randrange(targets.cluster.brokers)
+    pid = targets.cluster.pid(number)
+    if pid is None:
+        return
+    targets.log(f"disk full for broker {number}")
+    with suppress(ProcessLookupError):
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1 << 16, resource.RLIM_INFINITY))
+        time.sleep(rng.uniform(1, 4))
+    targets.cluster.kill(number)
+    targets.cluster.start(number)
+    targets.log(f"broker {number} is back")
+
+
 def roll_brokers(targets: FaultTargets, rng: random.Random) -> None:
     """Restart one broker after the other; each is back before the next one stops."""
     for number in range(targets.cluster.brokers):
@@ -46,5 +63,5 @@ def roll_brokers(targets: FaultTargets, rng: random.Random) -> None:
     targets.log("rolling restart done")
 
 
-BROKER_FAULTS: dict[Fault, int] = {kill_broker: 4, stop_broker: 1, freeze_broker: 2}
+BROKER_FAULTS: dict[Fault, int] = {kill_broker: 4, stop_broker: 1, freeze_broker: 2, fill_broker_disk: 1}
 """Faults of brokers with their weights. With three brokers a round also has a rolling restart."""

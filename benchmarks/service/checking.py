@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from kafka.consumer.fetcher import ConsumerRecord
 
-from benchmarks.service.oracle import OracleAnswer, answers
+from benchmarks.service.oracle import Oracle, OracleAnswer, oracle_of
 from benchmarks.service.reading import read_all
 from benchmarks.service.stream import RecordTruth, Sent
 from benchmarks.service.truth import REJECTED, contradictions
@@ -23,6 +23,7 @@ __all__ = ["Findings", "check"]
 
 Records = Mapping[str, Sequence[ConsumerRecord]]
 MAX = 20
+ERROR = "twinsieve.error"
 UNJUDGED = b'"reason":"not judged: '
 PASSED_ON = {
     "unique": "unique",
@@ -49,18 +50,32 @@ class Findings:
             self.complaints.append(f"{kind}: and {len(problems) - MAX} more")
 
 
-def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset[str] = frozenset()) -> Findings:
-    """Read all topics and compare. sent: the published records; loose: stories that may be unique again."""
+def check(
+    bootstrap: str,
+    topics: Topics,
+    sent: Sequence[Sent],
+    loose: frozenset[str] = frozenset(),
+    gone: Mapping[Source, ConsumerRecord] | None = None,
+) -> Findings:
+    """Read all topics and compare.
+
+    sent: the published records. loose: stories that may be unique again, and URLs whose visits may have changed
+    places. gone: records that were deleted from `pages`.
+    """
     names = (topics.pages, topics.fingerprints, topics.unique, topics.duplicate, topics.verdicts, topics.dlq)
     records = read_all(bootstrap, names)
     findings = Findings()
-    inputs = {_place(record): record for record in records[topics.pages]}
+    gone = gone or {}
+    inputs = {**gone, **{_place(record): record for record in records[topics.pages]}}
     log = [(record.offset, decode(record.value)) for record in records[topics.fingerprints]]
-    expected = answers(log)
+    oracle = oracle_of(log)
+    expected = _without_lost(findings, oracle, gone, records[topics.dlq])
     logged = Counter(record.source for _, record in log if isinstance(record, PageRecord | RejectedRecord))
     findings.counts.update(pages=len(inputs), log=len(log), logged_again=sum(logged.values()) - len(logged))
     findings.counts.update(answer.verdict for answer in expected.values())
-    findings.add("lost between pages and log", (str(source) for source in inputs.keys() - expected.keys()))
+    findings.add(
+        "lost between pages and log", (str(source) for source in inputs.keys() - expected.keys() - oracle.expired)
+    )
     findings.add("in the log, not in pages", (str(source) for source in expected.keys() - inputs.keys()))
     _check_verdicts(findings, expected, records[topics.verdicts])
     outputs = {"unique": topics.unique, "duplicate": topics.duplicate, "dlq": topics.dlq}
@@ -69,6 +84,27 @@ def check(bootstrap: str, topics: Topics, sent: Sequence[Sent], loose: frozenset
         _check_output(findings, output, wanted, inputs, records[topic])
     _check_truth(findings, sent, inputs, expected, loose)
     return findings
+
+
+def _without_lost(
+    findings: Findings, oracle: Oracle, gone: Mapping[Source, ConsumerRecord], letters: Sequence[ConsumerRecord]
+) -> dict[Source, OracleAnswer]:
+    """Return the expected answers: those of pages whose content was deleted are dead letters.
+
+    Only deleted pages may be lost; the log must say so of those that a store should have had, and of no other.
+    """
+    lost = {source for source in map(_origin, letters) if oracle.answers[source].value is not None}
+    stored = {
+        oracle.answers[source].sequence for source in lost if PASSED_ON[oracle.answers[source].verdict] == "unique"
+    }
+    findings.counts.update(lost=len(lost), expired=len(oracle.expired))
+    findings.add("lost though it is there", (str(source) for source in lost - gone.keys()))
+    findings.add("lost, and the log does not say so", map(str, stored - oracle.unwritten))
+    findings.add("not lost, though the log says so", map(str, oracle.unwritten - stored))
+    return {
+        source: OracleAnswer(answer.sequence, REJECTED, None) if source in lost else answer
+        for source, answer in oracle.answers.items()
+    }
 
 
 def _check_verdicts(
@@ -97,7 +133,8 @@ def _check_output(
     findings.add(f"twice in {output}", (f"{source} at {[r.offset for r in group]}" for source, group in twice.items()))
     findings.add(f"missing in {output}", (str(source) for source in wanted - found.keys()))
     findings.add(f"does not belong in {output}", (str(source) for source in found.keys() - wanted))
-    changed = (source for source in wanted & found.keys() if not _same(inputs[source], found[source][0]))
+    both = (source for source in wanted & found.keys() if source in inputs)
+    changed = (source for source in both if not _same(inputs[source], found[source][0]))
     findings.add(f"changed in {output}", map(str, changed))
 
 
@@ -116,7 +153,7 @@ def _check_truth(
     arrived = Counter((record.key, record.value) for record in inputs.values())
     missing = Counter((one.key, one.value) for one in sent) - arrived
     findings.add("sent, not in pages", (repr(key) for key, _ in missing))
-    truths = {source: known[record.key, record.value] for source, record in inputs.items()}
+    truths = {source: known[record.key, record.value] for source, record in inputs.items() if source in expected}
     unjudged = {source for source, answer in expected.items() if UNJUDGED in (answer.value or b"")}
     findings.counts.update(unjudged=len(unjudged))
     truths = {source: truth for source, truth in truths.items() if source not in unjudged and truth.name not in loose}
@@ -136,5 +173,9 @@ def _origin(record: ConsumerRecord) -> Source:
 
 
 def _same(before: ConsumerRecord, after: ConsumerRecord) -> bool:
+    """Whether a record was passed on as it was; a dead letter may be cut, or empty if its record was deleted."""
+    headers = dict(after.headers)
+    if any(name.startswith("twinsieve.cut_") for name in headers) or b"deleted before" in headers.get(ERROR, b""):
+        return True
     kept = [header for header in after.headers if not header[0].startswith("twinsieve.")]
     return (before.key, before.value, list(before.headers)) == (after.key, after.value, kept)

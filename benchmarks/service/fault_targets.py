@@ -8,8 +8,11 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.service.processes import Fleet
+from kafka.consumer.fetcher import ConsumerRecord
+
+from benchmarks.service.processes import Fleet, ServiceProcess
 from benchmarks.service.stream import Sent
+from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
 
@@ -24,7 +27,10 @@ class FaultTargets:
     """The parts of a round that faults act on.
 
     session_s: session timeout of the group. log: writes a line of history. sent: all records of the round.
-    loose: names of stories that may be unique more than once.
+    loose: names of stories that may be unique more than once, and of URLs whose visits may change places.
+    extra: records that faults published beside the stream, or failed to. gone: records that they deleted.
+    serve: starts one more `serve` process, with options that replace those of the round, and returns it.
+    complain: notes a sentence about what must not be.
     """
 
     cluster: Cluster
@@ -35,6 +41,15 @@ class FaultTargets:
     log: Callable[[str], None]
     sent: Sequence[Sent] = ()
     loose: set[str] = field(default_factory=set)
+    extra: list[Sent] = field(default_factory=list)
+    gone: dict[Source, ConsumerRecord] = field(default_factory=dict)
+    serve: Callable[..., ServiceProcess] = field(kw_only=True)
+    complain: Callable[[str], None] = field(kw_only=True)
+
+    @property
+    def groups(self) -> tuple[str, str]:
+        """The consumer groups of the two steps."""
+        return f"{self.topics.prefix}{self.group}", f"{self.topics.prefix}{self.group}.decide"
 
 
 Fault = Callable[[FaultTargets, random.Random], None]

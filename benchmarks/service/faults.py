@@ -3,6 +3,7 @@
 import os
 import random
 import resource
+import shutil
 import signal
 import time
 from contextlib import suppress
@@ -10,7 +11,7 @@ from contextlib import suppress
 from benchmarks.service.damage import damage
 from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
 from benchmarks.service.processes import ServiceProcess, descendants
-from benchmarks.service.rewinding import rewind_group
+from benchmarks.service.rewinding import delete_groups, move_offsets
 
 __all__ = ["SERVICE_FAULTS"]
 
@@ -90,14 +91,38 @@ def fill_disk(targets: FaultTargets, rng: random.Random) -> None:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
-def read_again(targets: FaultTargets, rng: random.Random) -> None:
-    """Stop all services and rewind the fingerprinting group, so that records enter the log twice."""
-    targets.log(f"all services down, rewinding group {targets.group}")
+def move_group_offsets(targets: FaultTargets, rng: random.Random) -> None:
+    """Kill all services and move the offsets of both groups, back or on: nothing may follow from it."""
+    targets.log(f"all services killed, moving the offsets of {targets.groups}")
     for service in targets.fleet.services:
         service.kill()
-    targets.log(f"group rewound: {rewind_group(targets, rng)}")
+    targets.log(f"offsets moved: {move_offsets(targets, rng)}")
     for service in targets.fleet.services:
         service.start()
+
+
+def lose_folders_and_offsets(targets: FaultTargets, _rng: random.Random) -> None:
+    """Kill all services, delete all state folders and both groups."""
+    targets.log("all services killed, folders and groups deleted")
+    for service in targets.fleet.services:
+        service.kill()
+        shutil.rmtree(service.state, ignore_errors=True)
+    targets.log(delete_groups(targets))
+    for service in targets.fleet.services:
+        service.start()
+
+
+def second_group(targets: FaultTargets, rng: random.Random) -> None:
+    """Start a service of another group on the same topics: it must refuse, and write nothing."""
+    service = targets.serve(name=f"stranger-{rng.randrange(10**6)}", group="stranger")
+    service.start()
+    deadline = time.monotonic() + PATIENCE_S
+    while service.pid is not None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    targets.log(f"a service of another group ended with {service.exit_code}: {service.last_line}")
+    if service.exit_code not in {1, 4}:  # 4: the brokers were away
+        targets.complain(f"a service of another group was not refused: {service.exit_code}, {service.last_line}")
+    service.kill()
 
 
 SERVICE_FAULTS: dict[Fault, int] = {
@@ -108,7 +133,9 @@ SERVICE_FAULTS: dict[Fault, int] = {
     restart_service: 3,
     lose_snapshot: 4,
     fill_disk: 2,
-    read_again: 2,
+    move_group_offsets: 3,
+    lose_folders_and_offsets: 2,
+    second_group: 1,
 }
 """Faults of services with their weights."""
 

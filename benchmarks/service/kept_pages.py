@@ -101,6 +101,12 @@ class KeptPages:
         found = None if url is None else self._by_url.get(url)
         return None if found is None else found[1]
 
+    def url_of(self, sequence: int) -> str | None:
+        """Return the canonical URL of the kept page at a sequence, None if there is none (any more)."""
+        row = self._rows_of.get(sequence)
+        kept = None if row is None else self._rows[row]
+        return None if kept is None else kept.url
+
     def keep(self, sequence: int, prepared: PreparedPage) -> None:
         """Add the present page."""
         kept, row = KeptPage(sequence, self.ordinal, prepared), len(self._rows)

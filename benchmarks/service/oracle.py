@@ -23,6 +23,7 @@ from dedup_service.core.evidence.similarity import Similarity, jaccard
 from dedup_service.core.evidence.sketch import estimated_jaccard
 from dedup_service.core.log_records import (
     CorrectionRecord,
+    ExpiredRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -30,6 +31,7 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    UnwrittenRecord,
 )
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
@@ -37,7 +39,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash
 from dedup_service.core.verdict import Action, Distance
 
-__all__ = ["Oracle", "OracleAnswer", "answers"]
+__all__ = ["Oracle", "OracleAnswer", "answers", "oracle_of"]
 
 SAME_TEXT = "same text"
 NO_CLAIM = "its canonical link names a page with another text"
@@ -73,11 +75,18 @@ class _Found:
 
 
 class Oracle:
-    """The state after the records of the log that were read so far."""
+    """The state after the records of the log that were read so far.
+
+    answers: by input record; that of records which were deleted before they were read is at the first of them.
+    expired: all of these. unwritten: sequences of pages that were never passed on, as the log says.
+    """
 
     def __init__(self) -> None:
         self.policy: Policy | None = None
         self.answers: dict[Source, OracleAnswer] = {}
+        self.expired: set[Source] = set()
+        self.unwritten: set[int] = set()
+        self._last_policy = -1
         self._kept = KeptPages(IndexLayout())
         self._host_text = HostText()
         self._same: dict[str, str] = {}
@@ -85,26 +94,46 @@ class Oracle:
         self._guards: GuardOracle | None = None
         self._guarded = False
 
-    def read(self, sequence: int, record: LogRecord) -> None:
+    def read(self, sequence: int, record: LogRecord) -> None:  # noqa: C901 - one case for each kind
         """Apply the next record of the log."""
         match record:
             case PolicyRecord():
-                self._follow_policy(record)
+                self._follow_policy(sequence, record)
+            case ExpiredRecord(source, end):
+                self._expire(sequence, [replace(source, offset=offset) for offset in range(source.offset, end)])
+            case UnwrittenRecord(sequences):
+                self.unwritten.update(sequences)
+                for url in [url for url in map(self._kept.url_of, sequences) if url is not None]:
+                    self._remove(url)
             case RetractionRecord():
                 self._remove(record.url)
             case CorrectionRecord():
                 self._correct(record)
             case RejectedRecord():
-                self.answers.setdefault(record.source, OracleAnswer(sequence, "rejected", None))
+                if record.source not in self.expired:
+                    self.answers.setdefault(record.source, OracleAnswer(sequence, "rejected", None))
             case PageRecord():
-                if record.source not in self.answers:
+                if record.source not in self.answers and record.source not in self.expired:
                     self.answers[record.source] = self._answer(sequence, record)
 
-    def _follow_policy(self, record: PolicyRecord) -> None:
-        """Put a policy in force, unless it is void: a second initial one, or one of another space or layout."""
+    def _expire(self, sequence: int, sources: list[Source]) -> None:
+        new = [source for source in sources if source not in self.answers and source not in self.expired]
+        self.expired.update(new)
+        if new:
+            self.answers[new[0]] = OracleAnswer(sequence, "rejected", None)
+
+    def _follow_policy(self, sequence: int, record: PolicyRecord) -> None:
+        """Put a policy in force, unless it is void.
+
+        Void are a second initial one, one of another space or layout, and one that replaces an earlier one than
+        that in force.
+        """
         policy, now = record.policy, self.policy
         if now is not None and (record.initial or (policy.space_id, policy.layout) != (now.space_id, now.layout)):
             return
+        if now is not None and record.replaces is not None and record.replaces != self._last_policy:
+            return
+        self._last_policy = sequence
         if now is None:
             self._kept = KeptPages(policy.layout)
         self.policy = policy
@@ -273,12 +302,17 @@ class Oracle:
             self._apart.add(pair)
 
 
-def answers(log: Iterable[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
-    """Return the answer to every input record of a log, given as (offset, record)."""
+def oracle_of(log: Iterable[tuple[int, LogRecord]]) -> Oracle:
+    """Return the oracle after a log, given as (offset, record)."""
     oracle = Oracle()
     for sequence, record in log:
         oracle.read(sequence, record)
-    return oracle.answers
+    return oracle
+
+
+def answers(log: Iterable[tuple[int, LogRecord]]) -> dict[Source, OracleAnswer]:
+    """Return the answer to every input record of a log, given as (offset, record)."""
+    return oracle_of(log).answers
 
 
 def _distance(one: PreparedPage, other: PreparedPage) -> Bits:

@@ -1,43 +1,63 @@
-"""Rewind a consumer group while the services are down, so that its records are read a second time."""
+"""Move the offsets of both consumer groups while the services are down, or delete the groups."""
 
 import random
 import time
+from collections.abc import Callable
+from contextlib import closing
 
-from kafka import KafkaAdminClient, TopicPartition
-from kafka.errors import KafkaError, NoError
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from benchmarks.service.fault_targets import PATIENCE_S, FaultTargets
 
-__all__ = ["rewind_group"]
+__all__ = ["delete_groups", "move_offsets"]
 
 MAX_RECORDS = 200
 
 
-def rewind_group(targets: FaultTargets, rng: random.Random) -> str:
-    """Commit earlier offsets for the fingerprinting group once it is empty; return a description."""
+def move_offsets(targets: FaultTargets, rng: random.Random) -> str:
+    """Commit other offsets for both groups once they are empty, earlier or later ones; return a description."""
+    return _when_empty(targets, lambda client: ", ".join(_move(client, group, rng) for group in targets.groups))
+
+
+def delete_groups(targets: FaultTargets) -> str:
+    """Delete both groups once they are empty; return a description."""
+    return _when_empty(targets, lambda client: _delete(client, targets.groups))
+
+
+def _when_empty(targets: FaultTargets, action: Callable[[KafkaAdminClient], str]) -> str:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            return _alter(targets, rng)
+            with closing(_admin(targets)) as client:
+                return action(client)
         except (KafkaError, RuntimeError) as error:
             if time.monotonic() > deadline:
                 return f"given up: {error!r}"
             time.sleep(0.3)
 
 
-def _alter(targets: FaultTargets, rng: random.Random) -> str:
-    client = KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
-    try:
-        committed = client.list_group_offsets(targets.group)[targets.group]
-        before = {at: found.offset for at, found in committed.items() if found.offset > 0}
-        after = {at: rng.randrange(max(0, offset - MAX_RECORDS), offset) for at, offset in before.items()}
-        answer: dict[TopicPartition, type[KafkaError]] = client.alter_group_offsets(
-            targets.group, {at: OffsetAndMetadata(offset, "", -1) for at, offset in after.items()}
-        )
-        refused = {at: error.__name__ for at, error in answer.items() if error is not NoError}
-        if refused:
-            raise RuntimeError(f"refused: {refused}")
-        return ", ".join(f"{at.partition}: {before[at]} → {offset}" for at, offset in after.items()) or "nothing yet"
-    finally:
-        client.close()
+def _admin(targets: FaultTargets) -> KafkaAdminClient:
+    return KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=3000)
+
+
+def _move(client: KafkaAdminClient, group: str, rng: random.Random) -> str:
+    committed = {at: found.offset for at, found in client.list_group_offsets(group)[group].items()}
+    after = {at: _moved(offset, rng) for at, offset in committed.items()}
+    answer = client.alter_group_offsets(group, {at: OffsetAndMetadata(offset, "", -1) for at, offset in after.items()})
+    refused = {at: error.__name__ for at, error in answer.items() if error.errno}
+    if refused:
+        raise RuntimeError(f"refused: {refused}")
+    return f"{group}: {[(at.partition, committed[at], offset) for at, offset in after.items()]}"
+
+
+def _moved(offset: int, rng: random.Random) -> int:
+    return rng.choice((0, max(0, offset - rng.randint(1, MAX_RECORDS)), offset + rng.randint(1, MAX_RECORDS)))
+
+
+def _delete(client: KafkaAdminClient, groups: tuple[str, ...]) -> str:
+    answers = client.delete_groups(list(groups))
+    if any(str(answer) not in {"OK", "GroupIdNotFoundError"} for answer in answers.values()):
+        raise RuntimeError(f"refused: {answers}")
+    return f"deleted: {answers}"

@@ -14,6 +14,7 @@ The folder of a round has all that is needed to understand a failure: history, l
 
 import json
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -21,14 +22,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kafka import KafkaAdminClient
+from kafka.consumer.fetcher import ConsumerRecord
+
 from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
 from benchmarks.service.checking import Findings, check
 from benchmarks.service.fault_targets import Fault, FaultTargets
 from benchmarks.service.faults import SERVICE_FAULTS
 from benchmarks.service.operators import OPERATIONS
+from benchmarks.service.page_faults import PAGE_FAULTS
 from benchmarks.service.processes import Fleet, ServiceProcess
 from benchmarks.service.publishing import PacedPublisher
-from benchmarks.service.reading import Tail, end_of
+from benchmarks.service.reading import Tail, end_of, read_all
 from benchmarks.service.stream import Sent, stream
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
@@ -55,7 +60,7 @@ class Plan:
     """The settings of a round.
 
     early: faults begin while the services still start, not after their first answers. pause_s: the longest
-    pause between two faults of a lane.
+    pause between two faults of a lane. recreate: at the end `pages` is deleted and created again.
     """
 
     seed: str
@@ -64,6 +69,8 @@ class Plan:
     rate: int
     service_faults: tuple[Fault, ...]
     broker_faults: tuple[Fault, ...]
+    page_faults: tuple[Fault, ...] = ()
+    recreate: bool = False
     services: int = 3
     action: str | None = None
     early: bool = False
@@ -85,7 +92,18 @@ class Plan:
             action = None  # a service refuses to start with another action than the policy's
         rate = int(pages / seconds)
         early = rng.random() < 0.25
-        return cls(seed, pages, brokers, rate, tuple(service_faults), tuple(broker_faults), action=action, early=early)
+        return cls(
+            seed,
+            pages,
+            brokers,
+            rate,
+            tuple(service_faults),
+            tuple(broker_faults),
+            tuple(_drawn(rng, PAGE_FAULTS, rng.randint(0, 3))),
+            recreate=rng.random() < 0.15,
+            action=action,
+            early=early,
+        )
 
 
 @dataclass
@@ -105,7 +123,7 @@ def run_round(plan: Plan, folder: Path) -> Result:
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     result = Result(plan)
-    result.faults.update(fault.__name__ for fault in (*plan.service_faults, *plan.broker_faults))
+    result.faults.update(fault.__name__ for fault in (*plan.service_faults, *plan.broker_faults, *plan.page_faults))
     sent = list(stream(random.Random(f"stream {plan.seed}").randrange(1 << 32), plan.pages))
     with (folder / "history.log").open("a", buffering=1) as history:
 
@@ -136,7 +154,6 @@ class _Round:
         self._log = log
         self._result = result
         self._topics = Topics("chaos.")
-        self._loose: set[str] = set()
         self._warm = threading.Event()
         if plan.early:
             self._warm.set()
@@ -144,7 +161,17 @@ class _Round:
     def run(self) -> None:
         create(Connection(self._cluster.bootstrap), self._topics, self._layout())
         fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._log)
-        targets = FaultTargets(self._cluster, fleet, self._topics, GROUP, SESSION_S, self._log, self._sent, self._loose)
+        targets = FaultTargets(
+            self._cluster,
+            fleet,
+            self._topics,
+            GROUP,
+            SESSION_S,
+            self._log,
+            self._sent,
+            serve=self._extra_service,
+            complain=self._result.complaints.append,
+        )
         fleet.start()
         try:
             self._publish_under_faults(targets)
@@ -155,7 +182,26 @@ class _Round:
             self._result.complaints.append(f"did not end after SIGTERM: {killed}")
         self._result.crashes += fleet.crashes
         self._result.counts.update(crashes=len(fleet.crashes), starts=sum(s.starts for s in fleet.services))
-        self._check()
+        self._check(targets)
+        if self._plan.recreate:
+            self._recreate_pages()
+
+    def _recreate_pages(self) -> None:
+        """Delete `pages` and create it again: every service must refuse to start, saying why."""
+        admin = KafkaAdminClient(bootstrap_servers=self._cluster.bootstrap.split(","))
+        try:
+            admin.delete_topics([self._topics.pages])
+            while self._topics.pages in admin.list_topics():
+                time.sleep(0.2)
+        finally:
+            admin.close()
+        create(Connection(self._cluster.bootstrap), self._topics, self._layout())
+        service = self._service(0)
+        service.start()
+        ended = service.ended_within(PATIENCE_S)
+        self._log(f"pages created again: ended {ended} with {service.exit_code}: {service.last_line}")
+        if service.exit_code != 1 or "created again" not in service.last_line:
+            self._result.complaints.append(f"another `pages` was not refused: {service.exit_code} {service.last_line}")
 
     def _layout(self) -> Layout:
         return Layout(partitions=PARTITIONS, replication=self._plan.brokers)
@@ -168,6 +214,7 @@ class _Round:
             _Lane(self._publish),
             _Lane(lambda: self._strike(targets, self._plan.service_faults, random.Random(f"services {seed}"))),
             _Lane(lambda: self._strike(targets, self._plan.broker_faults, random.Random(f"brokers {seed}"))),
+            _Lane(lambda: self._strike(targets, self._plan.page_faults, random.Random(f"pages {seed}"))),
         ]
         for thread in threads:
             thread.start()
@@ -204,12 +251,12 @@ class _Round:
     def _wait_for_answers(self, targets: FaultTargets) -> None:
         """Wait for an answer to every input record; add a complaint if they do not come."""
         topics = (self._topics.verdicts, self._topics.dlq)
-        expected = end_of(self._cluster.bootstrap, self._topics.pages)
+        expected = end_of(self._cluster.bootstrap, self._topics.pages)  # an answer to each, however many were deleted
         tail = Tail(self._cluster.bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         moved_at = time.monotonic()
         while answered < expected and time.monotonic() < deadline and len(targets.fleet.crashes) < MAX_CRASHES:
-            if more := sum(1 for _ in tail.poll()):
+            if more := sum(map(_records_answered, tail.poll())):
                 answered, moved_at = answered + more, time.monotonic()
             elif time.monotonic() - moved_at > STILL_S:
                 self._repair_transactions()
@@ -232,9 +279,14 @@ class _Round:
         repair(connection, found)
         self._result.counts.update(repaired=len(found))
 
-    def _check(self) -> None:
+    def _check(self, targets: FaultTargets) -> None:
+        pages = self._topics.pages
         try:
-            findings = check(self._cluster.bootstrap, self._topics, self._sent, frozenset(self._loose))
+            published = {(record.key, record.value) for record in targets.gone.values()}
+            published |= {(record.key, record.value) for record in read_all(self._cluster.bootstrap, [pages])[pages]}
+            sent = [*self._sent, *(one for one in targets.extra if (one.key, one.value) in published)]
+            names = {one.truth.name for one in sent} if targets.gone else targets.loose  # any may have been lost
+            findings = check(self._cluster.bootstrap, self._topics, sent, frozenset(names), targets.gone)
         except TimeoutError as error:
             findings = Findings([f"not readable to the end: {error}"])
         self._result.complaints += findings.complaints
@@ -245,9 +297,12 @@ class _Round:
             self._cluster.save(self._folder / "brokers")
         (self._folder / "counts.json").write_text(json.dumps(self._result.counts))
 
-    def _service(self, number: int) -> ServiceProcess:
+    def _extra_service(self, *, name: str, group: str) -> ServiceProcess:
+        return self._service(name, group)
+
+    def _service(self, number: int | str, group: str = GROUP) -> ServiceProcess:
         name = f"service-{number}"
-        arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", GROUP]
+        arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", group]
         arguments += ["--processes", "1", *(["--action", self._plan.action] if self._plan.action else [])]
         arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
         arguments += [
@@ -274,6 +329,13 @@ class _Lane(threading.Thread):
             self._work()
         except BaseException as error:  # reported after the join
             self.error = error
+
+
+def _records_answered(answer: ConsumerRecord) -> int:
+    """Return how many input records an answer is about: a dead letter may be about many that were deleted."""
+    error = dict(answer.headers).get("twinsieve.error", b"").decode()
+    many = re.match(r"(\d+) records up to offset", error)
+    return 1 if many is None else int(many[1])
 
 
 def _drawn(rng: random.Random, faults: dict[Fault, int], count: int) -> list[Fault]:

@@ -100,7 +100,7 @@ class _StreamGenerator:
             yield make()
 
     def _new_story(self) -> Sent:
-        name, text = f"story-{self._number}", self._writer.text(self._rng.randint(400, 900))
+        name, text = f"story-{self._number}", self._writer.text(self._rng.randint(500, 900))
         field = "text"
         if self._rng.random() < self._html:
             field, text = "html", self._as_html(text)

@@ -75,7 +75,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Maximum number of links from a start URL; 0 is no limit.",
+    help="Maximum number of links from a start URL; a canonical URL counts as one. 0 is no limit.",
 )
 @click.option(
     "--follow",

@@ -5,13 +5,17 @@ reads links (`crawler.reader`), so that the event loop parses no HTML. If the fi
 item has all text. If pages are published, every visit of a page yields an item, and one without an article
 has its HTML, so that the service gives the verdict that the filter would have given here.
 
-If a page names another URL as canonical, the spider follows it there without counting depth, unless that URL
+If a page names another URL as canonical, the spider follows it there as it follows a link, unless that URL
 cannot be trusted (another host, a home page). A page that is fetched again in the same crawl, and has not
 changed, yields no second item.
+
+Invariant: no site makes a crawl with a depth endless. Every request that the spider makes for a page counts as
+a link; canonical URLs in a row and sitemaps within sitemaps are limited in addition, because they are followed
+without a depth too. Scrapy limits redirects and refreshes (`REDIRECT_MAX_TIMES`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -32,6 +36,13 @@ __all__ = ["SiteSpider"]
 LINKS_AT_ONCE = 16
 """Requests that are yielded in a row (about 0.3 ms each) before other tasks get a turn."""
 
+CANONICALS_IN_A_ROW = 3
+"""Canonical URLs followed one after another. One is the rule; a chain of them is an error of the site."""
+
+SITEMAP_LEVELS = 3
+"""Sitemaps followed from one to the next, robots.txt not counted. The protocol knows two: an index and its sitemaps.
+Source: https://www.sitemaps.org/protocol.html#index ("Sitemap index files may not list other index files")."""
+
 FOLLOW = ("links", "sitemap", "both")
 
 
@@ -39,7 +50,8 @@ class SiteSpider(SitemapSpider):
     """Walks a site: `scrapy crawl site -a urls=https://example.org/`.
 
     urls: start URLs, separated by commas. domains: hosts to stay on, separated by commas (default: those of
-    the start URLs). depth: maximal number of links from a start URL or sitemap entry, 0 for no limit.
+    the start URLs). depth: maximal number of links and canonical URLs from a start URL or sitemap entry, 0 for
+    no limit.
     follow: links, sitemap or both.
     """
 
@@ -69,12 +81,16 @@ class SiteSpider(SitemapSpider):
                 yield Request(urljoin(site, "robots.txt"), callback=self._parse_sitemap)
                 yield Request(urljoin(site, "sitemap.xml"), callback=self._parse_sitemap)
 
-    async def parse_page(self, response: Response, hops: int = 0) -> AsyncIterator[Any]:
-        """Yield the page's item and the requests for its links. hops: links from the start to this page."""
+    async def parse_page(self, response: Response, hops: int = 0, canonicals: int = 0) -> AsyncIterator[Any]:
+        """Yield the page's item and the requests for its links.
+
+        hops: links from the start to this page. canonicals: how many of the last of them were canonical URLs.
+        """
         if not isinstance(response, HtmlResponse):
             return
         page: Page | None = response.meta.get("twinsieve_page")
-        follow = self._follow_links and (self._depth == 0 or hops < self._depth)
+        further = self._depth == 0 or hops < self._depth
+        follow = self._follow_links and further
         whole_text = page is None and not self._publishes
         read = follow or whole_text
         reading = await self._reader.read(response, whole_text=whole_text) if read else Reading()
@@ -82,12 +98,24 @@ class SiteSpider(SitemapSpider):
         if item is not None:
             yield item
         page = page or _whole_page(response, reading)
-        if page.claimed_url is not None:
-            yield Request(page.claimed_url, callback=self.parse_page, cb_kwargs={"hops": hops})
+        if page.claimed_url is not None and further and canonicals < CANONICALS_IN_A_ROW:
+            came = {"hops": hops + 1, "canonicals": canonicals + 1}
+            yield Request(page.claimed_url, callback=self.parse_page, cb_kwargs=came)
         for number, link in enumerate(reading.links if follow else ()):
             if number % LINKS_AT_ONCE == 0:
                 await asyncio.sleep(0)
             yield Request(link, callback=self.parse_page, cb_kwargs={"hops": hops + 1})
+
+    def _parse_sitemap(self, response: Response) -> Iterable[Request]:
+        """Yield the requests for what a sitemap, or robots.txt, names; sitemaps only to SITEMAP_LEVELS."""
+        level = response.meta.get("sitemap_level", 0)
+        for request in super()._parse_sitemap(response):
+            if request.callback == self._parse_sitemap:
+                if level == SITEMAP_LEVELS:
+                    self.logger.warning("%s names further sitemaps: %d levels are followed", response, level)
+                    return
+                request.meta["sitemap_level"] = level + 1
+            yield request
 
     def closed(self, reason: str) -> None:  # noqa: ARG002 - Scrapy's signature
         """End the reader process. reason: Scrapy's name for why the crawl ended."""

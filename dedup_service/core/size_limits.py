@@ -7,20 +7,44 @@ A check returns the reason as text, or None if the size is within the limit. The
                         `runtime.readers.jsonlines` for text
     `MAX_RECORD_BYTES`  `runtime.readers.jsonlines` for lines,             a bad record
                         `runtime.readers.warc` for WARC records
-    `MAX_VALUE_BYTES`   `runtime.kafka.messages.page`                      a dead letter
+    `MAX_VALUE_BYTES`   `runtime.kafka.messages.page`                      a cut dead letter
+    `MAX_KEY_BYTES`     `runtime.kafka.messages.page`                      a cut dead letter
+    `MAX_HEADERS`, `MAX_HEADERS_BYTES`
+                        `runtime.kafka.messages.page`                      a cut dead letter
+    `MAX_BATCH_BYTES`   `runtime.kafka.client.unpacking`                   dead letters
     `MAX_NAME_CHARS`    `runtime.kafka.messages.page`, for `url` and `id`  a dead letter
     `MAX_URL_CHARS`     `core.url`                                         not a Web address
 
 The readers of folders and WARC files read one byte more than `MAX_PAGE_SIZE`, so that extraction sees that a
-page is too large without the rest of it. The size of a dead letter is bounded in `runtime.kafka.messages.page`.
+page is too large without the rest of it.
+
+Kafka records: the limits on value, key and headers are sizes before compression, and what the service writes
+about a record within them is bounded too: `PAGE_MESSAGE_BYTES` for a page or a dead letter,
+`EVENT_MESSAGE_BYTES` for a record of the log or a verdict. Topics must accept such messages as they are:
+how well a message compresses depends on the codec, and a broker may compress again (`compression.type`). The
+same 14 MiB took 14 times as many bytes with lz4 as with zstd. Bytes that do not compress grow: by 83 bytes a
+MiB with lz4, 340 with gzip and snappy (the client's encoders, random bytes).
 """
 
+from collections.abc import Iterable, Sequence
+
 __all__ = [
+    "EVENT_MESSAGE_BYTES",
+    "MAX_BATCH_BYTES",
+    "MAX_HEADERS",
+    "MAX_HEADERS_BYTES",
+    "MAX_KEY_BYTES",
     "MAX_NAME_CHARS",
     "MAX_PAGE_SIZE",
     "MAX_RECORD_BYTES",
     "MAX_URL_CHARS",
     "MAX_VALUE_BYTES",
+    "PAGE_MESSAGE_BYTES",
+    "UNREADABLE_HEADER",
+    "Header",
+    "header_bytes",
+    "headers_too_large",
+    "key_too_large",
     "line_too_long",
     "name_too_long",
     "page_too_large",
@@ -39,10 +63,37 @@ MAX_RECORD_BYTES = 300 * 2**20
 """A longer record is not kept in memory but reported as bad. A 50-MB page with every character escaped fits."""
 
 MAX_VALUE_BYTES = 15 << 20
-"""Limit on a Kafka value, unpacked: fits the outputs (16 MiB) with headers, however it compresses."""
+"""Limit on a Kafka value, unpacked: a text of `MAX_PAGE_SIZE` in ASCII, and half as much for the rest."""
 
 MAX_URL_CHARS = 8192
 """Limit on a Web address."""
+
+MAX_KEY_BYTES = 12 * MAX_URL_CHARS
+"""Limit on a Kafka key: fits every canonical URL, a character of which is 4 bytes, percent-encoded 12."""
+
+MAX_HEADERS = 256
+"""Limit on the headers of a Kafka record: tracing and CloudEvents use about 10; each takes 150 bytes of memory."""
+
+MAX_HEADERS_BYTES = 512 << 10
+"""Limit on names and values of all headers of a Kafka record: many times what tracing or a Web server use."""
+
+MAX_BATCH_BYTES = 128 << 20
+"""Limit on a batch of Kafka records, unpacked: 16 times the largest batch of `pages` as it is created, and the
+memory of a reader, which unpacks a batch as a whole. Producers send batches of some 100 KiB, or one record."""
+
+UNREADABLE_HEADER = "twinsieve.unreadable"
+"""Header that a record of a larger batch has instead of its content."""
+
+PAGE_MESSAGE_BYTES = 16 << 20
+"""What a topic must accept that pages or dead letters are written to: the limits above, our own headers (the
+longest has the URL of another page, 32 KiB), framing, and what compression may add; 0.3 MiB are left."""
+
+EVENT_MESSAGE_BYTES = 1 << 20
+"""What a topic must accept that records of the log or verdicts are written to: measured 366 KB for the longest
+addresses that a page may have, all of which are percent-encoded in its canonical URL, its claim and its key."""
+
+Header = tuple[str, bytes | None]
+"""Name and value of a header of a Kafka record."""
 
 MAX_NAME_CHARS = MAX_URL_CHARS
 """Limit on `url` and `id` in Kafka: they are in the log, in the verdict, and in the verdicts of copies."""
@@ -69,10 +120,32 @@ def record_too_large(size_bytes: int) -> str | None:
 
 
 def value_too_large(value: bytes) -> str | None:
-    """Return why the value of a Kafka message is refused."""
+    """Return why the value of a Kafka record is refused."""
     if len(value) <= MAX_VALUE_BYTES:
         return None
     return f"the value has {len(value):,} bytes, the limit is {MAX_VALUE_BYTES:,}"
+
+
+def key_too_large(key: bytes | None) -> str | None:
+    """Return why the key of a Kafka record is refused."""
+    if key is None or len(key) <= MAX_KEY_BYTES:
+        return None
+    return f"the key has {len(key):,} bytes, the limit is {MAX_KEY_BYTES:,}"
+
+
+def headers_too_large(headers: Sequence[Header]) -> str | None:
+    """Return why the headers of a Kafka record are refused: too many, or too large together."""
+    if len(headers) > MAX_HEADERS:
+        return f"it has {len(headers):,} headers, the limit is {MAX_HEADERS}"
+    size = header_bytes(headers)
+    if size <= MAX_HEADERS_BYTES:
+        return None
+    return f"the headers have {size:,} bytes, the limit is {MAX_HEADERS_BYTES:,}"
+
+
+def header_bytes(headers: Iterable[Header]) -> int:
+    """Return the bytes of the names, in UTF-8, and of the values."""
+    return sum(len(name.encode("utf-8", "replace")) + len(value or b"") for name, value in headers)
 
 
 def name_too_long(field: str, name: str) -> str | None:

@@ -127,6 +127,10 @@ class Cluster:
         """Resume a node (SIGCONT) after `pause`."""
         self._nodes[number].send(signal.SIGCONT)
 
+    def pid(self, number: int) -> int | None:
+        """Return the process id of a node, None if it does not run."""
+        return self._nodes[number].pid
+
     def answers(self, number: int) -> bool:
         """Return whether a node answers a Metadata request and lists itself."""
         return number in self._nodes[number].known_brokers()

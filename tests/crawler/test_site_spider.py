@@ -9,7 +9,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
 from crawler.items import JudgedItem, PageItem, PublishedItem
-from crawler.spiders.site import SiteSpider
+from crawler.spiders.site import CANONICALS_IN_A_ROW, SiteSpider
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.page import Page
 from dedup_service.core.url import page_addresses
@@ -40,9 +40,11 @@ def page(
     return HtmlResponse(url, body=body.encode(), encoding="utf-8", request=Request(url, meta=meta))
 
 
-def results(spider: SiteSpider, response: Response, hops: int = 0) -> tuple[list[PageItem], list[Request]]:
+def results(
+    spider: SiteSpider, response: Response, hops: int = 0, canonicals: int = 0
+) -> tuple[list[PageItem], list[Request]]:
     async def collect() -> list[Any]:
-        return [output async for output in spider.parse_page(response, hops)]
+        return [output async for output in spider.parse_page(response, hops, canonicals)]
 
     try:
         outputs = asyncio.run(collect())
@@ -72,10 +74,24 @@ def test_depth_counts_links_from_the_start() -> None:
     assert (len(items), requests) == (1, [])
 
 
-def test_a_canonical_url_is_followed_without_counting_depth() -> None:
-    """A mobile page leads to the full page, even at the last depth."""
-    _, requests = results(new_spider(depth=1), page(f"{HOME}m/full", "", canonical=f"{HOME}full"), hops=1)
-    assert [(r.url, r.cb_kwargs["hops"]) for r in requests] == [("https://example.org/full", 1)]
+def test_a_canonical_url_counts_as_a_link() -> None:
+    """A mobile page leads to the full page, but not at the last depth, and not at the end of a chain."""
+    mobile = page(f"{HOME}m/full", "", canonical=f"{HOME}full")
+    _, requests = results(new_spider(depth=2), mobile, hops=1)
+    assert [(r.url, r.cb_kwargs) for r in requests] == [("https://example.org/full", {"hops": 2, "canonicals": 1})]
+    assert results(new_spider(depth=1), mobile, hops=1)[1] == []
+    assert results(new_spider(), mobile, hops=9, canonicals=CANONICALS_IN_A_ROW)[1] == []
+
+
+def test_a_link_begins_a_new_chain_of_canonical_urls() -> None:
+    """Only canonical URLs in a row are limited; frames and the next page of a series are not followed."""
+    head = '<link rel="next" href="/next"><iframe src="/frame"></iframe>'
+    response = page(HOME, f'{head}<a href="/a">a</a>', canonical=f"{HOME}other")
+    _, requests = results(new_spider(depth=9), response, hops=1, canonicals=1)
+    assert [(r.url, r.cb_kwargs) for r in requests] == [
+        (f"{HOME}other", {"hops": 2, "canonicals": 2}),
+        (f"{HOME}a", {"hops": 2}),
+    ]
 
 
 def test_a_page_that_is_its_own_canonical_url_is_not_followed() -> None:

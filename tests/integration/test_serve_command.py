@@ -3,11 +3,13 @@
 import json
 import re
 import signal
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from benchmarks.service.reading import read_all
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
 from tests.integration.conftest import Broker
@@ -42,6 +44,35 @@ def test_from_start_to_stop(broker: Broker, topics: Topics, serve: Callable[...,
     append(broker.connection, topics.pages, [Message(topics.pages, json.dumps(page(99)).encode())])
     second.wait_for(lambda: pages_decided(second) == 1)
     assert second.end(signal.SIGINT) == 130
+
+
+def test_metrics_are_those_of_what_was_written(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:
+    """A service on a broker counts what a reader of its topics counts: verdicts, dead letters, records of the log."""
+    values = [json.dumps(page(number, article(number % 12))).encode() for number in range(30)]
+    values += [json.dumps(page(number)).encode() for number in (0, 3)]  # visits of known addresses
+    values += [json.dumps(page(40, "too short")).encode(), b"rubbish", b"{}"]
+    append(broker.connection, topics.pages, [Message(topics.pages, value) for value in values])
+    serving = serve()
+    serving.wait_for(lambda: samples(serving).get('twinsieve_records_total{step="decide"}') == len(values))
+    written = read_all(broker.bootstrap, [topics.verdicts, topics.dlq, topics.fingerprints])
+    verdicts = Counter(json.loads(record.value or b"{}")["verdict"] for record in written[topics.verdicts])
+    assert len(verdicts) >= 3
+    found = samples(serving)
+    counted = {kind: found[f'twinsieve_pages_total{{verdict="{kind}"}}'] for kind in verdicts}
+    assert counted == dict(verdicts)
+    assert len(written[topics.dlq]) == 2
+    assert {found[f'twinsieve_rejected_records_total{{step="{step}"}}'] for step in ("fingerprint", "decide")} == {2}
+    assert found['twinsieve_records_total{step="fingerprint"}'] == len(values)
+    assert found["twinsieve_entries"] == verdicts["unique"] + verdicts["undecided"]
+    assert found['twinsieve_log_sequence{step="decide"}'] >= len(values)
+    assert sum(count for name, count in found.items() if name.startswith("twinsieve_lag_records")) == 0
+    assert serving.end(signal.SIGTERM) == 143
+
+
+def samples(serving: Serving) -> dict[str, float]:
+    """Return the samples of `/metrics`, by name and labels."""
+    lines = (line for line in serving.get("/metrics")[1].splitlines() if line and not line.startswith("#"))
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
 def test_a_rule_that_differs_from_the_log(broker: Broker, topics: Topics, serve: Callable[..., Serving]) -> None:

@@ -87,20 +87,24 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def token_for(address: Address, configured: str | None, *, name: str = "--dashboard-token") -> Token | None:
+def token_for(
+    address: Address, configured: str | None, *, name: str = "--dashboard-token", proxied: bool = False
+) -> Token | None:
     """Return the token of a dashboard at `address`, or None: only loopback needs no token.
 
     configured: the token of an option or setting; without one, the environment variable counts. name: of that
-    option or setting, for messages. ConfigurationError if a token is needed, or if this one is no secret.
+    option or setting, for messages. proxied: a proxy leads other machines there, so loopback needs one too.
+    ConfigurationError if a token is needed, or if this one is no secret.
     """
     text = configured or os.environ.get(ENV_VARIABLE) or None
     if text is None:
-        if is_loopback(address.host):
+        if is_loopback(address.host) and not proxied:
             return None
+        where = f"{address}, behind a proxy," if proxied else str(address)
         raise ConfigurationError(
-            f"a dashboard at {address} can be reached from other machines, so it needs a token: "
-            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE} (or {name}); or give a port without a host, "
-            "then only this machine can connect"
+            f"a dashboard at {where} can be reached from other machines, so it needs a token: "
+            f"make one with {GENERATE_COMMAND} and set {ENV_VARIABLE} (or {name}); or give a port without a host"
+            f"{' and no proxy' if proxied else ''}, then only this machine can connect"
         )
     if len(text) < MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable():
         raise ConfigurationError(
@@ -200,9 +204,9 @@ def _cookie(headers: Headers) -> str | None:
 
 def _query_token(request: Request) -> str | None:
     """Return the token in the query of the page's address, if there is one."""
-    if request.url.path != "/" or request.method != "GET":
+    if request.scope["path"] != "/" or request.method != "GET":  # `request.url` is made from the Host header
         return None
-    return next(iter(parse_qs(request.url.query).get("token", [])), None)
+    return next(iter(parse_qs(request.scope["query_string"].decode("latin-1")).get("token", [])), None)
 
 
 def _welcome(request: Request, token: Token) -> Response:
@@ -212,7 +216,7 @@ def _welcome(request: Request, token: Token) -> Response:
     not send a strict cookie.
     """
     answer = Response("Welcome.\n", media_type="text/plain", headers={"refresh": "0; url=/"})
-    secure = request.url.scheme == "https"
+    secure = request.scope["scheme"] == "https"
     answer.set_cookie(COOKIE, token.cookie, path="/", httponly=True, samesite="strict", secure=secure)
     return answer
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
@@ -137,6 +137,8 @@ def explain_routes(live_stats: LiveStats, backend: ExplainBackend) -> list[BaseR
     async def correct(request: Request) -> Response:
         try:
             body = _decode(await request.body())
+        except ClientDisconnect:
+            return _refused(400, "the body ended early")  # nobody is there to read it
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return _refused(400, f'send {{"url", "of", "duplicate": true|false, "reason"}}: {error}')
         by = request.client.host if request.client else None

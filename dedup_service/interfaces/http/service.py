@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from dedup_service.interfaces.http.access_guard import Token
+from dedup_service.interfaces.http.access_guard import AccessGuard, Token
 from dedup_service.interfaces.http.dashboard import serve_dashboard
 from dedup_service.interfaces.http.explain_backends import DashboardSources
 from dedup_service.interfaces.http.metrics import Metrics
@@ -41,13 +41,14 @@ RECHECK_S = 5.0
 class Addresses:
     """Where to serve. http: probes and metrics. dashboard: everything. token: of the dashboard, if needed.
 
-    carried: whether `http` serves the dashboard too.
+    carried: whether `http` serves the dashboard too. trusted_proxies: as in `HttpServer`.
     """
 
     http: Address | None
     dashboard: Address | None
     token: Token | None
     carried: bool
+    trusted_proxies: tuple[str, ...] = ()
 
 
 class ServedService:
@@ -82,18 +83,30 @@ class ServedService:
             recent=self._recent,
         )
         more = probes(self._health)
+        proxies = addresses.trusted_proxies
         urls = {}
         if addresses.http is not None and addresses.carried:
             server = stack.enter_context(
-                serve_dashboard(sources, registry, addresses.http, addresses.token, more=more, option="--http")
+                serve_dashboard(
+                    sources,
+                    registry,
+                    addresses.http,
+                    addresses.token,
+                    more=more,
+                    option="--http",
+                    trusted_proxies=proxies,
+                )
             )
             urls["http"] = f"http://{server.address}"
         elif addresses.http is not None:
-            server = stack.enter_context(HttpServer(probes_app(self._health, registry), addresses.http))
+            probing = AccessGuard(probes_app(self._health, registry), token=None, local=False)
+            server = stack.enter_context(HttpServer(probing, addresses.http, trusted_proxies=proxies))
             urls["http"] = f"http://{server.address}"
         if addresses.dashboard is not None:
             server = stack.enter_context(
-                serve_dashboard(sources, registry, addresses.dashboard, addresses.token, more=more)
+                serve_dashboard(
+                    sources, registry, addresses.dashboard, addresses.token, more=more, trusted_proxies=proxies
+                )
             )
             urls["dashboard"] = f"http://{server.address}"
         if addresses.dashboard is not None or addresses.carried:

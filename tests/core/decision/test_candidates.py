@@ -120,11 +120,8 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
     far = Fingerprint(1, 1)
     for number, (text_hash, expected) in enumerate([(5, True), (6, size >= 160)]):
         page = replace(made.page, canonical_url=f"http://other/{number}")
-        evidence = made.evidence if text_hash == 5 else pack_evidence("two", "12", letters("12"), b"")
-        copy = replace(made, page=page, text_hash=text_hash, fingerprint=far)
-        if text_hash == 6:
-            copy = replace(copy, keys=b"")
-            assert evidence
+        evidence = pack_evidence("one" if text_hash == 5 else "two", body, letters(body), b"")
+        copy = replace(made, page=page, text_hash=text_hash, fingerprint=far, evidence=evidence)
         verdict = run.decide([copy])[0].verdict
         assert (verdict.reason == "same text") == expected
         assert (verdict.kind is VerdictKind.DUPLICATE) == expected

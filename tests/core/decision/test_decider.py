@@ -22,6 +22,7 @@ from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
+from dedup_service.runtime.resources import build_fingerprinter
 from tests.core.decision.crowded import page_of
 
 RULE = MatchRule((DistanceBound(body=4), DistanceBound(words=2, body=9)))
@@ -292,12 +293,42 @@ def test_an_entry_changes_only_at_a_visit_of_its_own_address(visits: list[tuple[
         assert not (verdict.by_claim and verdict.claim_refused)
 
 
-def test_a_page_that_cannot_be_judged_is_undecided_and_matches_nothing() -> None:
-    """A short page is kept with its reason and never becomes an original."""
-    log = Log()
-    verdict = log.add(prepared("short", reason="too little text"))
-    assert (verdict.kind, verdict.reason) == (VerdictKind.UNDECIDED, "too little text")
-    assert log.add(prepared("other")).kind is VerdictKind.UNIQUE
+SHORT = (
+    "新港大桥今天上午通车，首日有许多车辆驶过，沿线村庄的居民步行过桥，"
+    "渡船同时停航，码头改为公园，向公众开放，市长剪彩。"
+)
+
+
+ENOUGH = f"{SHORT}本报记者摄影报道现场图片见第二版"
+
+
+def article(name: str, text: str, title: str = "") -> PreparedPage:
+    """A page as the default fingerprinter prepares it: with its own fingerprints, hashes, keys and evidence."""
+    url = f"https://a.example/{name}"
+    return build_fingerprinter().prepare(Page(url=url, canonical_url=url, id=name, title=title, text=text))
+
+
+@pytest.mark.parametrize("rule", [rule_for(), MatchRule((DistanceBound(words=3),))], ids=["evidence", "distance"])
+def test_short_text_matches_nobody(rule: MatchRule) -> None:
+    """A short page is kept with its reason and never becomes an original, however alike another page is."""
+    log = Log(rule)
+    first = log.add(article("short", SHORT))
+    assert first.kind is VerdictKind.UNDECIDED
+    assert "too little text" in (first.reason or "")
+    for number, text in enumerate([f"{SHORT}完", f"{SHORT}！完了", SHORT.replace("许多", "不少")]):
+        verdict = log.add(article(f"edited {number}", text))
+        assert (verdict.kind, verdict.duplicate_of) == (VerdictKind.UNDECIDED, None), text
+    judged = log.add(article("judged", ENOUGH))
+    assert (judged.kind, judged.duplicate_of) == (VerdictKind.UNIQUE, None)
+
+
+def test_a_longer_text_matches_with_the_same_additions() -> None:
+    """What keeps a short text from matching is its length alone: from 160 letters they are copies."""
+    log, text = Log(rule_for()), ENOUGH + ENOUGH[::-1] + SHORT[::2] + SHORT[1::2]
+    log.add(article("judged", text))
+    for number, other in enumerate([f"{text}完", f"{text}！完了", text.replace("许多", "不少")]):
+        verdict = log.add(article(f"copy {number}", other))
+        assert (verdict.kind, verdict.duplicate_of) == (VerdictKind.DUPLICATE, "judged"), other
 
 
 def test_a_failed_visit_does_not_replace_a_known_page() -> None:

@@ -13,6 +13,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.log_records import (
     CorrectionRecord,
+    ExpiredRecord,
     LogRecord,
     PageRecord,
     Policy,
@@ -20,6 +21,8 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    UnreadableRecord,
+    UnwrittenRecord,
 )
 from dedup_service.core.rules.guards import NO_GUARDS, Guards
 from dedup_service.core.rules.layout import IndexLayout
@@ -126,6 +129,14 @@ records = st.lists(
         ),
         st.builds(RetractionRecord, st.sampled_from([f"http://site/{letter}" for letter in "abcd"]), st.just("gone")),
         st.builds(
+            lambda partition, offset, count: ExpiredRecord(Source("pages", partition, offset), offset + count),
+            st.integers(0, 1),
+            st.integers(0, 25),
+            st.integers(1, 6),
+        ),
+        st.builds(UnwrittenRecord, st.lists(st.integers(0, 40), max_size=3).map(tuple), st.just("lost")),
+        st.builds(UnreadableRecord, st.just("no record")),
+        st.builds(
             CorrectionRecord,
             st.sampled_from(["http://site/a", "http://site/b"]),
             st.sampled_from(["http://site/c", "http://site/d"]),
@@ -144,6 +155,7 @@ records = st.lists(
                 st.sampled_from([LAYOUT] * 5 + [IndexLayout(slots=4, window=3)]),
             ),
             st.booleans(),
+            replaces=st.none() | st.integers(0, 40),
         ),
     ),
     max_size=40,
@@ -178,12 +190,24 @@ def test_apply_many_gives_the_outcomes_of_apply(log: list[LogRecord]) -> None:
     assert list(batch.rows().entries()) == list(one_by_one.rows().entries())
 
 
+def inputs_of(record: PageRecord | RejectedRecord | ExpiredRecord) -> set[Source]:
+    """The input records that a record of the log is about."""
+    end = record.end if isinstance(record, ExpiredRecord) else record.source.offset + 1
+    return {replace(record.source, offset=offset) for offset in range(record.source.offset, end)}
+
+
 @given(records)
 def test_every_input_record_has_one_outcome(log: list[LogRecord]) -> None:
     """An input record that is repeated in the log has its outcome where it came first."""
     outcomes = [outcome for outcome in read(Replica(NamesInMemory()), [FIRST, *log]) if outcome is not None]
-    inputs = {record.source for record in log if isinstance(record, PageRecord | RejectedRecord)}
-    assert sorted(outcome.source for outcome in outcomes) == sorted(inputs)
+    seen: set[Source] = set()
+    expected = []
+    for record in log:
+        if isinstance(record, PageRecord | RejectedRecord | ExpiredRecord):
+            new = sorted(inputs_of(record) - seen)
+            expected += new[:1]
+            seen.update(new)
+    assert [outcome.source for outcome in outcomes] == expected
 
 
 @given(records)
@@ -191,8 +215,12 @@ def test_counts_add_up(log: list[LogRecord]) -> None:
     """Verdicts, rejections and repetitions add up to the input records of the log."""
     replica = Replica(NamesInMemory())
     read(replica, [FIRST, *log])
-    inputs = sum(isinstance(record, PageRecord | RejectedRecord) for record in log)
-    assert sum(replica.counts[name] for name in (*VerdictKind, "rejected", "repeated")) == inputs
+    inputs = [record for record in log if isinstance(record, PageRecord | RejectedRecord | ExpiredRecord)]
+    single = [record for record in inputs if not isinstance(record, ExpiredRecord)]
+    different = set().union(*map(inputs_of, inputs))
+    answered = sum(replica.counts[name] for name in (*VerdictKind, "rejected"))
+    assert answered + replica.counts["repeated"] == len(single)
+    assert answered + replica.counts["expired"] == len(different)
 
 
 def test_a_copy_is_a_duplicate_of_the_first() -> None:
@@ -237,6 +265,57 @@ def test_a_retraction_makes_room_for_a_copy() -> None:
 def test_a_retraction_of_an_unknown_page_has_no_effect() -> None:
     """It may come before the page, or name one that was never kept."""
     assert kinds([RetractionRecord("http://one/", "?"), page(1, "http://one/", 1)]) == [None, "unique"]
+
+
+def test_pages_that_were_never_written_out_leave_so_that_the_next_copy_is_unique() -> None:
+    """The log has them, a store has not; a copy that was called a duplicate of one stays where it is."""
+    lost = UnwrittenRecord((2, 4, 99), "retention")
+    copy = page(2, "http://two/", 1)
+    again = [page(3, "http://one/", 1), page(4, "http://three/", 1)]
+    assert kinds([page(1, "http://one/", 1), copy, lost, lost, *again]) == [
+        "unique",
+        "duplicate",
+        None,
+        None,
+        "unique",
+        "duplicate",
+    ]
+
+
+def test_a_later_visit_of_a_page_that_was_never_written_out_stays() -> None:
+    """Its text is another one, which was written."""
+    lost = UnwrittenRecord((2,), "retention")
+    updated, again = page(2, "http://one/", 2), page(3, "http://one/", 2)
+    assert kinds([page(1, "http://one/", 1), updated, lost, again]) == ["unique", "updated", None, "unchanged"]
+
+
+def test_records_deleted_before_they_were_read_have_one_outcome() -> None:
+    """It says how many; a page of the range that comes nevertheless is a repetition."""
+    replica = Replica(NamesInMemory())
+    expired = ExpiredRecord(Source("pages", 0, 3), 8)
+    outcomes = read(replica, [FIRST, page(4, "http://one/", 1), expired, page(5, "http://two/", 2), expired])
+    assert [outcome and outcome.source.offset for outcome in outcomes] == [None, 4, 3, None, None]
+    assert outcomes[2] is not None
+    assert outcomes[2].problem == "4 records up to offset 7 were deleted before they were read"
+    assert (replica.counts["expired"], replica.counts["repeated"]) == (4, 1)
+
+
+def test_a_message_that_is_no_record_has_no_effect() -> None:
+    """It is counted, and everything goes on."""
+    replica = Replica(NamesInMemory())
+    read(replica, [FIRST, UnreadableRecord("it is no record"), page(1, "http://one/", 1)])
+    assert (replica.counts["unreadable"], replica.counts["unique"]) == (1, 1)
+
+
+def test_a_policy_that_replaces_another_than_the_one_in_force_is_void() -> None:
+    """Of two that were set at once, each in the place of the first, one takes effect."""
+    replica = Replica(NamesInMemory())
+    drop, pass_on = (replace(FIRST.policy, action=action) for action in (Action.DROP, Action.PASS))
+    read(replica, [FIRST, PolicyRecord(drop, replaces=0), PolicyRecord(pass_on, replaces=0)])
+    assert replica.policy == drop
+    assert (replica.policy_sequence, replica.counts["policy_void"]) == (2, 1)
+    replica.apply(9, PolicyRecord(pass_on, replaces=2))
+    assert replica.policy == pass_on
 
 
 def test_a_correction_separates_two_pages() -> None:

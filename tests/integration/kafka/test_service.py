@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient
-from kafka.structs import OffsetAndMetadata
 
 from benchmarks.service.checking import check
 from benchmarks.service.reading import read_all
@@ -42,14 +40,15 @@ class Progress(NullObserver):
     """An observer that wakes a thread that waits for a number of decided records."""
 
     def __init__(self) -> None:
-        self.decided = 0
+        self.done = self.prepared = 0
         self.problems: list[ProblemEvent] = []
         self.failure: BaseException | None = None
         self._changed = threading.Condition()
 
     def batch(self, fact: BatchEvent) -> None:
         with self._changed:
-            self.decided += fact.records if fact.step == "decide" else 0
+            self.done += fact.records if fact.step == "decide" else 0
+            self.prepared += fact.records if fact.step == "fingerprint" else 0
             self._changed.notify_all()
 
     def problem(self, fact: ProblemEvent) -> None:
@@ -67,19 +66,18 @@ class Progress(NullObserver):
             ended = self._changed.wait_for(lambda: self.failure is not None or condition(), LIMIT_S)
         if self.failure is not None:
             raise self.failure
-        assert ended, f"only {self.decided} decided; {self.problems}"
+        assert ended, f"only {self.done} decided; {self.problems}"
 
 
 def settings(broker: Broker, topics: Topics, state: Path, **more: object) -> ServiceSettings:
     """A service of the group `g` on these topics."""
-    group = f"{topics.prefix}g"
-    return ServiceSettings(connection=broker.connection, state=state, group=group, prefix=topics.prefix, **more)  # type: ignore[arg-type]
+    return ServiceSettings(connection=broker.connection, state=state, group="g", prefix=topics.prefix, **more)  # type: ignore[arg-type]
 
 
 @contextmanager
-def running(chosen: ServiceSettings, progress: Progress) -> Iterator[Service]:
+def running(chosen: ServiceSettings, progress: Progress, *observers: Progress) -> Iterator[Service]:
     """Run the service until the block ends; raise the error that ended it."""
-    service, stop = Service(chosen, [progress]), threading.Event()
+    service, stop = Service(chosen, [progress, *observers]), threading.Event()
 
     def run() -> None:
         try:
@@ -117,17 +115,32 @@ def everything_decided(broker: Broker, topics: Topics) -> Callable[[], bool]:
 def test_two_services_share_the_work_and_each_record_is_answered_once(
     broker: Broker, topics: Topics, tmp_path: Path
 ) -> None:
-    """Verdicts equal the oracle's byte for byte, pages go to their topics, bad records to the dead letters."""
+    """Verdicts equal the oracle's byte for byte, pages go to their topics, bad records to the dead letters.
+
+    Both services prepare pages, and both decide: the records are published once each has partitions for each step.
+    """
     sent = list(stream(11, PAGES))
-    publish(broker, topics, sent)
-    progress = Progress()
+    progress, first, second = Progress(), Progress(), Progress()
     one, two = (settings(broker, topics, tmp_path / name) for name in ("one", "two"))
-    with running(one, progress), running(two, progress):
-        progress.wait_for(lambda: progress.decided >= PAGES)
+    with running(one, progress, first) as here, running(two, progress, second) as there:
+        deadline = time.monotonic() + LIMIT_S
+        while not all(len(both_steps(service)) == 2 for service in (here, there)):
+            assert progress.failure is None, progress.failure
+            assert time.monotonic() < deadline, (both_steps(here), both_steps(there))
+            time.sleep(0.02)
+        publish(broker, topics, sent)
+        progress.wait_for(lambda: progress.done >= PAGES)
     findings = check(broker.bootstrap, topics, sent)
     assert findings.complaints == []
     assert findings.counts["pages"] == PAGES
-    assert progress.decided == PAGES
+    assert progress.done == PAGES
+    assert min(first.done, second.done, first.prepared, second.prepared) > 0
+    assert first.done + second.done == first.prepared + second.prepared == PAGES
+
+
+def both_steps(service: Service) -> set[str]:
+    """Return the steps of a service that have partitions."""
+    return {step.step for step in service.status().steps if step.assigned}
 
 
 def test_a_service_continues_where_it_stopped_with_or_without_its_state(
@@ -142,40 +155,6 @@ def test_a_service_continues_where_it_stopped_with_or_without_its_state(
         with running(settings(broker, topics, tmp_path / state), progress):
             progress.wait_for(everything_decided(broker, topics))
     assert check(broker.bootstrap, topics, sent).complaints == []
-
-
-def test_offsets_that_were_moved_back_answer_nothing_twice(broker: Broker, topics: Topics, tmp_path: Path) -> None:
-    """Both groups read everything again: the log recognises the records, the state the written outputs."""
-    sent = list(stream(13, PAGES))
-    publish(broker, topics, sent[:-1])
-    first = Progress()
-    with running(settings(broker, topics, tmp_path / "state"), first):
-        first.wait_for(everything_decided(broker, topics))
-    rewind(broker, topics)
-    publish(broker, topics, sent[-1:])
-    second = Progress()
-    with running(settings(broker, topics, tmp_path / "state"), second):
-        second.wait_for(lambda: second.decided > 0)
-    findings = check(broker.bootstrap, topics, sent)
-    assert findings.complaints == []
-    assert findings.counts["logged_again"] > 0
-
-
-def rewind(broker: Broker, topics: Topics) -> None:
-    """Move both groups to the beginning, as soon as their members' sessions have ended."""
-    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-    try:
-        for group in (f"{topics.prefix}g", f"{topics.prefix}g.decide"):
-            offsets = client.list_group_offsets(group)[group]
-            deadline = time.monotonic() + LIMIT_S
-            while True:
-                start = {at: OffsetAndMetadata(0, "", -1) for at in offsets}
-                answers = set(client.alter_group_offsets(group, start).values())
-                if {error.errno for error in answers} == {0}:
-                    break
-                assert time.monotonic() < deadline, answers
-    finally:
-        client.close()
 
 
 def test_a_dropped_duplicate_is_reported_and_not_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:

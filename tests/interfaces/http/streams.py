@@ -15,16 +15,19 @@ PATIENCE_S = 60.0
 
 
 class Watcher:
-    """One stream. last_id: id of the last message received before. small: with a small receive buffer."""
+    """One stream. last_id: id of the last message received before. small: with a small receive buffer.
 
-    def __init__(self, address: Address, *, last_id: str | None = None, small: bool = False) -> None:
+    headers: further lines of the request.
+    """
+
+    def __init__(self, address: Address, *, last_id: str | None = None, small: bool = False, headers: str = "") -> None:
         self.socket = socket.socket()
         if small:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self.socket.settimeout(PATIENCE_S)
         self.socket.connect((address.host, address.port))
         more = "" if last_id is None else f"Last-Event-ID: {last_id}\r\n"
-        self.socket.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode())
+        self.socket.sendall(f"GET /events HTTP/1.1\r\nHost: localhost\r\n{more}{headers}\r\n".encode())
         self._unparsed = b""
         self._body = b""
 

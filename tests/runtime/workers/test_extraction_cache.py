@@ -46,7 +46,7 @@ def test_bounded_by_text() -> None:
 def test_switched_off() -> None:
     """With room for 0 bodies it keeps none and still extracts."""
     cache = ExtractionCache(max_bodies=0)
-    assert cache.extract(PAGE) == cache.extract(PAGE)
+    assert [cache.extract(PAGE) for _ in range(2)] == [extract(PAGE)] * 2
     assert (cache.hits, len(cache)) == (0, 0)
 
 

@@ -109,6 +109,19 @@ def test_answers_are_in_the_order_of_the_items() -> None:
 
 
 @pytest.mark.parametrize("ahead", [True, False])
+def test_sharing_of_work_proves_that_both_worked(ahead: bool) -> None:
+    """Once both are ready, items come back from two processes; with one alone, it waits in vain."""
+    pool = pool_of(worker_of, chunk=1, ahead=ahead)
+    workers: set[int] = set()
+    deadline = time.monotonic() + 60
+    while len(workers) < 2:
+        assert time.monotonic() < deadline, workers
+        workers.update(pool.submit(range(8)).result(60))  # type: ignore[arg-type]
+    assert os.getpid() not in workers
+    pool.close()
+
+
+@pytest.mark.parametrize("ahead", [True, False])
 def test_pipes_full_in_both_directions_do_not_deadlock(ahead: bool) -> None:
     """Items larger than a pipe's buffer are sent while such answers arrive."""
     pool = pool_of(same, 1, ahead=ahead)

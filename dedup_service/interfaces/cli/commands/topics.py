@@ -78,7 +78,7 @@ def topics_group() -> None:
     type=int,
     default=8 << 20,
     show_default=True,
-    help="Largest batch of `pages`, compressed; twice that for outputs, four times for dead letters.",
+    help="Largest batch of `pages`, compressed. Outputs take 16 MiB.",
 )
 @_JSON
 def create_command(

@@ -34,7 +34,7 @@ CLIENT = "kafka"
 QUIET = {
     CLIENT: logging.WARNING,
     "kafka.net.selector": logging.ERROR,  # warns whenever other processes had the processor for 0.1 s
-    "uvicorn": logging.WARNING,
+    "uvicorn": logging.ERROR,  # warns of every request that is not HTTP: a client could fill the log
 }
 """Lowest level of other packages' loggers, unless the level is debug."""
 

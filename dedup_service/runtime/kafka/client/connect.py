@@ -13,7 +13,7 @@ does the name resolve, does something listen, is a TLS handshake possible, does 
 Nothing secret is sent: the only request is ApiVersions, the first one of every client.
 Memory of a consumer: a broker sends at most `fetch_bytes` at a time (more only if a single batch is
 larger), and one answer a broker may wait while another is read: `2 x fetch_bytes x brokers` as compressed on
-the wire, and one unpacked batch.
+the wire, one unpacked batch, and the records of a poll (`unpacking` limits both).
 
 The library's types that appear in our signatures are re-exported here, so that no other folder imports the
 library.
@@ -35,6 +35,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.client.patches import PatchedKafkaClient, check_client_release, read_any_header
 from dedup_service.runtime.kafka.client.retry import permanent_error
+from dedup_service.runtime.kafka.client.unpacking import limit_poll
 
 __all__ = [
     "ConsumerGroupMetadata",
@@ -101,7 +102,7 @@ def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaC
         metrics_enabled=False,
         **configs,
     )
-    return read_any_header(reader)
+    return limit_poll(read_any_header(reader))
 
 
 def _diagnose(connection: Connection) -> str:

@@ -22,6 +22,8 @@
    read the record, with such bytes escaped (backslash, x, two digits). Source: Kafka protocol, "Record";
    kafka-python 3.0.12, record/default_records.py and consumer/fetcher.py.
 
+A further fault, batches that unpack to any size, is cured in `unpacking`.
+
 Another minor release than the tested one gets a warning, another major one is refused, since the cures
 depend on what is inside. What needs private attributes of the library at run time is in `internals`.
 """
@@ -43,6 +45,7 @@ from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.util import decode_varint
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.kafka.client.unpacking import BoundedBatch
 
 __all__ = ["ClosingManager", "PatchedKafkaClient", "check_client_release", "read_any_header"]
 
@@ -163,7 +166,7 @@ class _Batches:
         return batch
 
 
-class _Batch(DefaultRecordBatch):  # type: ignore[misc]
+class _Batch(BoundedBatch):
     __slots__ = ()  # as the library's class has it, or `__class__` could not be assigned
     if TYPE_CHECKING:
         _pos: int

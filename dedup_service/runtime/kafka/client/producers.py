@@ -160,10 +160,12 @@ class RetiredProducers:
 
 
 def send(producer: KafkaProducer, message: Message, topic: str | None = None) -> Any:
-    """Hand a message to the producer, for `topic` or the message's own; return the library's future."""
-    return producer.send(
-        topic or message.topic, message.value, message.key, list(message.headers), partition=message.partition
-    )
+    """Hand a message to the producer, for `topic` or the message's own; return the library's future.
+
+    The library refuses a message with neither key nor value: such a value becomes empty.
+    """
+    value = b"" if message.key is None and message.value is None else message.value
+    return producer.send(topic or message.topic, value, message.key, list(message.headers), partition=message.partition)
 
 
 def check_size(message: Message, position: int, max_bytes: int) -> None:

@@ -39,7 +39,7 @@ from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import verdict_value
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
-from dedup_service.runtime.kafka.steps.deciding import outputs_of
+from dedup_service.runtime.kafka.steps.outputs import outputs_of
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer, submit_ahead
 
@@ -189,9 +189,7 @@ def prepared_again(
     """
 
     def submit(part: list[Replayed]) -> Future[list[Answer]]:
-        return preparer.submit(
-            [PageMessage(page.topic, page.partition, page.offset, page.value) for page in _pages(part)]
-        )
+        return preparer.submit([PageMessage.of(page) for page in _pages(part)])
 
     for part, answers in submit_ahead(submit, _with_content(batches, pages, missing), preparer.depth):
         yield _with_answers(part, answers, space_id)

@@ -78,7 +78,7 @@ class PageTextLookup:
         if message is None:
             return None
         try:
-            return PageMessage(source.topic, source.partition, source.offset, message.value).page(self._extract)
+            return PageMessage.of(message).page(self._extract)
         except RecordError:
             return None
 

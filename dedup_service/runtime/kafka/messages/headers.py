@@ -21,6 +21,7 @@ import uuid
 from collections.abc import Iterable
 
 from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.size_limits import UNREADABLE_HEADER, Header
 
 __all__ = [
     "STATS_KEY",
@@ -97,7 +98,7 @@ def offset_headers(event_id: str, topic: str) -> Headers:
 
 
 def passed_on(
-    headers: Iterable[tuple[str, bytes | None]],
+    headers: Iterable[Header],
     source: Source,
     sequence: int,
     *,
@@ -105,18 +106,24 @@ def passed_on(
     original_url: str | None = None,
     error: str | None = None,
     cut_from_bytes: int | None = None,
+    cut_key_from_bytes: int | None = None,
+    cut_headers_from_bytes: int | None = None,
 ) -> Headers:
     """Return the `headers` of the record at `source`, followed by ours, each of which occurs once.
 
     sequence: of its record in the log. verdict, original_url: of a page. error: why a record was rejected.
-    cut_from_bytes: size of its value if only the beginning is passed on.
+    cut_from_bytes, cut_key_from_bytes, cut_headers_from_bytes: size of its value, its key or its headers, if only
+    a part of them is passed on.
     A null header becomes an empty one: kafka-python reads nulls and cannot write them.
     """
     ours = {
         "twinsieve.verdict": verdict,
         "twinsieve.error": error,
         "twinsieve.duplicate_of_url": original_url,
-        "twinsieve.cut_from_bytes": None if cut_from_bytes is None else str(cut_from_bytes),
+        "twinsieve.cut_from_bytes": _digits(cut_from_bytes),
+        "twinsieve.cut_key_from_bytes": _digits(cut_key_from_bytes),
+        "twinsieve.cut_headers_from_bytes": _digits(cut_headers_from_bytes),
+        UNREADABLE_HEADER: None,
         "twinsieve.sequence": str(sequence),
         "twinsieve.topic": source.topic,
         "twinsieve.partition": str(source.partition),
@@ -127,11 +134,15 @@ def passed_on(
     return (*theirs, *added)
 
 
-def source_in(headers: Iterable[tuple[str, bytes | None]]) -> Source:
+def source_in(headers: Iterable[Header]) -> Source:
     """Return the source of a passed-on record from its headers; KeyError without ours."""
     values = dict(headers)
     topic, partition, offset = (values[f"twinsieve.{name}"] or b"" for name in ("topic", "partition", "offset"))
     return Source(topic.decode(), int(partition), int(offset))
+
+
+def _digits(size: int | None) -> str | None:
+    return None if size is None else str(size)
 
 
 def _event_id(source: Source) -> str:

@@ -10,9 +10,9 @@ on the wire (`least_letters`, `most_pages`, `of`), which differ from those of th
 one changes the wire format. They are short, because a restore reads all of them: a name that equals `url` is
 null, and a field with its default is left out.
 
-Unknown fields are ignored, except in a rule. Another version or an unknown kind is refused with StateError,
-because ignoring a record could change every later verdict. A message that is no record of any version is an
-`UnreadableRecord`: it has no effect, and every process agrees on that, so one message stops nobody.
+Unknown fields are ignored, except in a rule. Another version, an unknown kind or a policy that cannot be read
+is refused with StateError, because ignoring it could change every later verdict. Any other message that is no
+record is an `UnreadableRecord`: it has no effect, and every process agrees on that, so it stops nobody.
 Cost of a page: see docs/topics.md, "fingerprints".
 """
 
@@ -241,7 +241,8 @@ def encode(record: LogRecord) -> bytes:
 def decode(value: bytes) -> LogRecord:
     """Return the record in a message value, an UnreadableRecord for anything that is not a record.
 
-    StateError for a record of another version or of an unknown kind: update twinsieve, or begin a new log.
+    StateError for a record of another version or of an unknown kind, and for an unreadable policy: update
+    twinsieve, or begin a new log.
     """
     try:
         line = _decoder.decode(value)
@@ -420,4 +421,6 @@ def _unreadable(value: bytes, problem: str) -> UnreadableRecord:
             f"a record of the log is of kind {head.kind!r}, this twinsieve knows {', '.join(map(str, kinds))}: "
             "update twinsieve and start again"
         )
-    return UnreadableRecord(f"{problem or 'it is no record'}; it begins with {value[:60]!r}")
+    if head.kind == PolicyLine.__struct_config__.tag:
+        raise StateError(f"a policy of the log cannot be read: {problem}; update twinsieve and start again")
+    return UnreadableRecord(f"{problem}; it begins with {value[:60]!r}")

@@ -4,52 +4,135 @@ The value is the JSON object of one line of `filter`, decoded by the same code (
 file and a topic with the same pages have the same verdicts. The key is not read: a page is identified by its
 `url`.
 
-Size limits (`core.size_limits`): a value over `MAX_VALUE_BYTES` is refused (`refuse_oversized`), and so is a
-`url` or `id` over `MAX_NAME_CHARS` (`refuse_long_names`), so that the record of a page in the log fits one
-message whatever the page contains. A text over `MAX_PAGE_SIZE` in a smaller value is not refused: the page is
-`undecided` (`readers.jsonlines`).
+Size limits (`core.size_limits`), so that whatever is written about an accepted record fits its topic:
+
+- Value, key, number and size of the headers (`size_problem`). They are checked when a record is taken over
+  from the consumer (`PageMessage.of`): the bytes of a refused one go neither to a queue nor to a worker.
+- `url` and `id` (`refuse_long_names`), which are in the log, in the verdict, and in the verdicts of copies.
+- A text over `MAX_PAGE_SIZE` in a smaller value is not refused: the page is `undecided` (`readers.jsonlines`).
 
 A dead letter is the rejected record in `pages.dlq`: its own value, key and headers, so that it can be
-corrected and published again, and the reason as a header. A value larger than any topic accepts is cut to
-its beginning, with its size in a header; the headers point to the whole record, as long as `pages` keeps it.
-One such record does not stop the stream.
+corrected and published again, and the reason as a header. A part beyond its limit is cut, and a header has
+its size; other headers point to the whole record, as long as `pages` keeps it. So a dead letter fits its
+topic whatever the record was.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from dedup_service.core.errors import RecordError
 from dedup_service.core.log_records import Source
 from dedup_service.core.page import Page
-from dedup_service.core.size_limits import name_too_long, value_too_large
+from dedup_service.core.size_limits import (
+    MAX_HEADERS,
+    MAX_HEADERS_BYTES,
+    MAX_KEY_BYTES,
+    MAX_VALUE_BYTES,
+    UNREADABLE_HEADER,
+    Header,
+    header_bytes,
+    headers_too_large,
+    key_too_large,
+    name_too_long,
+    value_too_large,
+)
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
 from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, page_in_json
 from dedup_service.runtime.readers.record import Extract
 
 __all__ = [
     "CUT_BYTES",
-    "MAX_DEAD_LETTER_BYTES",
+    "CUT_KEY_BYTES",
+    "Consumed",
+    "DeadLetter",
     "PageMessage",
     "dead_letter",
+    "record_size",
     "refuse_long_names",
-    "refuse_oversized",
+    "size_problem",
 ]
 
-MAX_DEAD_LETTER_BYTES = 30 << 20
-"""Size limit of a value kept whole: fits `pages.dlq` (32 MiB) with headers, however it compresses."""
-
 CUT_BYTES = 1 << 20
-"""Size of the beginning that is kept of a larger value."""
+"""Size of the beginning that is kept of a value over its limit."""
+
+CUT_KEY_BYTES = 1 << 10
+"""Size of the beginning that is kept of a key over its limit."""
+
+_MAX_ERROR_BYTES = 4 << 10
+_HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
+
+
+class Consumed(Protocol):
+    """A record as a consumer of `pages` returns it."""
+
+    @property
+    def topic(self) -> str:
+        """Its topic."""
+        ...
+
+    @property
+    def partition(self) -> int:
+        """Its partition."""
+        ...
+
+    @property
+    def offset(self) -> int:
+        """Its offset."""
+        ...
+
+    @property
+    def key(self) -> bytes | None:
+        """Its key; None for a null."""
+        ...
+
+    @property
+    def value(self) -> bytes | None:
+        """Its value; None for a null."""
+        ...
+
+    @property
+    def headers(self) -> Sequence[Header]:
+        """Its headers, in order; a name may be repeated, a value may be null."""
+        ...
+
+
+def record_size(record: Consumed | Any) -> int:
+    """Return the memory that a consumed record takes: key, value, headers and their objects, in bytes."""
+    headers = record.headers or ()
+    return (
+        len(record.value or b"") + len(record.key or b"") + header_bytes(headers) + _HEADER_OBJECTS_BYTES * len(headers)
+    )
+
+
+def size_problem(record: Consumed) -> str | None:
+    """Return why a consumed record is refused: value, key, headers or its batch are too large. None if not."""
+    if record.key is None and record.value is None and len(record.headers or ()) == 1:
+        ((name, reason),) = record.headers
+        if name == UNREADABLE_HEADER:
+            return (reason or b"").decode("utf-8", "replace")
+    return value_too_large(record.value or b"") or key_too_large(record.key) or headers_too_large(record.headers or ())
 
 
 @dataclass(frozen=True, slots=True)
 class PageMessage:
-    """A message of `pages`: its place, and its value or None for a null. Implements `Record`."""
+    """A message of `pages`: its place, and its value or None for a null. Implements `Record`.
+
+    problem: why it was refused by its size; its value is None then.
+    """
 
     topic: str
     partition: int
     offset: int
     value: bytes | None
+    problem: str | None = None
+
+    @classmethod
+    def of(cls, record: Consumed) -> "PageMessage":
+        """Return the message of a consumed record, without the value of an oversized one."""
+        problem = size_problem(record)
+        value = record.value if problem is None else None
+        return cls(record.topic, record.partition, record.offset, value, problem)
 
     @property
     def number(self) -> int:
@@ -72,19 +155,14 @@ class PageMessage:
         return f"{self.topic}/{self.partition}/{self.offset}".encode()
 
     def page(self, extract: Extract) -> Page:
-        """Return the page; RecordError for a null, not a page in JSON, an oversized value or long names."""
+        """Return the page; RecordError for an oversized record, a null, not a page in JSON, or long names."""
+        if self.problem is not None:
+            raise RecordError(self.problem)
         if self.value is None:
             raise RecordError("the value is null: a page is a JSON object with at least `url`")
-        refuse_oversized(self.value)
         page = page_in_json(self.value.removeprefix(BYTE_ORDER_MARK), extract)
         refuse_long_names(page)
         return page
-
-
-def refuse_oversized(value: bytes) -> None:
-    """Raise RecordError for a value over `MAX_VALUE_BYTES`."""
-    if (problem := value_too_large(value)) is not None:
-        raise RecordError(problem)
 
 
 def refuse_long_names(page: Page) -> None:
@@ -94,10 +172,62 @@ def refuse_long_names(page: Page) -> None:
             raise RecordError(problem)
 
 
+class DeadLetter(NamedTuple):
+    """What is written to `pages.dlq` for one record."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
 def dead_letter(
-    value: bytes | None, headers: Iterable[tuple[str, bytes | None]], source: Source, sequence: int, error: str
-) -> tuple[bytes | None, Headers]:
-    """Return value and headers of the dead letter for the record at `source` with `value` and `headers`."""
-    if value is None or len(value) <= MAX_DEAD_LETTER_BYTES:
-        return value, passed_on(headers, source, sequence, error=error)
-    return value[:CUT_BYTES], passed_on(headers, source, sequence, error=error, cut_from_bytes=len(value))
+    record: Consumed,
+    sequence: int,
+    error: str,
+    *,
+    verdict: str | None = None,
+    max_value_bytes: int = MAX_VALUE_BYTES,
+    max_key_bytes: int = MAX_KEY_BYTES,
+    max_headers: int = MAX_HEADERS,
+) -> DeadLetter:
+    """Return the dead letter for a consumed record.
+
+    sequence: of its record in the log. error: why it is one. verdict: of a page that cannot be passed on.
+    max_…: of the parts that are kept whole. Beyond them, the beginning of value and key is kept, `CUT_BYTES`
+    and `CUT_KEY_BYTES` at most, and of the headers those that fit. The value is empty if there is neither key
+    nor value: kafka-python reads such records and cannot write them.
+    """
+    value = _beginning(record.value, max_value_bytes, CUT_BYTES)
+    key = _beginning(record.key, max_key_bytes, CUT_KEY_BYTES)
+    theirs = record.headers or ()
+    kept = _that_fit(theirs, max_headers)
+    headers = passed_on(
+        kept,
+        Source(record.topic, record.partition, record.offset),
+        sequence,
+        verdict=verdict,
+        error=error.encode("utf-8", "replace")[:_MAX_ERROR_BYTES].decode("utf-8", "ignore"),
+        cut_from_bytes=None if value is record.value else len(record.value or b""),
+        cut_key_from_bytes=None if key is record.key else len(record.key or b""),
+        cut_headers_from_bytes=None if len(kept) == len(theirs) else header_bytes(theirs),
+    )
+    return DeadLetter(key, b"" if key is None and value is None else value, headers)
+
+
+def _beginning(content: bytes | None, limit: int, cut: int) -> bytes | None:
+    """Return `content`, its beginning if it is longer than `limit`, or None if nothing is to be kept."""
+    if content is None or len(content) <= limit:
+        return content
+    return content[: min(limit, cut)] or None
+
+
+def _that_fit(headers: Sequence[Header], most: int) -> list[Header]:
+    """Return the first headers that fit the limits; one that is too large is left out, later ones are not."""
+    kept: list[Header] = []
+    left = MAX_HEADERS_BYTES
+    for header in headers:
+        size = header_bytes((header,))
+        if size <= left and len(kept) < most:
+            kept.append(header)
+            left -= size
+    return kept

@@ -6,9 +6,8 @@ reads its pages, joins each with its outcome, and writes the outputs in order of
 commit these offsets twice: for the group, which fences, and in `dedup.offsets`, which says where to continue.
 If a transaction may be lost, everything in flight is dropped and read again from there.
 
-Outputs (`outputs_of`). A page: its verdict, and, unless the action drops it, the page itself (value, key and
-headers, with ours added) to `pages.unique` or `pages.duplicate`. A rejected record: the record itself to
-`pages.dlq`, with the reason.
+Outputs (`steps.outputs`). A page: its verdict, and, unless the action drops it, the page itself. A rejected
+record: a dead letter.
 
 A page that is in the log and cannot be passed on, because retention deleted it or a topic refuses its size,
 becomes a dead letter that says so. If a store should have had it, the same transaction appends its sequence to
@@ -27,36 +26,28 @@ from dataclasses import dataclass
 
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.log_records import LogRecord, RejectedRecord, Source, UnreadableRecord, UnwrittenRecord
-from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import ConsumerRecord, TopicPartition
+from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.client.errors import BrokerError, RecordTooLargeError, TransactionLostError
 from dedup_service.runtime.kafka.client.group_consumer import GroupConsumer
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.client.retry import pause_after
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.messages.headers import STATS_KEY, passed_on, stats_headers, verdict_headers
+from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
 from dedup_service.runtime.kafka.messages.log_record import decode, log_message
-from dedup_service.runtime.kafka.messages.page import dead_letter
 from dedup_service.runtime.kafka.messages.verdict import stats_value
 from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
-from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, lost_output, outputs_of
 from dedup_service.runtime.kafka.steps.page_buffer import PASSED_OVER, PageBuffer, Ready
 from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["DecideSettings", "DecideStep", "outputs_of"]
-
-STORED_KINDS = frozenset({VerdictKind.UNIQUE, VerdictKind.UPDATED, VerdictKind.UNDECIDED})
-"""Verdicts whose pages go to `pages.unique`, from which a store is fed.
-
-`unchanged` pages go to `pages.duplicate`: the store already has that body from an earlier visit.
-"""
+__all__ = ["DecideSettings", "DecideStep"]
 
 _FETCH_MAX_WAIT_S = 0.06
 """How long a broker may wait for a full fetch of `pages`. It delays no page: the outcome takes longer."""
@@ -135,7 +126,7 @@ class DecideStep:
             local.instance,
             on_revoked=self._revoked,
             on_assigned=self._assigned,
-            positions=lambda committed: offsets.positions(DECIDE, committed),
+            positions=self._positions,
             on_expired=lambda partition, _start, end: self._page_buffer.skip(partition.partition, end),
             topic_id=topic_id,
             session_timeout_s=session_timeout_s,
@@ -145,7 +136,8 @@ class DecideStep:
         self._status_parts: tuple[tuple[int, ...], int, int] = ((), 0, 0)
         self._timings = StepTimings()
         self._failures = 0
-        self._refused: dict[Source, str] = {}
+        self._forms: dict[Source, tuple[Form, str]] = {}
+        self._written_below: dict[TopicPartition, int] = {}
         self._written_at = self._linger_s = 0.0
         self._refresh_at = self._stats_at = time.monotonic()
         self.ticked_at = time.monotonic()
@@ -272,7 +264,7 @@ class DecideStep:
         if not ready or early:
             return 0
         with self._timings.timed("outputs"):
-            batch = _Batch(self._topics, ready, self._refused)
+            batch = _Batch(self._topics, ready, self._forms)
             offsets = batch.offsets
             messages = [*batch.messages, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
         began = time.monotonic()
@@ -290,18 +282,19 @@ class DecideStep:
         self._page_buffer.done(ready)
         for item in ready:
             self._pending_outcomes.forget(item.source)
-        self._refused.clear()
+        self._forms.clear()
         self._report_losses(batch)
         self._report_batch(ready)
         return len(ready)
 
     def _refuse(self, batch: "_Batch", error: RecordTooLargeError) -> None:
-        """Remember that the topics do not take the outputs of a record: it is written as a cut dead letter."""
-        source = batch.source_of(error.position)
-        if source is None or source in self._refused:
+        """Write a record in a smaller form from now on: a topic has refused its outputs."""
+        item = batch.owner_of(error.position)
+        form, _ = (Form.BARE, "") if item is None else self._forms.get(item.source, (Form.PAGE, ""))
+        smaller = None if item is None else form.smaller(item.outcome)
+        if item is None or smaller is None:
             raise error
-        self._refused[source] = str(error)
-        self._observer.problem(ProblemEvent("decide", "refused", str(error)))
+        self._forms[item.source] = (smaller, str(error))
 
     def _stats(self) -> Iterator[Message]:
         """Yield a stats record if one is due; the owner of partition 0 writes it for all processes."""
@@ -323,11 +316,22 @@ class DecideStep:
         pause_after(self._failures, stop)
         self._assigned(self._consumer.rewind())
 
+    def _positions(self, committed: Mapping[TopicPartition, int | None]) -> Mapping[TopicPartition, int | None]:
+        positions = self._offsets.positions(DECIDE, committed)
+        self._written_below |= {partition: position or 0 for partition, position in positions.items()}
+        return positions
+
     def _assigned(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Start partitions at their positions; skip outputs that are known to be written."""
+        """Start partitions at their positions; skip outputs that are known to be written.
+
+        Where nothing was written yet, the first position is where the partition begins now: outcomes below it have
+        lost their pages.
+        """
         for (topic, partition), position in positions.items():
-            self._pending_outcomes.written_below(topic, partition, position)
+            written = self._written_below.get(TopicPartition(topic, partition), position)
+            self._pending_outcomes.written_below(topic, partition, written)
             self._page_buffer.begin(partition, self._pending_outcomes.written.get((topic, partition), 0))
+            self._page_buffer.skip(partition, position)
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         for revoked in partitions:
@@ -418,32 +422,33 @@ class DecideStep:
 class _Batch:
     """The messages of one transaction, and what each is about.
 
-    ready: what to write. refused: why the topics do not take the outputs of some records.
+    ready: what to write. forms: the form and the reason for records whose outputs a topic has refused.
+    losses: pages that are not passed on, by kind.
     """
 
-    def __init__(self, topics: Topics, ready: Sequence[Ready], refused: Mapping[Source, str]) -> None:
+    def __init__(self, topics: Topics, ready: Sequence[Ready], forms: Mapping[Source, tuple[Form, str]]) -> None:
         self.offsets = {
             TopicPartition(item.source.topic, item.source.partition): item.source.offset + 1 for item in ready
         }
         self.messages: list[Message] = []
         self.losses: dict[str, list[Ready]] = {}
-        self._sources: list[Source] = []
+        self._owners: list[Ready] = []
         for item in ready:
-            reason = _EXPIRED if item.is_lost else refused.get(item.source)
-            for message in _outputs(topics, item, reason):
-                self.messages.append(message)
-                self._sources.append(item.source)
-            if item.is_lost:
-                self.losses.setdefault("expired", []).append(item)
-            elif item.outcome is PASSED_OVER:
-                self.losses.setdefault("passed_over", []).append(item)
-            elif reason is not None:
-                self.losses.setdefault("refused", []).append(item)
+            form, reason = forms.get(item.source, (Form.PAGE, ""))
+            outputs = (
+                [lost_output(topics, item.source, item.outcome)]
+                if item.record is None
+                else list(outputs_of(topics, item.record, item.outcome, form, reason))
+            )
+            self.messages += outputs
+            self._owners += [item] * len(outputs)
+            if (loss := _loss(topics, item, outputs)) is not None:
+                self.losses.setdefault(loss, []).append(item)
         self.messages += self._log_records(topics)
 
-    def source_of(self, position: int) -> Source | None:
-        """Return the input record that a message is about, None if it is about several."""
-        return self._sources[position] if position < len(self._sources) else None
+    def owner_of(self, position: int) -> Ready | None:
+        """Return what a message is about, None if it is about several records."""
+        return self._owners[position] if position < len(self._owners) else None
 
     def _log_records(self, topics: Topics) -> Iterator[Message]:
         """Yield what the log has to know: pages that no store got, and records that it will never have."""
@@ -453,43 +458,20 @@ class _Batch:
                 sequences = tuple(item.outcome.sequence for item in stored)
                 yield log_message(topics.fingerprints, UnwrittenRecord(sequences, _LOSSES[kind]))
         for item in self.losses.get("passed_over", ()):
-            problem = item.outcome.value.decode()
-            yield log_message(topics.fingerprints, RejectedRecord(item.source, problem))
+            yield log_message(topics.fingerprints, RejectedRecord(item.source, item.outcome.value.decode()))
 
 
-_EXPIRED = "it was deleted before it could be passed on: give `pages` a longer retention"
 _LOSSES = {
     "expired": "retention deleted them from `pages`; give it a longer one",
-    "refused": "a topic does not take their size",
+    "refused": "they are larger than an output topic takes",
     "passed_over": "the offset of the fingerprinting group was set past them",
 }
 
 
-def _outputs(topics: Topics, item: Ready, reason: str | None) -> Iterator[Message]:
-    """Yield the outputs of one record. reason: why its page is not passed on, None if it is."""
-    outcome, record = item.outcome, item.record
-    if record is not None and reason is None:
-        yield from outputs_of(topics, record, outcome)
-        return
-    error = reason or outcome.value.decode("utf-8", "replace")
-    value, headers = dead_letter(None, (), item.source, outcome.sequence, error)
-    if value is None and not outcome.key:
-        value = b""  # the library writes no message without key and value
-    yield Message(topics.dlq, value, outcome.key or None, headers)
-
-
-def outputs_of(topics: Topics, record: ConsumerRecord, outcome: PendingOutcome) -> Iterator[Message]:
-    """Yield the messages to write for the consumed `record`."""
-    source = Source(record.topic, record.partition, record.offset)
-    if outcome.kind is None:
-        error = outcome.value.decode("utf-8", "replace")
-        value, headers = dead_letter(record.value, record.headers, source, outcome.sequence, error)
-        yield Message(topics.dlq, value, record.key, headers)
-        return
-    yield Message(topics.verdicts, outcome.value, outcome.key, verdict_headers(source, topics.verdicts))
-    if not outcome.drop:
-        target = topics.unique if outcome.kind in STORED_KINDS else topics.duplicate
-        headers = passed_on(
-            record.headers, source, outcome.sequence, verdict=outcome.kind, original_url=outcome.original_url
-        )
-        yield Message(target, record.value, outcome.key if record.key is None else record.key, headers)
+def _loss(topics: Topics, item: Ready, outputs: Sequence[Message]) -> str | None:
+    """Return why a page is not passed on, None if it is, or need not be."""
+    if item.outcome is PASSED_OVER:
+        return "passed_over"
+    if item.outcome.kind is None or all(message.topic != topics.dlq for message in outputs):
+        return None
+    return "expired" if item.record is None else "refused"

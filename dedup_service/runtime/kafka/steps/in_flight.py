@@ -4,6 +4,8 @@ Records are grouped into chunks of one partition each, limited in records and by
 others. A chunk waits, is started (in the worker processes), and is ready once all earlier chunks of its
 partition are done: offsets are committed in order within a partition, and a slow page delays its own
 partition only.
+Kept of a record is its place and value, of one that is refused by its size its place and the reason
+(`PageMessage.of`): the bytes that are counted are those that are held.
 Invariant: a dropped chunk is never ready again. Workers may still be busy with it; `start` takes that into
 account.
 """
@@ -109,12 +111,13 @@ class InFlight:
     def put(self, records: Iterable[ConsumerRecord]) -> None:
         """Add consumed records."""
         for record in records:
-            partition, size = TopicPartition(record.topic, record.partition), len(record.value or b"")
+            message = PageMessage.of(record)  # without key and headers, and without the bytes of a refused record
+            partition, size = TopicPartition(record.topic, record.partition), len(message.raw)
             chunks = self._chunks.setdefault(partition, deque())
             if not chunks or not self._has_room(chunks[-1], size):
                 chunks.append(Chunk(partition))
                 self._waiting.append(chunks[-1])
-            chunks[-1].messages.append(PageMessage(record.topic, record.partition, record.offset, record.value))
+            chunks[-1].messages.append(message)
             chunks[-1].size_bytes += size
 
     def put_expired(self, partition: TopicPartition, record: ExpiredRecord) -> None:

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from dedup_service.core.log_records import Source
+from dedup_service.runtime.kafka.messages.page import record_size
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
 
 __all__ = ["PASSED_OVER", "PageBuffer", "Ready"]
 
 OVERHEAD_BYTES = 600
-"""Memory of a record beside its value and key: objects of the client, headers, queue."""
+"""Memory of a record beside its value, key and headers: objects of the client, queue."""
 
 PASSED_OVER = PendingOutcome(-1, None, b"fingerprinting passed it over: the offset of its group was set past it")
 
@@ -126,7 +127,7 @@ class PageBuffer:
                 if len(ready) >= max_records or size >= max_bytes:
                     return ready
                 ready.append(item)
-                size += 0 if item.record is None else len(item.record.value or b"")
+                size += 0 if item.record is None else record_size(item.record)
         return ready
 
     def done(self, ready: Sequence[Ready]) -> None:
@@ -167,5 +168,5 @@ class PageBuffer:
             yield Ready(source, outcome, None)
 
     def _count(self, record: Any, sign: int) -> None:
-        size = len(record.value or b"") + len(record.key or b"") + OVERHEAD_BYTES
+        size = record_size(record) + OVERHEAD_BYTES
         self._sizes[record.partition] = self._sizes.get(record.partition, 0) + sign * size

@@ -2,7 +2,8 @@
 
 A fault makes the service refuse to start, because verdicts would be lost or wrong; a note only informs. The
 log must have one partition and keep everything: if it were compacted or had a retention, a restored service
-would have forgotten pages, and two services would disagree.
+would have forgotten pages, and two services would disagree. A topic that is smaller than what the service may
+have to write to it would stop a page, so it is a fault, too (`plan.least_message_bytes`).
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.kafka.client.admin import TopicDescription, administration
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.errors import UnreachableError
-from dedup_service.runtime.kafka.topics.plan import Topics
+from dedup_service.runtime.kafka.topics.plan import Topics, least_message_bytes
 
 __all__ = ["CHECKED_SETTINGS", "TopicProblem", "check", "describe", "problems_of", "require_log"]
 
@@ -140,20 +141,12 @@ def _notes(topic: TopicDescription) -> Iterator[TopicProblem]:
 
 
 def _sizes(present: dict[str, TopicDescription], topics: Topics) -> Iterator[TopicProblem]:
-    """Whatever fits into `pages` must fit into the topics that it is passed on to."""
-    if topics.pages not in present:
-        return
-    page = _max_bytes(present[topics.pages])
-    for name, minimum in ((topics.unique, page), (topics.duplicate, page), (topics.dlq, page + 1)):
-        if name in present and _max_bytes(present[name]) < minimum:
-            found = str(_max_bytes(present[name]))
-            yield TopicProblem(
-                name,
-                "max.message.bytes",
-                found,
-                f"{minimum} at least ({topics.pages} takes {page})",
-                _set(name, "max.message.bytes", str(2 * page)),
-            )
+    """Each topic must take the largest message that the service may have to write to it."""
+    partitions = present[topics.pages].partitions if topics.pages in present else 1
+    for name, least in least_message_bytes(topics, partitions).items():
+        if name in present and _max_bytes(present[name]) < least:
+            found, setting = str(_max_bytes(present[name])), "max.message.bytes"
+            yield TopicProblem(name, setting, found, f"{least} at least", _set(name, setting, str(least)))
 
 
 def _max_bytes(topic: TopicDescription) -> int:

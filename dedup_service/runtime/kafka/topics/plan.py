@@ -6,24 +6,28 @@ The log of fingerprints is the only memory of the service, so nothing may ever b
 one partition because its offsets are the order. All other topics pass pages on and delete them after a
 while.
 
-Sizes: `max.message.bytes` bounds a batch as the producer compressed it. What was compressed with zstd may be
-up to twice as large with lz4, so topics that receive a page's bytes take twice a page, and the dead letters,
-which also get what was too large elsewhere, four times.
+Sizes: `max.message.bytes` bounds a batch as its producer compressed it. For `pages` it is the operator's
+choice. Everything else is written by the service, which accepts no record whose outputs would be larger than
+fixed bounds before compression (`core.size_limits`). The other topics must take that much
+(`least_message_bytes`), whatever the limit of `pages` is: a small batch can unpack to a large record.
 """
 
 import re
 from dataclasses import dataclass
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.size_limits import EVENT_MESSAGE_BYTES, PAGE_MESSAGE_BYTES
 from dedup_service.runtime.kafka.client.admin import TopicPlan
 
-__all__ = ["Layout", "Topics", "plan_for"]
+__all__ = ["Layout", "Topics", "least_message_bytes", "plan_for"]
 
 DAY_MS = 86_400_000
 FOREVER = -1
 
 _ALLOWED = re.compile(r"[A-Za-z0-9._-]{0,200}")  # Kafka's own rule for names of at most 249 characters
-_LARGEST_PAGE_BYTES = 24 << 20  # four times as much still fits the brokers' socket.request.max.bytes, 100 MiB
+_LARGEST_PAGE_BYTES = 24 << 20  # more than one record that is accepted, and less than a fetch of the service
+_STATS_BYTES = 64 << 10  # counts, names and headers
+_STATS_LAG_BYTES = 32  # beside the topic's name: partition number, lag, punctuation
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ class Layout:
 
     `partitions`: of `pages` and its outputs; a service process needs at least one to have work.
     `replication`: copies of each partition; None: three where there are three brokers, else one per broker.
-    `…_retention_ms`: -1 keeps records indefinitely. `max_page_bytes`: see the module.
+    `…_retention_ms`: -1 keeps records indefinitely. `max_page_bytes`: of a batch in `pages`, compressed.
     """
 
     partitions: int = 8
@@ -121,16 +125,16 @@ class Layout:
 def plan_for(topics: Topics, layout: Layout, brokers: int = 1) -> tuple[TopicPlan, ...]:
     """Return what `create` makes on so many brokers, in the order of `topics.all`."""
     copies = layout.replication or min(3, brokers)
-    page, onwards, many = layout.max_page_bytes, 2 * layout.max_page_bytes, layout.partitions
-    output_ms = layout.output_retention_ms
+    many, output_ms = layout.partitions, layout.output_retention_ms
+    size = PAGE_MESSAGE_BYTES  # more than log and verdicts need: a limit takes no room
     rows = [
-        (topics.pages, many, layout.pages_retention_ms, page),
-        (topics.fingerprints, 1, FOREVER, onwards),
-        (topics.unique, many, output_ms, onwards),
-        (topics.duplicate, many, output_ms, onwards),
-        (topics.verdicts, many, output_ms, onwards),
-        (topics.dlq, 1, layout.dlq_retention_ms, 4 * page),
-        (topics.stats, 1, layout.stats_retention_ms, 1 << 20),
+        (topics.pages, many, layout.pages_retention_ms, layout.max_page_bytes),
+        (topics.fingerprints, 1, FOREVER, size),
+        (topics.unique, many, output_ms, size),
+        (topics.duplicate, many, output_ms, size),
+        (topics.verdicts, many, output_ms, size),
+        (topics.dlq, 1, layout.dlq_retention_ms, size),
+        (topics.stats, 1, layout.stats_retention_ms, least_message_bytes(topics, many)[topics.stats]),
     ]
     plans = [
         TopicPlan(name, partitions, copies, _settings(retention_ms, size, copies))
@@ -146,6 +150,20 @@ _COMPACTED = {
     "segment.ms": "600000",
     "min.cleanable.dirty.ratio": "0.1",
 }
+
+
+def least_message_bytes(topics: Topics, partitions: int) -> dict[str, int]:
+    """Return the `max.message.bytes` that each topic the service writes to needs at least.
+
+    partitions: of `pages`; a record of stats has the lag of each.
+    """
+    pages = (topics.unique, topics.duplicate, topics.dlq)
+    stats = _STATS_BYTES + partitions * (len(topics.pages) + _STATS_LAG_BYTES)
+    return {
+        **dict.fromkeys(pages, PAGE_MESSAGE_BYTES),
+        **dict.fromkeys((topics.fingerprints, topics.verdicts), EVENT_MESSAGE_BYTES),
+        topics.stats: max(EVENT_MESSAGE_BYTES, stats),
+    }
 
 
 def _settings(retention_ms: int, max_bytes: int, replication: int) -> dict[str, str]:

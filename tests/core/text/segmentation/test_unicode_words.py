@@ -29,5 +29,8 @@ def test_unspaced_scripts_become_pairs() -> None:
 
 @given(st.text())
 def test_any_text_can_be_cut(text: str) -> None:
-    """No text raises, and no word is empty."""
-    assert all(UnicodeSegmenter().cut(text)) or not text
+    """No text raises, no word is empty, and a text with letters has words, all of them from it."""
+    words = UnicodeSegmenter().cut(text)
+    assert all(words)
+    assert all(word in text for word in words)
+    assert words or not any(letter.isalpha() for letter in text)

@@ -57,6 +57,9 @@ def test_every_option_reaches_the_settings() -> None:
     [
         (["--state", "s"], "no broker is named"),
         (["--bootstrap", "a:1"], "--state"),
+        (["--bootstrap", "a:1", "--state", "s", "--trusted-proxy", "10.0.0.7"], "--trusted-proxy needs"),
+        (["--bootstrap", "a:1", "--state", "s", "--http", "0", "--trusted-proxy", "*"], "not the address of a proxy"),
+        (["--bootstrap", "a:1", "--state", "s", "--http", "0", "--trusted-proxy", "10.0.0.7"], "needs a token"),
         (["--bootstrap", "a:1", "--state", "s", "--http", "nowhere"], "'nowhere' is not an address to listen on"),
         (["--bootstrap", "a:1", "--state", "s", "--client-option", "acks"], "NAME=VALUE"),
         (["--bootstrap", "a:1", "--state", "s", "--client-option", "akcs=1"], "unknown client option akcs"),

@@ -3,12 +3,24 @@
 import json
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import CorrectionRecord, PageRecord, PolicyRecord, RejectedRecord, RetractionRecord
 from dedup_service.core.rules.match_row import MatchRow
+from dedup_service.core.size_limits import (
+    EVENT_MESSAGE_BYTES,
+    MAX_BATCH_BYTES,
+    MAX_HEADERS,
+    MAX_HEADERS_BYTES,
+    MAX_KEY_BYTES,
+    MAX_NAME_CHARS,
+    MAX_PAGE_SIZE,
+    MAX_VALUE_BYTES,
+    PAGE_MESSAGE_BYTES,
+)
 from dedup_service.runtime.kafka.messages import headers
 from dedup_service.runtime.kafka.messages.log_record import decode, encode
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter
@@ -64,9 +76,36 @@ def test_event_types_are_named(kind: str) -> None:
     assert f"`{getattr(headers, kind)}`" in TEXT
 
 
+def test_the_limits_are_those_of_the_code() -> None:
+    """The text has each limit on a record, and what each topic must take."""
+    rows = [
+        f"| value | {MAX_VALUE_BYTES >> 20} MiB |",
+        f"| key | {MAX_KEY_BYTES:,} bytes:",
+        f"| headers | {MAX_HEADERS}, names and values together {MAX_HEADERS_BYTES >> 10} KiB |",
+        f"| `url`, `id` | {MAX_NAME_CHARS:,} characters each |",
+        f"| `text` or `html` | {MAX_PAGE_SIZE >> 20} MiB |",
+        f"| the batch that it is in | {MAX_BATCH_BYTES >> 20} MiB |",
+        f"| `pages.unique`, `pages.duplicate`, `pages.dlq` | {PAGE_MESSAGE_BYTES >> 20} MiB |",
+        f"| `fingerprints`, `verdicts`, `dedup.stats` | {EVENT_MESSAGE_BYTES >> 20} MiB |",
+    ]
+    assert [row for row in rows if row not in TEXT] == []
+
+
+class Consumed(NamedTuple):
+    """A record as a consumer returns it."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
 def test_added_headers_are_named() -> None:
     """The text names every header that is added."""
     source = read_verdict(examples("verdicts")[0])[1]
     added = headers.passed_on([], source, 1, verdict="duplicate", original_url="u:1")
-    added += dead_letter(bytes(31 << 20), [], source, 1, "too long")[1]
+    record = Consumed(source.topic, 0, 0, key=bytes(1 << 20), value=bytes(16 << 20), headers=(("a", bytes(1 << 20)),))
+    added += dead_letter(record, 1, "too long").headers
     assert [name for name, _ in added if f"`{name}`" not in TEXT] == []

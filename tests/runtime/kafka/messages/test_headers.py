@@ -10,7 +10,6 @@ from dedup_service.runtime.kafka.messages.headers import (
     stats_headers,
     verdict_headers,
 )
-from dedup_service.runtime.kafka.messages.page import CUT_BYTES, MAX_DEAD_LETTER_BYTES, dead_letter
 
 SOURCE = Source("pages", 3, 42)
 
@@ -59,15 +58,3 @@ def test_headers_from_an_earlier_pass_are_replaced() -> None:
     assert second == (("a", b"1"), *passed_on([], Source("pages", 0, 99), 6, verdict="unique"))
     with pytest.raises(KeyError):
         source_in([("a", b"1")])
-
-
-def test_a_dead_letter_is_the_record_unchanged() -> None:
-    """A null value is unchanged, too; only a value that no topic accepts is cut, and a header gives its size."""
-    assert dead_letter(None, [("a", b"1")], SOURCE, 5, "null")[0] is None
-    whole = bytes(MAX_DEAD_LETTER_BYTES)
-    value, headers = dead_letter(whole, [("a", b"1")], SOURCE, 5, "no page")
-    assert value is whole
-    assert headers == passed_on([("a", b"1")], SOURCE, 5, error="no page")
-    cut, headers = dead_letter(whole + b"x", [], SOURCE, 5, "too long")
-    assert cut == bytes(CUT_BYTES)
-    assert dict(headers)["twinsieve.cut_from_bytes"] == b"%d" % (MAX_DEAD_LETTER_BYTES + 1)

@@ -1,15 +1,16 @@
 """A message of `pages` is read like a line of a file; anything else is rejected with a reason."""
 
 import pickle
+import tracemalloc
+from dataclasses import dataclass
 
 import pytest
 
-from dedup_service.core import size_limits
 from dedup_service.core.errors import RecordError
 from dedup_service.core.extraction import Extraction, extract
 from dedup_service.core.page import Page
-from dedup_service.core.size_limits import MAX_NAME_CHARS
-from dedup_service.runtime.kafka.messages.page import PageMessage
+from dedup_service.core.size_limits import MAX_HEADERS_BYTES, MAX_KEY_BYTES, MAX_NAME_CHARS, MAX_VALUE_BYTES
+from dedup_service.runtime.kafka.messages.page import PageMessage, record_size
 from dedup_service.runtime.readers.jsonlines import JsonLine
 
 VALUES = [
@@ -19,6 +20,18 @@ VALUES = [
     b'{"url": "https://a.example/1"}',
     b'\xef\xbb\xbf{"url": "urn:x", "text": "A text."}',
 ]
+
+
+@dataclass(frozen=True)
+class Record:
+    """A record as a consumer returns it."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    topic: str = "pages"
+    partition: int = 3
+    offset: int = 41
 
 
 def extract_html(html: bytes | str, declared_encoding: str | None) -> Extraction:
@@ -61,11 +74,43 @@ def test_a_rejection_says_why(value: bytes | None, says: str) -> None:
         page_of(value)
 
 
-def test_an_oversized_value_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason gives its size and the limit."""
-    monkeypatch.setattr(size_limits, "MAX_VALUE_BYTES", 20)
-    with pytest.raises(RecordError, match="30 bytes, the limit is 20"):
-        page_of(b'{"url": "u:1", "text": "abcd"}')
+PAGE = b'{"url": "u:1", "text": "A text."}'
+OVERSIZED = [
+    (b"", bytes(MAX_VALUE_BYTES + 1), [], "the value has 15,728,641 bytes, the limit is 15,728,640"),
+    (bytes(MAX_KEY_BYTES + 1), PAGE, [], "the key has 98,305 bytes, the limit is 98,304"),
+    (None, PAGE, [("a", bytes(MAX_HEADERS_BYTES))], "the headers have 524,289 bytes"),
+    (None, PAGE, [("a", None)] * 100_000, "it has 100,000 headers, the limit is 256"),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "headers", "says"), OVERSIZED, ids=lambda value: str(value)[:9])
+def test_an_oversized_record_is_rejected_and_its_bytes_are_let_go(
+    key: bytes | None, value: bytes, headers: list[tuple[str, bytes | None]], says: str
+) -> None:
+    """The reason gives size and limit; what goes to the workers is small, whatever the record is."""
+    message = PageMessage.of(Record(key, value, headers))
+    assert len(pickle.dumps(message)) < 1000
+    with pytest.raises(RecordError, match=says):
+        message.page(extract_html)
+
+
+def test_a_record_within_the_limits_is_read() -> None:
+    """Neither key nor headers are."""
+    record = Record(bytes(MAX_KEY_BYTES), PAGE, [("a", bytes(MAX_HEADERS_BYTES // 256 - 1))] * 256)
+    assert PageMessage.of(record) == PageMessage("pages", 3, 41, PAGE)
+    assert PageMessage.of(record).page(extract_html).url == "u:1"
+
+
+def test_the_size_of_a_record_is_the_memory_that_it_takes() -> None:
+    """Keys and headers count, and each header for its objects, of which 100,000 take 15 MB."""
+    small, many = Record(b"kk", b"vvv", [("é", b"1"), ("b", None)]), [(f"h{number}", b"1") for number in range(100_000)]
+    assert record_size(small) == 2 + 3 + 3 + 1 + 2 * 150
+    assert record_size(Record(None, None, [])) == 0
+    tracemalloc.start()
+    held = [(name[:1] + name[1:], bytes([1, number & 255])) for number, (name, _) in enumerate(many)]
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert taken / 2 < record_size(Record(None, None, held)) < 2 * taken
 
 
 def test_a_message_knows_its_place_and_can_be_pickled() -> None:

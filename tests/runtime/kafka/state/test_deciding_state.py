@@ -103,6 +103,7 @@ STATE = ReplicaState(
         "space",
         IndexLayout(slots=2, window=3),
     ),
+    policy_sequence=5,
     seen={("pages", 0): b"s"},
     counts={"unique": 3},
     corrections=(CorrectionRecord("u:1", "u:2", duplicate=False, reason="two"),),
@@ -130,8 +131,8 @@ BOUNDS = (
     "combined",
 )
 ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
-VERSION_2 = {
-    "version": 2,
+VERSION_3 = {
+    "version": 3,
     "memory": {
         "replica": {
             "sequence": 9,
@@ -148,6 +149,7 @@ VERSION_2 = {
                 "space_id": "space",
                 "layout": {"slots": 2, "window": 3},
             },
+            "policy_sequence": 5,
             "seen": {("pages", 0): b"s"},
             "counts": {"unique": 3},
             "corrections": [{"url": "u:1", "of": "u:2", "duplicate": False, "reason": "two"}],
@@ -174,9 +176,9 @@ VERSION_2 = {
 }
 
 
-def test_version_2_stays_as_it_is() -> None:
+def test_version_3_stays_as_it_is() -> None:
     """Fields keep the names that they were first written with, whatever the classes call them now."""
-    value = msgspec.msgpack.encode(VERSION_2)
+    value = msgspec.msgpack.encode(VERSION_3)
     assert encode_deciding_state(STATE, PendingOutcomes(PENDING, {("pages", 0): 4})) == value
     decoded = decode_deciding_state(value)
     assert (decoded.replica, dict(decoded.pending), decoded.written) == (STATE, PENDING, {("pages", 0): 4})
@@ -200,15 +202,15 @@ def test_a_state_without_that_of_its_decider_is_refused(decider: bytes | None) -
         decode_deciding_state(msgspec.msgpack.encode(value))
 
 
-@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), b"\x80"])
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 3}), b"\x80"])
 def test_other_bytes_are_refused(value: bytes) -> None:
     """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
     with pytest.raises(UnreadableDecidingStateError):
         decode_deciding_state(value)
 
 
-@pytest.mark.parametrize("version", [1, 9])
+@pytest.mark.parametrize("version", [1, 2, 9])
 def test_another_version_is_named(version: int) -> None:
-    """It is refused, naming both versions, before its content is decoded. Version 1 knows no cells."""
-    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 2"):
+    """It is refused, naming both versions, before its content is decoded."""
+    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 3"):
         decode_deciding_state(msgspec.msgpack.encode({"version": version, "memory": "otherwise"}))

@@ -18,10 +18,10 @@ def test_an_outcome_is_pending_until_it_is_written() -> None:
     """Once removed it is known to be written, and cannot be added again."""
     outcomes = PendingOutcomes()
     outcomes.add(outcome(5))
-    assert outcomes.get("pages", 0, 5) is not None
-    outcomes.forget("pages", 0, 5)
+    assert outcomes.get(Source("pages", 0, 5)) is not None
+    outcomes.forget(Source("pages", 0, 5))
     outcomes.add(outcome(5))
-    assert outcomes.get("pages", 0, 5) is None
+    assert outcomes.get(Source("pages", 0, 5)) is None
     assert len(outcomes) == 0
 
 
@@ -77,3 +77,25 @@ def test_a_rejected_record_is_pending_with_its_problem() -> None:
     """It has no verdict; its value is the problem."""
     pending = PendingOutcome.from_outcome(Outcome(Source("pages", 0, 1), 9, None, None, "not JSON", Action.FLAG))
     assert (pending.kind, pending.value) == (None, b"not JSON")
+
+
+def test_outcomes_of_a_range_come_in_order() -> None:
+    """Only those of the partition that are pending, by offset, whether the range or the outcomes are more."""
+    outcomes = PendingOutcomes()
+    for offset in (3, 9, 4, 7):
+        outcomes.add(outcome(offset))
+    outcomes.add(outcome(5, partition=1))
+    for end in (8, 10**9):
+        within = [source.offset for source, _ in outcomes.between(Source("pages", 0, 4), end)]
+        assert within == [offset for offset in (4, 7, 9) if offset < end]
+    assert outcomes.between(Source("pages", 2, 0), 10) == []
+
+
+def test_a_later_outcome_of_the_same_partition_is_known() -> None:
+    """It stays known once it is written: the log has the records of a partition in order."""
+    outcomes = PendingOutcomes()
+    outcomes.add(outcome(5))
+    outcomes.forget(Source("pages", 0, 5))
+    assert outcomes.has_later(Source("pages", 0, 4))
+    assert not outcomes.has_later(Source("pages", 0, 5))
+    assert not outcomes.has_later(Source("pages", 1, 4))

@@ -1,5 +1,6 @@
 """Records in flight: in order within a partition, bounded, and never ready once dropped."""
 
+import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -77,6 +78,20 @@ def test_chunks_are_limited_in_records_and_bytes() -> None:
     in_flight.put(records(P0, 3, 6, 150))
     in_flight.start(workers.submit, 1.0)
     assert [[m.offset for m in messages] for messages, _ in workers.tasks] == [[0], [1, 2], [3, 4]]
+
+
+def test_what_is_in_flight_is_what_is_counted() -> None:
+    """Keys and headers are not kept, and of a record that is refused by its size nothing but its place and reason."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    (record,) = records(P0, 0, 1)
+    zeros = bytes(34 << 20)
+    in_flight.put([record._replace(offset=1, key=zeros), record._replace(offset=2, headers=[("zeros", zeros)])])
+    in_flight.put([record._replace(offset=3, value=zeros), record._replace(offset=4, headers=[("a", b"")] * 100_000)])
+    in_flight.start(workers.submit, 1.0)
+    ((messages, _),) = workers.tasks
+    assert [message.offset for message in messages] == [1, 2, 3, 4]
+    assert all(message.problem is not None for message in messages)
+    assert len(pickle.dumps(messages)) < 2000
 
 
 def test_workers_have_a_limited_number_of_chunks() -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
-from dedup_service.runtime.kafka.steps.page_buffer import OVERHEAD_BYTES, PageBuffer
+from dedup_service.runtime.kafka.steps.page_buffer import OVERHEAD_BYTES, PASSED_OVER, PageBuffer
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Consumed:
     value: bytes | None = b"page"
     key: bytes | None = None
     topic: str = "pages"
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 EVERY = [(partition, offset) for partition in range(2) for offset in range(10)]
@@ -29,22 +30,22 @@ def outcomes(*places: tuple[int, int]) -> PendingOutcomes:
 
 
 def offsets(buffer: PageBuffer, known: PendingOutcomes, max_records: int = 100) -> list[tuple[int, int]]:
-    """Return partition and offset of the records that can be written."""
-    return [(record.partition, record.offset) for record, _ in buffer.ready(known, max_records, 1 << 20)]
+    """Return partition and offset of what can be written."""
+    return [(item.source.partition, item.source.offset) for item in buffer.ready(known, max_records, 1 << 20)]
 
 
 def test_a_partition_waits_for_the_outcome_of_its_head() -> None:
     """Later pages of the partition do not overtake it; other partitions continue."""
-    buffer = PageBuffer(100, 1 << 20)
+    buffer = PageBuffer("pages", 100, 1 << 20)
     buffer.put([Consumed(0, 1), Consumed(0, 2), Consumed(1, 7)])
-    assert offsets(buffer, outcomes((0, 2), (1, 7))) == [(1, 7)]
-    assert offsets(buffer, outcomes((0, 1), (0, 2))) == [(0, 1), (0, 2)]
+    assert offsets(buffer, outcomes((1, 7))) == [(1, 7)]
+    assert offsets(buffer, outcomes((0, 1), (1, 7))) == [(0, 1), (1, 7)]
     assert offsets(buffer, outcomes(*EVERY)) == [(0, 1), (0, 2), (1, 7)]
 
 
 def test_written_pages_leave_and_others_stay() -> None:
     """`ready` alone changes nothing: its transaction may be lost."""
-    buffer = PageBuffer(100, 1 << 20)
+    buffer = PageBuffer("pages", 100, 1 << 20)
     buffer.put([Consumed(0, 1), Consumed(0, 2)])
     known = outcomes((0, 1))
     buffer.done(buffer.ready(known, 10, 1 << 20))
@@ -54,7 +55,7 @@ def test_written_pages_leave_and_others_stay() -> None:
 
 def test_a_page_read_twice_is_buffered_once() -> None:
     """It does not matter to which offset the consumer was reset."""
-    buffer = PageBuffer(100, 1 << 20)
+    buffer = PageBuffer("pages", 100, 1 << 20)
     buffer.begin(0, 5)
     buffer.put([Consumed(0, 4), Consumed(0, 5), Consumed(0, 6), Consumed(0, 5), Consumed(0, 6), Consumed(0, 7)])
     assert offsets(buffer, outcomes(*EVERY)) == [(0, 5), (0, 6), (0, 7)]
@@ -63,7 +64,7 @@ def test_a_page_read_twice_is_buffered_once() -> None:
 
 def test_a_revoked_partition_is_dropped() -> None:
     """Its pages belong to another process; if it is assigned again, it starts at the given offset."""
-    buffer = PageBuffer(100, 1 << 20)
+    buffer = PageBuffer("pages", 100, 1 << 20)
     buffer.put([Consumed(0, 1), Consumed(1, 1)])
     buffer.end(0)
     assert offsets(buffer, outcomes(*EVERY)) == [(1, 1)]
@@ -74,9 +75,62 @@ def test_a_revoked_partition_is_dropped() -> None:
 
 def test_limits_are_in_records_and_in_bytes() -> None:
     """The buffer is full at whichever limit is reached first; nulls count, too."""
-    by_records, by_bytes = PageBuffer(2, 1 << 20), PageBuffer(100, 5000)
+    by_records, by_bytes = PageBuffer("pages", 2, 1 << 20), PageBuffer("pages", 100, 5000)
     by_records.put([Consumed(0, 1), Consumed(0, 2, None)])
     by_bytes.put([Consumed(0, 1, b"x" * 5000)])
-    assert by_records.full
-    assert by_bytes.full
+    assert by_records.full([0]) == by_bytes.full([0]) == {0}
     assert offsets(by_records, outcomes((0, 1), (0, 2)), max_records=1) == [(0, 1)]
+
+
+def test_one_partition_whose_pages_are_not_in_the_log_yet_leaves_room_for_the_others() -> None:
+    """Each partition has an equal part of the limits: only the one that waits is paused."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.put(Consumed(0, offset) for offset in range(500))
+    assert buffer.full([0, 1, 2, 3]) == {0}
+    buffer.put(Consumed(1, offset) for offset in range(24))
+    assert buffer.full([0, 1, 2, 3]) == {0}
+    buffer.put([Consumed(1, 24)])
+    assert buffer.full([0, 1, 2, 3]) == {0, 1}
+
+
+def test_a_partition_that_always_has_work_takes_turns_with_the_others() -> None:
+    """What was written last comes last."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.put([Consumed(partition, offset) for partition in (0, 1) for offset in range(4)])
+    known = outcomes(*EVERY)
+    served = []
+    for _ in range(4):
+        ready = buffer.ready(known, 2, 1 << 20)
+        served.append(ready[0].source.partition)
+        buffer.done(ready)
+    assert served == [0, 1, 0, 1]
+
+
+def test_an_outcome_whose_page_retention_deleted_is_returned_without_it() -> None:
+    """It comes in its place, once; offsets that have no outcome, like markers of transactions, are nothing."""
+    buffer, known = PageBuffer("pages", 100, 1 << 20), outcomes((0, 2), (0, 3), (0, 5), (0, 8))
+    buffer.begin(0, 2)
+    buffer.put([Consumed(0, 5), Consumed(0, 8)])
+    ready = buffer.ready(known, 100, 1 << 20)
+    assert [(item.source.offset, item.is_lost) for item in ready] == [(2, True), (3, True), (5, False), (8, False)]
+    buffer.done(ready)
+    for item in ready:
+        known.forget(item.source)
+    assert buffer.ready(known, 100, 1 << 20) == []
+
+
+def test_pages_that_are_all_deleted_are_returned_without_a_later_page() -> None:
+    """The consumer says where the partition begins now; outcomes that follow later are noticed, too."""
+    buffer, known = PageBuffer("pages", 100, 1 << 20), outcomes((0, 2))
+    buffer.begin(0, 0)
+    buffer.skip(0, 5)
+    assert [(item.source.offset, item.is_lost) for item in buffer.ready(known, 9, 9)] == [(2, True)]
+    assert offsets(buffer, outcomes((0, 4))) == [(0, 4)]
+
+
+def test_a_page_that_fingerprinting_passed_over_does_not_hold_up_the_partition() -> None:
+    """The log has the pages of a partition in order, so it will never get an outcome."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.put([Consumed(0, 1), Consumed(0, 2), Consumed(0, 3)])
+    ready = buffer.ready(outcomes((0, 2)), 100, 1 << 20)
+    assert [(item.source.offset, item.outcome is PASSED_OVER) for item in ready] == [(1, True), (2, False)]

@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
-from dedup_service.runtime.kafka.topics import Topics, problems_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dedup_service.core.size_limits import PAGE_MESSAGE_BYTES
+from dedup_service.runtime.kafka.topics import Layout, Topics, plan_for, problems_of
 from dedup_service.runtime.kafka.topics.check import TopicDescription
+from dedup_service.runtime.kafka.topics.plan import least_message_bytes
 
 TOPICS = Topics()
-GOOD = {"cleanup.policy": "delete", "max.message.bytes": "1000", "min.insync.replicas": "1"}
+GOOD = {"cleanup.policy": "delete", "max.message.bytes": str(PAGE_MESSAGE_BYTES), "min.insync.replicas": "1"}
 DESCRIPTIONS = {
     name: TopicDescription(name, partitions=1, replication=1, offline=0, under_replicated=0, settings=GOOD)
     for name in TOPICS.all
@@ -14,7 +20,9 @@ DESCRIPTIONS = {
 DESCRIPTIONS[TOPICS.fingerprints] = replace(
     DESCRIPTIONS[TOPICS.fingerprints], settings={**GOOD, "retention.ms": "-1", "retention.bytes": "-1"}
 )
-DESCRIPTIONS[TOPICS.dlq] = replace(DESCRIPTIONS[TOPICS.dlq], settings={**GOOD, "max.message.bytes": "2000"})
+DESCRIPTIONS[TOPICS.offsets] = replace(
+    DESCRIPTIONS[TOPICS.offsets], settings={**DESCRIPTIONS[TOPICS.offsets].settings, "cleanup.policy": "compact"}
+)
 
 
 def faults(**changed: TopicDescription) -> list[tuple[str, str, bool]]:
@@ -44,7 +52,37 @@ def test_partitions_without_a_leader_may_have_one_in_a_moment() -> None:
     assert faults(pages=replace(DESCRIPTIONS[TOPICS.pages], offline=1)) == [("pages", "leaders", True)]
 
 
-def test_dead_letters_must_hold_what_pages_hold() -> None:
-    """They also need a little more, for the headers."""
-    small = replace(DESCRIPTIONS[TOPICS.dlq], settings=GOOD)
-    assert faults(dlq=small) == [("pages.dlq", "max.message.bytes", False)]
+@pytest.mark.parametrize("name", ["unique", "duplicate", "dlq", "fingerprints", "verdicts", "stats"])
+def test_each_topic_must_take_what_the_service_may_have_to_write(name: str) -> None:
+    """The advice is the command with the size to set, whatever the limit of `pages` is."""
+    topic = DESCRIPTIONS[getattr(TOPICS, name)]
+    least = least_message_bytes(TOPICS, 1)[topic.name]
+    small = replace(topic, settings=topic.settings | {"max.message.bytes": str(least - 1)})
+    assert faults(**{name: small}) == [(topic.name, "max.message.bytes", False)]
+    (problem,) = problems_of([small if one is topic else one for one in DESCRIPTIONS.values()], TOPICS)
+    assert problem.advice == f"kafka-configs.sh --alter --topic {topic.name} --add-config max.message.bytes={least}"
+    enough = replace(topic, settings=topic.settings | {"max.message.bytes": str(least)})
+    assert faults(**{name: enough}) == []
+
+
+def test_stats_of_many_partitions_need_a_larger_topic() -> None:
+    """They have the lag of each."""
+    many = replace(DESCRIPTIONS[TOPICS.pages], partitions=100_000)
+    small = replace(DESCRIPTIONS[TOPICS.stats], settings={**GOOD, "max.message.bytes": str(1 << 20)})
+    assert faults(pages=many, stats=small) == [("dedup.stats", "max.message.bytes", False)]
+
+
+@given(st.integers(1024, 24 << 20), st.integers(1, 10_000), st.text("ab.-", max_size=200))
+def test_topics_as_they_are_created_have_no_fault(page_bytes: int, partitions: int, prefix: str) -> None:
+    """Whatever size of page and however many partitions are chosen."""
+    topics = Topics(prefix)
+    plans = plan_for(topics, Layout(partitions=partitions, max_page_bytes=page_bytes))
+    made = [TopicDescription(p.name, p.partitions, p.replication, 0, 0, p.settings) for p in plans]
+    assert problems_of(made, topics) == []
+
+
+def test_offsets_that_would_be_deleted_are_a_fault() -> None:
+    """After a pause longer than the retention, nothing would say what was written."""
+    assert faults(offsets=replace(DESCRIPTIONS[TOPICS.offsets], settings=GOOD)) == [
+        ("dedup.offsets", "cleanup.policy", False)
+    ]

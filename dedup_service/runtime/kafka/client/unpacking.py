@@ -1,0 +1,132 @@
+"""Record batches that are unpacked, and records that are read, within limits of memory.
+
+The library unpacks a batch as a whole, however large it becomes. A stranger who may write to a topic could end
+any reader with one batch of a megabyte: with gzip a gigabyte of zeros takes that much, with zstd far less, and
+brokers only look at the records one after the other. So unpacking stops at `MAX_BATCH_BYTES`. The batch then
+has the records that its header counts, without key and value, and with one header, `UNREADABLE_HEADER`, that
+says why: each is a record that cannot be read, at its offset, and readers go on behind it.
+
+A poll is bounded in records alone, and hundreds of small batches can each unpack to a large record. `limit_poll`
+bounds it in bytes too: records that follow stay packed, and the next poll returns them.
+
+Snappy needs no limit: three of its bytes stand for 64 at most, so a batch has at most 22 times its own size.
+Source: kafka-python 3.0.12, record/default_records.py; snappy, format_description.txt.
+"""
+
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import zstandard
+from kafka import KafkaConsumer, codec
+from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
+
+from dedup_service.core.size_limits import MAX_BATCH_BYTES, UNREADABLE_HEADER
+
+__all__ = ["BoundedBatch", "limit_poll"]
+
+_MAX_POLL_BYTES = 32 << 20  # what either step of the service holds
+_HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
+_GZIP = 31  # zlib's number for a gzip header and the largest window
+
+
+class _Refused(bytes):
+    """Empty, instead of the records of a batch that is too large."""
+
+
+class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
+    """The library's batch; its records take at most `MAX_BATCH_BYTES`."""
+
+    __slots__ = ()  # as the library's class has it, or `__class__` could not be assigned
+    if TYPE_CHECKING:
+        _buffer: Any
+        _pos: int
+        _decompressed: bool
+
+    def _maybe_uncompress(self) -> None:
+        unpack = _UNPACK.get(self.compression_type)
+        if self._decompressed or unpack is None:
+            super()._maybe_uncompress()
+            return
+        self._assert_has_codec(self.compression_type)
+        unpacked = unpack(bytes(self._buffer[self._pos :]), MAX_BATCH_BYTES + 1)
+        self._buffer = unpacked if len(unpacked) <= MAX_BATCH_BYTES else _Refused()
+        self._pos = 0  # type: ignore[misc]
+        self._decompressed = True  # type: ignore[misc]
+
+    def _read_msg(self, *arguments: Any) -> Any:
+        if not isinstance(self._buffer, _Refused):
+            return super()._read_msg(*arguments)
+        why = f"its batch of {self.records_count:,} records unpacks to more than {MAX_BATCH_BYTES:,} bytes"
+        offset = self.base_offset + self._next_record_index
+        headers = [(UNREADABLE_HEADER, why.encode())]
+        return DefaultRecord(0, offset, self.first_timestamp, self.timestamp_type, None, None, headers)
+
+
+def _gunzip(packed: bytes, most: int) -> bytes:
+    """Return the beginning of all members: a member may be followed by another one."""
+    unpacked = bytearray()
+    while packed and len(unpacked) < most:
+        member = zlib.decompressobj(_GZIP)
+        unpacked += member.decompress(packed, most - len(unpacked))
+        packed = member.unused_data
+    return bytes(unpacked)
+
+
+def _unlz4(packed: bytes, most: int) -> bytes:
+    unpacked: bytes = codec.lz4.LZ4FrameDecompressor().decompress(packed, max_length=most)
+    return unpacked
+
+
+def _unzstd(packed: bytes, most: int) -> bytes:
+    with zstandard.ZstdDecompressor().stream_reader(io.BytesIO(packed), read_across_frames=True) as reader:
+        return reader.read(most)
+
+
+_UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
+    DefaultRecordBatch.CODEC_GZIP: _gunzip,
+    DefaultRecordBatch.CODEC_LZ4: _unlz4,
+    DefaultRecordBatch.CODEC_ZSTD: _unzstd,
+}
+"""Codec → the first bytes of what a batch unpacks to, at most so many."""
+
+
+def limit_poll(consumer: KafkaConsumer) -> KafkaConsumer:
+    """Make each poll of the consumer end with the record that fills 32 MiB, unpacked; return it."""
+    fetcher = consumer._fetcher  # noqa: SLF001 - the fetcher has no setting for it
+    fetched_records, append = fetcher.fetched_records, fetcher._append  # noqa: SLF001
+    spent = 0
+
+    def fetched_within_limit(*arguments: Any, **named: Any) -> Any:
+        nonlocal spent
+        spent = 0
+        return fetched_records(*arguments, **named)
+
+    def within_limit(records: Iterator[Any]) -> Iterator[Any]:
+        nonlocal spent
+        for record in records:
+            spent += _memory_of(record)
+            yield record
+            if spent >= _MAX_POLL_BYTES:
+                return
+
+    def append_within_limit(drained: Any, part: Any, most: int, update_offsets: bool) -> int:
+        if not part:
+            return int(append(drained, part, most, update_offsets))
+        rest = part.record_iterator
+        part.record_iterator = within_limit(rest)
+        try:
+            count = append(drained, part, most, update_offsets)
+        finally:
+            if part:  # it has more
+                part.record_iterator = rest
+        return most if spent >= _MAX_POLL_BYTES else count
+
+    fetcher.fetched_records, fetcher._append = fetched_within_limit, append_within_limit  # noqa: SLF001
+    return consumer
+
+
+def _memory_of(record: Any) -> int:
+    size = record.serialized_key_size + record.serialized_value_size + record.serialized_header_size
+    return int(size + _HEADER_OBJECTS_BYTES * len(record.headers))

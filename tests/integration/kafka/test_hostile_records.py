@@ -1,0 +1,201 @@
+"""Records that are too large to be passed on: dead letters, and the pages behind them get their verdicts.
+
+They are written as a stranger would write them: compressed, so that the brokers take them however large they
+are when they are read.
+"""
+
+import base64
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaProducer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
+from kafka.serializer import Serializer
+
+from benchmarks.service.reading import read_all
+from dedup_service.core.size_limits import MAX_HEADERS_BYTES, MAX_KEY_BYTES, MAX_VALUE_BYTES
+from dedup_service.runtime.kafka.client.connect import consumer
+from dedup_service.runtime.kafka.messages.page import CUT_BYTES, CUT_KEY_BYTES
+from dedup_service.runtime.kafka.messages.verdict import read_verdict
+from dedup_service.runtime.kafka.topics import Topics
+from tests.integration.conftest import Broker
+from tests.integration.kafka.test_service import Progress, running, settings
+
+pytestmark = pytest.mark.slow
+
+MEBIBYTE = 1 << 20
+STORY = "台风昨夜在沿海登陆，风力十二级，沿海地区转移居民三万人，学校停课，航班取消，今天下午风力减弱，向西北移动。" * 3
+PAGES_BEHIND = 10
+
+Headers = Sequence[tuple[str, bytes]]
+
+
+@dataclass(frozen=True)
+class Hostile:
+    """A record to publish with `codec`."""
+
+    codec: str
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: Headers = ()
+
+
+class EmptyAsNull(Serializer):  # type: ignore[misc]
+    """Writes empty values as nulls: the library itself refuses a null value beside a null key."""
+
+    def serialize(self, topic: str, headers: object, data: bytes) -> bytes | None:
+        """Return the value to write."""
+        return data or None
+
+
+def repeated(size: int) -> bytes:
+    """Return letters that zstd packs to nearly nothing and lz4 not at all: a block beyond its window, repeated."""
+    block = base64.b64encode(random.Random(7).randbytes(100_000))
+    return (block * (size // len(block) + 1))[:size]
+
+
+def page(url: str, size: int) -> bytes:
+    """Return a page of `size` bytes; most of it is a key that the service does not read."""
+    head, tail = json.dumps({"url": url, "text": STORY, "filler": ""}).encode().split(b'""')
+    return head + b'"' + repeated(size - len(head) - len(tail) - 2) + b'"' + tail
+
+
+LARGE_HEADER = Hostile("gzip", b"k", b"x", [("zeros", bytes(34 * MEBIBYTE)), ("trace", b"1")])
+LARGE_PAGE = Hostile(
+    "zstd",
+    b"https://a.example/large",
+    page("https://a.example/large", 14 * MEBIBYTE),
+    [("ce_id", b"7"), ("more", repeated(3 * MEBIBYTE))],
+)
+LARGE_VALUE = Hostile("gzip", b"k", bytes(40 * MEBIBYTE), [("trace", b"1")])
+LARGE_KEY = Hostile("gzip", bytes(20 * MEBIBYTE), b'{"url": "https://a.example/key", "text": "t"}')
+MANY_HEADERS = Hostile("lz4", b"k", b"{}", [(f"h{number}", b"") for number in range(100_000)])
+NULLS = Hostile("gzip", None, None, [("a", b""), ("a", b"1"), ("a", b""), ("", b"")])
+LARGEST = Hostile(
+    "zstd",
+    repeated(MAX_KEY_BYTES),
+    page("https://a.example/largest", MAX_VALUE_BYTES),
+    [("a", repeated(MAX_HEADERS_BYTES - 2)), ("b", b"")],
+)
+
+
+def publish(broker: Broker, topics: Topics, hostile: Sequence[Hostile]) -> None:
+    """Put the records into partition 0 of `pages`, and ordinary pages behind them."""
+    for one in hostile:
+        _send(broker, topics, one.codec, [(one.key, one.value, one.headers)])
+    urls = [f"https://a.example/{number}" for number in range(PAGES_BEHIND)]
+    _send(
+        broker, topics, "gzip", [(url.encode(), json.dumps({"url": url, "text": STORY}).encode(), ()) for url in urls]
+    )
+
+
+def _send(
+    broker: Broker, topics: Topics, codec: str, records: Sequence[tuple[bytes | None, bytes | None, Headers]]
+) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=broker.bootstrap,
+        compression_type=codec,
+        max_request_size=256 * MEBIBYTE,
+        value_serializer=EmptyAsNull(),
+        metrics_enabled=False,
+    )
+    try:
+        for key, value, headers in records:
+            producer.send(topics.pages, value or b"", key, list(headers), partition=0).get(timeout=60)
+    finally:
+        producer.close()
+
+
+def served(broker: Broker, topics: Topics, state: Path, records: int) -> dict[str, list[ConsumerRecord]]:
+    """Run the service until it has answered so many records; return what it wrote."""
+    progress = Progress()
+    with running(settings(broker, topics, state), progress):
+        progress.wait_for(lambda: progress.decided >= records)
+    return read_all(broker.bootstrap, [topics.verdicts, topics.unique, topics.dlq])
+
+
+def verdict_urls(found: dict[str, list[ConsumerRecord]], topics: Topics) -> list[str]:
+    """Return the URLs of all verdicts, in order."""
+    return [read_verdict(record.value)[0].url for record in found[topics.verdicts]]
+
+
+@pytest.mark.parametrize("hostile", [LARGE_HEADER, LARGE_PAGE], ids=["large-header", "large-page"])
+def test_one_record_too_large_to_be_written_stops_nobody(
+    broker: Broker, topics: Topics, tmp_path: Path, hostile: Hostile
+) -> None:
+    """It becomes a dead letter with place, reason and the headers that fit; each page behind it gets a verdict."""
+    publish(broker, topics, [hostile])
+    found = served(broker, topics, tmp_path / "state", 1 + PAGES_BEHIND)
+    assert sorted(verdict_urls(found, topics)) == [f"https://a.example/{number}" for number in range(PAGES_BEHIND)]
+    (letter,) = found[topics.dlq]
+    headers = dict(letter.headers)
+    assert (letter.key, letter.value) == (hostile.key, hostile.value)
+    (small,) = [header for header in hostile.headers if len(header[1]) < 10]
+    assert small in letter.headers
+    assert len(letter.headers) == 1 + 6
+    assert headers["twinsieve.cut_headers_from_bytes"] == b"%d" % sum(len(n) + len(v) for n, v in hostile.headers)
+    assert b"the headers have" in headers["twinsieve.error"]
+    place = [headers[f"twinsieve.{part}"] for part in ("topic", "partition", "offset")]
+    assert place == [topics.pages.encode(), b"0", b"0"]
+
+
+def test_whatever_is_published_gets_an_answer(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """Oversized values and keys, 100,000 headers and nulls are dead letters that say what was cut."""
+    hostile = [LARGE_VALUE, LARGE_KEY, MANY_HEADERS, NULLS]
+    publish(broker, topics, hostile)
+    found = served(broker, topics, tmp_path / "state", len(hostile) + PAGES_BEHIND)
+    assert len(found[topics.verdicts]) == PAGES_BEHIND
+    value, key, many, nulls = found[topics.dlq]
+    assert (value.value, value.key, dict(value.headers)["trace"]) == (bytes(CUT_BYTES), b"k", b"1")
+    assert dict(value.headers)["twinsieve.cut_from_bytes"] == b"%d" % (40 * MEBIBYTE)
+    assert (key.key, key.value) == (bytes(CUT_KEY_BYTES), LARGE_KEY.value)
+    assert dict(key.headers)["twinsieve.cut_key_from_bytes"] == b"%d" % (20 * MEBIBYTE)
+    assert many.value == MANY_HEADERS.value
+    assert b"it has 100,000 headers" in dict(many.headers)["twinsieve.error"]
+    assert (nulls.key, nulls.value) == (None, b"")
+    assert nulls.headers[:4] == [("a", b""), ("a", b"1"), ("a", b""), ("", b"")]
+
+
+def test_a_batch_that_unpacks_to_any_size_stops_nobody(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """It is not unpacked as a whole: 150 MiB of zeros stand here for what would take all memory."""
+    publish(broker, topics, [Hostile("zstd", b"k", bytes(150 * MEBIBYTE), [("trace", b"1")])])
+    found = served(broker, topics, tmp_path / "state", 1 + PAGES_BEHIND)
+    assert len(found[topics.verdicts]) == PAGES_BEHIND
+    (letter,) = found[topics.dlq]
+    headers = dict(letter.headers)
+    assert (letter.key, letter.value, headers["twinsieve.offset"]) == (None, b"", b"0")
+    assert headers["twinsieve.error"] == b"its batch of 1 records unpacks to more than 134,217,728 bytes"
+
+
+def test_a_poll_is_bounded_in_bytes(broker: Broker, topics: Topics) -> None:
+    """Forty batches of 2 KB unpack to 8 MiB each: a poll returns a few, and all polls together return all."""
+    _send(broker, topics, "zstd", [(b"%d" % number, bytes(8 * MEBIBYTE), ()) for number in range(40)])
+    reader = consumer(broker.connection, 8 * MEBIBYTE)
+    try:
+        reader.assign([TopicPartition(topics.pages, 0)])
+        reader.seek_to_beginning()
+        keys: list[bytes] = []
+        deadline = time.monotonic() + 60
+        while len(keys) < 40 and time.monotonic() < deadline:
+            records = [record for found in reader.poll(500, 500).values() for record in found]
+            assert sum(len(record.value) for record in records) <= 64 * MEBIBYTE
+            keys += [record.key for record in records]
+    finally:
+        reader.close()
+    assert keys == [b"%d" % number for number in range(40)]
+
+
+def test_the_largest_record_that_is_accepted_is_passed_on(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """Value, key and headers at their limits, of bytes that do not compress, are in `pages.unique` unchanged."""
+    publish(broker, topics, [LARGEST])
+    found = served(broker, topics, tmp_path / "state", 1 + PAGES_BEHIND)
+    (passed,) = [record for record in found[topics.unique] if record.key == LARGEST.key]
+    assert passed.value == LARGEST.value
+    assert passed.headers[:2] == [LARGEST.headers[0], ("b", b"")]
+    assert found[topics.dlq] == []
+    assert len(found[topics.verdicts]) == 1 + PAGES_BEHIND

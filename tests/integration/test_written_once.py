@@ -1,0 +1,272 @@
+"""What was written stays known, and what was never written is noticed, whatever happens to the groups' offsets.
+
+Services are real processes, killed with SIGKILL, so nothing is saved at the end.
+"""
+
+import json
+import shutil
+import signal
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from benchmarks.service.checking import check
+from benchmarks.service.reading import Tail, read_all
+from benchmarks.service.stream import Sent, stream
+from dedup_service.core.log_records import UnwrittenRecord
+from dedup_service.runtime.kafka.client.producers import Message, append
+from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.topics import Layout, Topics, create, remove
+from tests.integration.conftest import Broker
+from tests.integration.serving import Serving
+
+pytestmark = pytest.mark.slow
+
+LIMIT_S = 120.0
+Start = Callable[..., Serving]
+
+
+@pytest.fixture
+def start(broker: Broker, topics: Topics, tmp_path: Path) -> Iterator[Start]:
+    """Start services of one group; `state` names the folder. They are killed afterwards."""
+    started: list[Serving] = []
+
+    def begin(*arguments: object, state: str = "state", prefix: str = topics.prefix, group: str = "g") -> Serving:
+        log = tmp_path / f"log-{len(started)}"
+        where = ("--bootstrap", broker.bootstrap, "--prefix", prefix, "--group", group, "--state", tmp_path / state)
+        started.append(Serving(log, *where, "--session-timeout-s", 2, *arguments))
+        return started[-1]
+
+    yield begin
+    for serving in started:
+        serving.process.kill()
+        serving.process.wait()
+
+
+def publish(broker: Broker, topics: Topics, sent: Sequence[Sent]) -> None:
+    append(broker.connection, topics.pages, [Message(topics.pages, one.value, one.key, one.headers) for one in sent])
+
+
+def pages(topics: Topics, count: int, partition: int, first: int = 0) -> list[Message]:
+    """Different pages of one partition."""
+    texts = (f"{number} " + uuid.uuid5(uuid.NAMESPACE_URL, str(number)).hex * 12 for number in range(first, 10**9))
+    return [
+        Message(
+            topics.pages,
+            json.dumps({"url": f"https://a.example/{partition}/{at}", "title": f"t{at}", "text": text}).encode(),
+            partition=partition,
+        )
+        for at, text in zip(range(first, first + count), texts, strict=False)
+    ]
+
+
+def await_answers(broker: Broker, topics: Topics, count: int) -> None:
+    """Wait until so many verdicts and dead letters are written."""
+    tail = Tail(broker.bootstrap, (topics.verdicts, topics.dlq))
+    deadline, answers = time.monotonic() + LIMIT_S, 0
+    try:
+        while answers < count:
+            answers += sum(1 for _ in tail.poll())
+            assert time.monotonic() < deadline, f"{answers} of {count} answers"
+    finally:
+        tail.close()
+
+
+def kill(serving: Serving) -> None:
+    serving.process.kill()
+    serving.process.wait()
+
+
+def groups(topics: Topics) -> tuple[str, str]:
+    return f"{topics.prefix}g", f"{topics.prefix}g.decide"
+
+
+def when_empty(action: Callable[[], bool]) -> None:
+    """Repeat what the coordinator refuses while the killed members' sessions last."""
+    deadline = time.monotonic() + LIMIT_S
+    while not action():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def move_offsets(broker: Broker, topics: Topics, offset: Callable[[int], int]) -> None:
+    """Set the offsets of both groups, each to a function of what it is."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        for group in groups(topics):
+            known = client.list_group_offsets(group)[group]
+            moved = {at: OffsetAndMetadata(offset(committed.offset), "", -1) for at, committed in known.items()}
+            when_empty(
+                lambda group=group, moved=moved: (  # type: ignore[misc]
+                    {error.errno for error in client.alter_group_offsets(group, moved).values()} == {0}
+                )
+            )
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("moved", ["back", "on", "gone"])
+def test_sigkill_then_group_decide_at_0(
+    broker: Broker, topics: Topics, start: Start, tmp_path: Path, moved: str
+) -> None:
+    """Moved back, moved on, or deleted with the state folder: nothing is written twice, and nothing is left out."""
+    sent = list(stream(31, 600))
+    publish(broker, topics, sent[:400])
+    serving = start()
+    await_answers(broker, topics, 100)
+    kill(serving)
+    publish(broker, topics, sent[400:500])
+    if moved == "gone":
+        shutil.rmtree(tmp_path / "state")
+        client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        when_empty(lambda: set(client.delete_groups(list(groups(topics))).values()) <= {"OK", "GroupIdNotFoundError"})
+        client.close()
+    else:
+        move_offsets(broker, topics, lambda offset: 0 if moved == "back" else offset + 20)
+    publish(broker, topics, sent[500:])
+    start()
+    await_answers(broker, topics, len(sent))
+    findings = check(broker.bootstrap, topics, sent)
+    assert findings.complaints == []
+    assert findings.counts["logged_again"] == 0
+
+
+def test_a_second_group_on_one_prefix(broker: Broker, topics: Topics, start: Start) -> None:
+    """It would write every output again; the log names its group, and both steps refuse another."""
+    sent = list(stream(32, 60))
+    publish(broker, topics, sent)
+    first = start()
+    await_answers(broker, topics, len(sent))
+    first.end(signal.SIGTERM)
+    for number, steps in enumerate(("both", "fingerprint", "decide")):
+        other = start("--steps", steps, state=f"other-{number}", group="another")
+        assert other.process.wait(LIMIT_S) == 1
+        assert f"is the log of group {topics.prefix}g, this service is of group {topics.prefix}another" in (
+            other.log.read_text()
+        )
+    assert check(broker.bootstrap, topics, sent).complaints == []
+
+
+def test_two_prefixes_one_instance(broker: Broker, topics: Topics, start: Start) -> None:
+    """Groups, instances and transactions carry the prefix, so that two services of one name share nothing."""
+    other = Topics(f"other{topics.prefix}")
+    create(broker.connection, other, Layout(partitions=1))
+    try:
+        for one in (topics, other):
+            append(broker.connection, one.pages, pages(one, 10, 0))
+        both = [
+            start("--instance", "one", state=f"state-{at}", prefix=one.prefix) for at, one in enumerate((topics, other))
+        ]
+        for number in (10, 20):
+            for one in (topics, other):
+                await_answers(broker, one, number)
+                append(broker.connection, one.pages, pages(one, 10, 0, number))
+        assert [serving.process.poll() for serving in both] == [None, None]
+    finally:
+        remove(broker.connection, other)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_pages_deleted_and_made_again(broker: Broker, topics: Topics, start: Start, running: bool) -> None:
+    """Its offsets mean other records: refused at the start and while it runs, saying what to do."""
+    append(broker.connection, topics.pages, pages(topics, 20, 0))
+    serving = start()
+    await_answers(broker, topics, 20)
+    if not running:
+        serving.end(signal.SIGTERM)
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    client.delete_topics([topics.pages])
+    while topics.pages in client.list_topics():
+        time.sleep(0.1)
+    client.close()
+    create(broker.connection, topics, Layout(partitions=4))
+    append(broker.connection, topics.pages, pages(topics, 30, 0, 100))
+    if not running:
+        serving = start()
+    assert serving.process.wait(LIMIT_S) != 0
+    text = serving.log.read_text()
+    assert "was deleted and created again" in text
+    assert "topics create --prefix NEW" in text
+    assert "Traceback" not in text
+
+
+def expire(broker: Broker, topics: Topics, offset: int) -> None:
+    """Delete the records of partition 0 below an offset, as retention does."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    client.delete_records({TopicPartition(topics.pages, 0): offset})
+    client.close()
+
+
+def problems(serving: Serving, kind: str) -> list[str]:
+    return [line["problem"] for line in serving.lines if line.get("kind") == kind]
+
+
+@pytest.mark.parametrize("later", [0, 5])
+def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
+    broker: Broker, topics: Topics, start: Start, later: int
+) -> None:
+    """The loss is counted and named, each page is a dead letter, and its next copy is unique."""
+    lost = pages(topics, 300, 0)
+    append(broker.connection, topics.pages, lost)
+    first = start("--steps", "fingerprint")
+    tail = Tail(broker.bootstrap, [topics.fingerprints])
+    logged = 0
+    while logged < 301:
+        logged += sum(1 for _ in tail.poll())
+    tail.close()
+    first.end(signal.SIGTERM)
+    expire(broker, topics, 300)
+    append(broker.connection, topics.pages, pages(topics, later, 0, 1000))
+    second = start()
+    await_answers(broker, topics, 300 + later)
+    letters = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
+    headers = [dict(letter.headers) for letter in letters]
+    assert sorted(int(header["twinsieve.offset"]) for header in headers) == list(range(300))
+    assert all(b"deleted before it could be" in header["twinsieve.error"] for header in headers)
+    assert "twinsieve_expired_records_total 300.0" in second.get("/metrics")[1]
+    log = [decode(record.value) for record in read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints]]
+    assert sum(len(record.sequences) for record in log if isinstance(record, UnwrittenRecord)) == 300
+    append(broker.connection, topics.pages, lost)
+    await_answers(broker, topics, 600 + later)
+    verdicts = read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]
+    assert Counter(json.loads(verdict.value)["verdict"] for verdict in verdicts) == {"unique": 300 + later}
+
+
+def test_300_records_lost(broker: Broker, topics: Topics, start: Start) -> None:
+    """Records that were deleted before they were read are one record of the log, and as many in the metric."""
+    append(broker.connection, topics.pages, pages(topics, 50, 0))
+    first = start()
+    await_answers(broker, topics, 50)
+    first.end(signal.SIGTERM)
+    append(broker.connection, topics.pages, pages(topics, 300, 0, 50))
+    expire(broker, topics, 350)
+    append(broker.connection, topics.pages, pages(topics, 10, 0, 350))
+    second = start()
+    await_answers(broker, topics, 61)
+    (letter,) = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
+    assert dict(letter.headers)["twinsieve.error"] == b"300 records up to offset 349 were deleted before they were read"
+    second.wait_for(lambda: "twinsieve_expired_records_total 300.0" in second.get("/metrics")[1])
+
+
+def test_one_partition_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: Topics, start: Start) -> None:
+    """Another with 3,000 that are gets its verdicts, and a stop stays within its budget."""
+    append(broker.connection, topics.pages, pages(topics, 3000, 1))
+    first = start("--steps", "fingerprint")
+    tail = Tail(broker.bootstrap, [topics.fingerprints])
+    logged = 0
+    while logged < 3001:
+        logged += sum(1 for _ in tail.poll())
+    tail.close()
+    first.end(signal.SIGTERM)
+    append(broker.connection, topics.pages, pages(topics, 6000, 0))
+    second = start("--steps", "decide", "--drain-s", "6")
+    await_answers(broker, topics, 3000)
+    began = time.monotonic()
+    second.end(signal.SIGTERM)
+    assert time.monotonic() - began < 12  # the old code took 5 s more than it was given, for either step
