@@ -43,7 +43,7 @@ class BatchEvent:
         repeated: Records that were delivered before.
         sequence: Last record of the log that was decided, or appended.
         entries: Kept pages in the index.
-        lag: Records not yet processed, by partition (`pages-0`).
+        lag: Records not yet processed, by partition (`pages-0`), as last measured; see `runtime.kafka.monitor`.
     """
 
     step: str

@@ -12,12 +12,14 @@ import yaml
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, ProblemEvent
-from tests.interfaces.http.fake_status import FakeStatus, both_steps
+from dedup_service.runtime.kafka.status import Backlog
+from tests.interfaces.http.fake_status import FakeStatus, both_steps, waiting
 from tests.interfaces.http.test_metrics import full_metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
 RULES = DEPLOY / "prometheus" / "rules.yml"
+RUNBOOK = DEPLOY.parent / "docs" / "service.md"
 OF_PROMETHEUS = {"ALERTS", "up"}
 
 
@@ -35,10 +37,10 @@ def rules() -> list[dict[str, Any]]:
 
 def series_of_the_code() -> set[str]:
     """Return the names of all samples that a process can expose."""
-    told = FakeStatus(both_steps())
+    told = FakeStatus(both_steps(backlog=Backlog(partitions=(waiting("decide", 0, 1),), measured_at=0.0)))
     feed, _ = full_metrics(told)
     metrics = Metrics(told, Health(told), feed)
-    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
+    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1))
     metrics.problem(ProblemEvent("s", "transaction_lost", "text"))
     return {sample.name for family in metrics.registry.collect() for sample in family.samples}
 
@@ -81,6 +83,24 @@ def test_alerts_are_complete(rules: list[dict[str, Any]]) -> None:
     for alert in alerts:
         assert alert["labels"]["severity"] in {"warning", "critical"}, alert["alert"]
         assert alert["annotations"].keys() == {"summary", "description"}, alert["alert"]
+
+
+def test_the_runbook_has_a_line_for_each_alert(rules: list[dict[str, Any]]) -> None:
+    """And none for an alert that does not exist."""
+    text = RUNBOOK.read_text().split("### When an alert fires")[1].split("\n## ")[0]
+    assert set(re.findall(r"`(Twinsieve\w+)`", text)) == {rule["alert"] for rule in rules if "alert" in rule}
+
+
+def test_figures_of_the_whole_service_are_not_summed_over_processes(
+    panels: list[dict[str, Any]], rules: list[dict[str, Any]]
+) -> None:
+    """Each process reports all partitions: a sum over them takes the largest value of each partition first."""
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]] + [rule["expr"] for rule in rules]
+    whole = r"(?:lag_records|oldest_waiting_page_seconds|stalled_seconds|deleted_records)"
+    used = [expression for expression in expressions if re.search(rf"twinsieve_{whole}\b", expression)]
+    assert len(used) > 5
+    for expression in used:
+        assert not re.search(rf"(?:sum|count)[^(]*(?:\([^)]*\) )?\(twinsieve_{whole}", expression), expression
 
 
 def test_panels_do_not_overlap(panels: list[dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from benchmarks.service.reading import read_all
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Topics
-from tests.integration.conftest import Broker
+from tests.integration.conftest import PARTITIONS, Broker
 from tests.integration.serving import PATIENCE_S, Serving
 from tests.interfaces.cli.running import article, page
 
@@ -65,8 +65,14 @@ def test_metrics_are_those_of_what_was_written(broker: Broker, topics: Topics, s
     assert found['twinsieve_records_total{step="fingerprint"}'] == len(values)
     assert found["twinsieve_entries"] == verdicts["unique"] + verdicts["undecided"]
     assert found['twinsieve_log_sequence{step="decide"}'] >= len(values)
-    assert sum(count for name, count in found.items() if name.startswith("twinsieve_lag_records")) == 0
+    serving.wait_for(lambda: set(lags(serving)) == {0})  # measured within seconds, for each partition and step
+    assert len(lags(serving)) == 2 * PARTITIONS
     assert serving.end(signal.SIGTERM) == 143
+
+
+def lags(serving: Serving) -> list[float]:
+    """Return the lag of each step in each partition."""
+    return [count for name, count in samples(serving).items() if name.startswith("twinsieve_lag_records")]
 
 
 def samples(serving: Serving) -> dict[str, float]:

@@ -2,11 +2,10 @@
 
 How: `Metrics` is an observer that counts events in a separate registry. States, as opposed to events, are
 collected when Prometheus scrapes: those of a service by `_StatusCollector`, those of live stats by
-`LiveStatsCollector`. So they cost the stream nothing. docs/metrics.md has names, units and labels; a test
-compares it with this module.
+`LiveStatsCollector`. So they cost the stream nothing, and they do not stop when it does. docs/metrics.md has
+names, units and labels; a test compares it with this module.
 Invariant: labels are bounded. Verdicts, steps, parts of a step, kinds of problems, channels, reasons and
-bounds are words of the code, and partitions are those assigned to this process. A URL or the text of an
-error is never a label.
+bounds are words of the code, and partitions are those of `pages`. A URL or the text of an error is never a label.
 """
 
 import time
@@ -34,7 +33,7 @@ from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
-from dedup_service.runtime.kafka.status import ServiceStatus
+from dedup_service.runtime.kafka.status import ServiceStatus, StepStatus
 from dedup_service.runtime.live_stats import LiveStats
 
 __all__ = ["LiveStatsCollector", "Metrics"]
@@ -63,7 +62,6 @@ class Metrics(NullObserver):
             registry.register(_StatusCollector(status, health))
         if live_stats is not None:
             registry.register(LiveStatsCollector(live_stats))
-        self._lag_shown: dict[str, set[str]] = {}
         self._pages = Counter("pages", "Pages by verdict.", ["verdict"], PREFIX, registry=registry)
         self._records = Counter("records", "Input records done, by step.", ["step"], PREFIX, registry=registry)
         self._rejected = Counter("rejected_records", "Records that are not pages.", ["step"], PREFIX, registry=registry)
@@ -79,9 +77,6 @@ class Metrics(NullObserver):
         self._problems = Counter("problems", "Problems survived, by kind.", ["step", "kind"], PREFIX, registry=registry)
         self._seconds = Histogram(
             "batch_seconds", "Time of a batch, by part.", ["step", "part"], PREFIX, registry=registry, buckets=BUCKETS_S
-        )
-        self._lag = Gauge(
-            "lag_records", "Records not done yet, by partition.", ["step", "partition"], PREFIX, registry=registry
         )
         self._entries = Gauge("entries", "Kept pages in the index.", namespace=PREFIX, registry=registry)
         self._sequence = Gauge("log_sequence", "Last record of the log.", ["step"], PREFIX, registry=registry)
@@ -100,13 +95,12 @@ class Metrics(NullObserver):
             self._sequence.labels(event.step).set(event.sequence)
         if event.entries is not None:
             self._entries.set(event.entries)
-        self._show_lag(event)
 
     def problem(self, event: ProblemEvent) -> None:
-        """Count a problem; two kinds that operators watch also have separate metrics."""
-        self._problems.labels(event.step, event.kind).inc()
+        """Count a problem, once for each record it is about; two kinds that operators watch have metrics as well."""
+        self._problems.labels(event.step, event.kind).inc(event.count)
         if event.kind == "transaction_lost":
-            self._lost.labels(event.step).inc()
+            self._lost.labels(event.step).inc(event.count)
         if event.kind == "expired":
             self._expired.inc(event.count)
 
@@ -114,14 +108,6 @@ class Metrics(NullObserver):
         """Create the series of all verdicts, so that the first increase of each is seen as one."""
         for kind in VerdictKind:
             self._pages.labels(kind.value)
-
-    def _show_lag(self, event: BatchEvent) -> None:
-        """Set the lag of the partitions assigned here, and remove those that no longer are."""
-        for partition, lag in event.lag.items():
-            self._lag.labels(event.step, partition).set(lag)
-        for revoked in self._lag_shown.get(event.step, set()) - event.lag.keys():
-            self._lag.remove(event.step, revoked)
-        self._lag_shown[event.step] = set(event.lag)
 
 
 class _BuildCollector(Collector):
@@ -141,33 +127,63 @@ class _StatusCollector(Collector):
 
     def describe(self) -> Iterable[Metric]:
         """Return the names alone: at registration there may be no status yet."""
-        return self._gauges()
+        return self._gauges().values()
 
     def collect(self) -> Iterator[Metric]:
         """Return the gauges with the current values."""
         status, gauges = self._status(), self._gauges()
-        live, ready, idle, assigned, restored, to_restore, seconds = gauges
-        live.add_metric([], self._health.live().good)
-        ready.add_metric([], self._health.ready().good)
+        gauges["live"].add_metric([], self._health.live().good)
+        gauges["ready"].add_metric([], self._health.ready().good)
+        now = time.monotonic()
         for step in status.steps:
-            idle.add_metric([step.step], max(0.0, time.monotonic() - step.ticked_at))
-            assigned.add_metric([step.step], len(step.assigned))
+            _add_step(gauges, step, now)
+        for row in status.backlog.partitions:
+            labels = [row.step, row.partition]
+            gauges["lag_records"].add_metric(labels, row.lag)
+            gauges["oldest_waiting_page_seconds"].add_metric(labels, row.oldest_s)
+            gauges["stalled_seconds"].add_metric(labels, row.stalled_s)
+            gauges["deleted_records"].add_metric(labels, row.deleted)
+        if status.backlog.measured_at is not None:
+            gauges["monitor_age_seconds"].add_metric([], max(0.0, now - status.backlog.measured_at))
         if status.restore is not None:
-            restored.add_metric([], status.restore.records)
-            to_restore.add_metric([], status.restore.total)
-            seconds.add_metric([], status.restore.seconds)
-        yield from gauges
+            gauges["restored_records"].add_metric([], status.restore.records)
+            gauges["restore_records"].add_metric([], status.restore.total)
+            gauges["restore_seconds"].add_metric([], status.restore.seconds)
+        yield from gauges.values()
 
-    def _gauges(self) -> list[GaugeMetricFamily]:
-        return [
-            GaugeMetricFamily(f"{PREFIX}_live", "1 while every step's loop is running, else 0."),
-            GaugeMetricFamily(f"{PREFIX}_ready", "1 while it can process pages, else 0."),
-            GaugeMetricFamily(f"{PREFIX}_idle_seconds", "Time since the last turn of a step.", labels=["step"]),
-            GaugeMetricFamily(f"{PREFIX}_assigned_partitions", "Partitions of pages, by step.", labels=["step"]),
-            GaugeMetricFamily(f"{PREFIX}_restored_records", "Records applied so far by the restore."),
-            GaugeMetricFamily(f"{PREFIX}_restore_records", "Records that the restore applies in total."),
-            GaugeMetricFamily(f"{PREFIX}_restore_seconds", "Time since the restore began, or its duration."),
+    def _gauges(self) -> dict[str, GaugeMetricFamily]:
+        step, partition = ["step"], ["step", "partition"]
+        rows: list[tuple[str, str, list[str]]] = [
+            ("live", "1 while every step's loop is running, else 0.", []),
+            ("ready", "1 while it can process pages, and does, else 0.", []),
+            ("idle_seconds", "Time since the last turn of a step.", step),
+            ("assigned_partitions", "Partitions of pages, by step.", step),
+            ("buffered_pages", "Records of pages that a step has read and not done.", step),
+            ("buffered_bytes", "Memory of the records that a step has read and not done.", step),
+            ("waiting_outcomes", "Outcomes of the log that are not written yet.", step),
+            ("waiting_outcomes_limit", "Outcomes at which the log is no longer read.", step),
+            ("lag_records", "Records of pages that a step has not done, by partition.", partition),
+            ("oldest_waiting_page_seconds", "Age of the oldest of them, 0 if none waits.", partition),
+            ("stalled_seconds", "Time without progress while records wait, else 0.", partition),
+            ("deleted_records", "Records that were deleted before the step passed them.", partition),
+            ("monitor_age_seconds", "Time since these four were measured.", []),
+            ("restored_records", "Records applied so far by the restore.", []),
+            ("restore_records", "Records that the restore applies in total.", []),
+            ("restore_seconds", "Time since the restore began, or its duration.", []),
         ]
+        return {name: GaugeMetricFamily(f"{PREFIX}_{name}", text, labels=labels) for name, text, labels in rows}
+
+
+def _add_step(gauges: dict[str, GaugeMetricFamily], step: StepStatus, now: float) -> None:
+    """Add what a step reports of itself."""
+    labels = [step.step]
+    gauges["idle_seconds"].add_metric(labels, max(0.0, now - step.ticked_at))
+    gauges["assigned_partitions"].add_metric(labels, len(step.assigned))
+    gauges["buffered_pages"].add_metric(labels, step.buffered_pages)
+    gauges["buffered_bytes"].add_metric(labels, step.buffered_bytes)
+    if step.waiting_outcomes is not None and step.waiting_outcomes_limit is not None:
+        gauges["waiting_outcomes"].add_metric(labels, step.waiting_outcomes)
+        gauges["waiting_outcomes_limit"].add_metric(labels, step.waiting_outcomes_limit)
 
 
 class LiveStatsCollector(Collector):

@@ -3,11 +3,12 @@
 A service is live while the loop of each step is running, or, during a restore, while the restore makes
 progress. A step that completes no turn of its loop within the limit is stuck, and the process should be
 restarted. A service is ready once its state is restored and each step has partitions of `pages`, so that it
-can process pages.
+can process pages, and as long as it does: it is not ready while records of one of its partitions wait and none is
+done for too long, or while nobody knows whether they wait. A service that is behind but makes progress is ready.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
@@ -18,12 +19,27 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from dedup_service.runtime.events import NullObserver, RestoreEvent
-from dedup_service.runtime.kafka.status import ServiceStatus
+from dedup_service.runtime.kafka.status import Backlog, PartitionBacklog, ServiceStatus, StepStatus
 
-__all__ = ["LIVE_LIMIT_S", "Health", "ProbeAnswer", "metrics_route", "probes", "probes_app"]
+__all__ = [
+    "BLIND_LIMIT_S",
+    "LIVE_LIMIT_S",
+    "STALL_LIMIT_S",
+    "Health",
+    "ProbeAnswer",
+    "metrics_route",
+    "probes",
+    "probes_app",
+]
 
 LIVE_LIMIT_S = 120.0
 """Longer than any single turn: a transaction that is given up, or a page that twice reaches its time limit."""
+
+STALL_LIMIT_S = 90.0
+"""Longer than a page that twice reaches its time limit of 30 s, and a rebalance after it."""
+
+BLIND_LIMIT_S = 60.0
+"""The backlog is measured every 5 s; one attempt may take half a minute while brokers fail over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +53,8 @@ class ProbeAnswer:
 class Health(NullObserver):
     """Evaluates `status()` when a probe asks; an observer, because a restore reports progress by events.
 
-    limit_s: a step without a turn for longer is stuck. clock: monotonic seconds, as in
-    `StepStatus.ticked_at`.
+    limit_s: a step without a turn for longer is stuck. stall_s: a partition whose records wait for longer while none
+    is done makes the service not ready. clock: monotonic seconds, as in `StepStatus.ticked_at`.
     """
 
     def __init__(
@@ -46,10 +62,12 @@ class Health(NullObserver):
         status: Callable[[], ServiceStatus],
         *,
         limit_s: float = LIVE_LIMIT_S,
+        stall_s: float = STALL_LIMIT_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._status = status
         self._limit_s = limit_s
+        self._stall_s = stall_s
         self._clock = clock
         self._last_progress = clock()
         self._stopping = False
@@ -67,7 +85,7 @@ class Health(NullObserver):
         return ProbeAnswer(True, "live")
 
     def ready(self) -> ProbeAnswer:
-        """Whether the service can process pages."""
+        """Whether the service can process pages, and does."""
         status = self._status()
         if self._stopping:
             return ProbeAnswer(False, "stopping")
@@ -76,7 +94,31 @@ class Health(NullObserver):
         waiting = [step.step for step in status.steps if not step.assigned]
         if waiting:
             return ProbeAnswer(False, f"{' and '.join(waiting)}: no partitions of pages are assigned")
-        return ProbeAnswer(True, "ready")
+        problem = self._blindness(status.backlog) or self._stall(status.backlog, status.steps)
+        return ProbeAnswer(True, "ready") if problem is None else ProbeAnswer(False, problem)
+
+    def _blindness(self, backlog: Backlog) -> str | None:
+        """Return since when it is unknown whether records wait, and why; None if it is known."""
+        if backlog.measured_at is None or (age_s := self._clock() - backlog.measured_at) <= BLIND_LIMIT_S:
+            return None
+        return f"for {age_s:.0f} s it is not known whether pages wait: {backlog.problem or 'no answer yet'}"
+
+    def _stall(self, backlog: Backlog, steps: Iterable[StepStatus]) -> str | None:
+        """Return which partition of this process makes no progress, for how long, and what is missing; None if none."""
+        mine = {(step.step, number) for step in steps for number in step.assigned}
+        stalled = [
+            row for row in backlog.partitions if (row.step, row.number) in mine and row.stalled_s > self._stall_s
+        ]
+        if not stalled:
+            return None
+        worst = max(stalled, key=lambda row: row.stalled_s)
+        others = len({row.partition for row in stalled}) - 1
+        return (
+            f"{worst.step}: {worst.lag:,} records of {worst.partition} wait, and none was done for "
+            f"{worst.stalled_s:.0f} s, the limit is {self._stall_s:g} s"
+            + ("; the first is not in the log yet" if _is_unprepared(worst, backlog) else "")
+            + (f"; {others} more partitions" if others else "")
+        )
 
     def stopping(self) -> None:
         """Report not ready from now on, because the service drains."""
@@ -85,6 +127,14 @@ class Health(NullObserver):
     def restore(self, event: RestoreEvent) -> None:  # noqa: ARG002 - an observer's signature
         """Note the progress of a restore."""
         self._last_progress = self._clock()
+
+
+def _is_unprepared(row: PartitionBacklog, backlog: Backlog) -> bool:
+    """Whether the deciding step waits for the fingerprinting step."""
+    return row.step == "decide" and any(
+        other.step == "fingerprint" and other.partition == row.partition and other.offset <= row.offset
+        for other in backlog.partitions
+    )
 
 
 def _unrestored(status: ServiceStatus) -> str:

@@ -19,7 +19,8 @@ from dedup_service.interfaces.http.server import Address, HttpServer
 from dedup_service.runtime.events import Observer
 from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
 from dedup_service.runtime.kafka.explain.page_lookup import PageTextLookup
-from dedup_service.runtime.kafka.service import Service, ServiceSettings
+from dedup_service.runtime.kafka.service import DECIDE, FINGERPRINT, Service, ServiceSettings
+from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.newest import DuplicateRow
@@ -56,13 +57,14 @@ class ServedService:
     def __init__(self, settings: ServiceSettings, observers: Iterable[Observer], addresses: Addresses) -> None:
         self._settings, self._addresses = settings, addresses
         limit_s = max(LIVE_LIMIT_S, TURN_TIMEOUTS * settings.transaction_timeout_s)
-        self._health = Health(lambda: self.service.status(), limit_s=limit_s)  # noqa: PLW0108 - there is no service yet
+        self._health = Health(self._status, limit_s=limit_s, stall_s=settings.stall_s)
         self._sampler = Sampler(between_s=RECHECK_S)
         self._live_stats = LiveStats("serve", scope="log", sampler=self._sampler)
         self._recent = RecentDecisions()
-        self._metrics = Metrics(lambda: self.service.status(), self._health, self._live_stats)  # noqa: PLW0108
+        self._metrics = Metrics(self._status, self._health, self._live_stats)
         self.service = Service(settings, [*observers, self._health, self._metrics, self._live_stats, self._recent])
         self._live_stats.pool = self.service.pool_state
+        self._live_stats.lag = self._lag
 
     def stopping(self) -> None:
         """Report not ready from now on, because the service drains."""
@@ -110,6 +112,13 @@ class ServedService:
         if addresses.dashboard is not None or addresses.carried:
             self._recheck(stack, PageTextLookup(settings.connection, topics))
         _LOG.info("listening", extra={"facts": urls})
+
+    def _status(self) -> ServiceStatus:
+        return self.service.status()
+
+    def _lag(self) -> dict[str, dict[str, int]]:
+        backlog = self._status().backlog
+        return {step: backlog.lag(step) for step in (FINGERPRINT, DECIDE)}
 
     def _recheck(self, stack: ExitStack, pages: PageTextLookup) -> None:
         """Compare some duplicates again, by their texts, until `stack` is closed."""

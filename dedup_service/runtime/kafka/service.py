@@ -27,6 +27,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.control.operator_records import LogBinding, RequestedPolicy, check_policy, first_policy
+from dedup_service.runtime.kafka.monitor import BacklogMonitor, watch_interval_s
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import restore
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
@@ -67,7 +68,9 @@ class ServiceSettings:
     that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits
     indefinitely.
     drain_s: budget of a stop. transaction_timeout_s: after which the broker aborts the transaction of a
-    frozen process. session_timeout_s: after which the partitions of a process that died are reassigned.
+    frozen process. session_timeout_s: after which the partitions of a process that died are reassigned. stall_s: a
+    partition whose records wait longer than that while none is done makes its process not ready; give more than
+    twice `page_timeout_s`.
     snapshot_every: minimum number of log records between two snapshots.
     """
 
@@ -89,6 +92,7 @@ class ServiceSettings:
     drain_s: float = 30.0
     transaction_timeout_s: float = 10.0
     session_timeout_s: float = 6.0
+    stall_s: float = 90.0
     snapshot_every: int = 100_000
 
     @property
@@ -108,6 +112,9 @@ class Service:
         self._settings = settings
         self._topics = Topics(settings.prefix)
         self._observers = Observers(observers)
+        self._monitor = BacklogMonitor(
+            settings.connection, self._topics, settings.group_id, interval_s=watch_interval_s(settings.stall_s)
+        )
         self._restore: RestoreEvent | None = None
         self._steps: Steps = {}
         self._preparer: Preparer | None = None
@@ -119,7 +126,7 @@ class Service:
     def status(self) -> ServiceStatus:
         """Return the status of the service; may be called from any thread, at any time."""
         steps = tuple(step.status for step in list(self._steps.values()))
-        return ServiceStatus(self._restore, steps, len(self._settings.steps))
+        return ServiceStatus(self._restore, steps, len(self._settings.steps), self._monitor.backlog())
 
     @property
     def space_options(self) -> SpaceOptions:
@@ -151,6 +158,7 @@ class Service:
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(lambda: local.close(self._left_s()))
+            stack.callback(lambda: self._monitor.close(self._left_s()))
             steps = self._start_steps(local, requested, stack, stop)
             if steps is not None:
                 self._steps = steps
@@ -188,6 +196,7 @@ class Service:
         log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
         first_policy(settings.connection, self._topics, log, requested, LogBinding(settings.group_id, pages))
+        self._monitor.start()
         steps: Steps = {}
         if DECIDE in settings.steps:
             step = self._decide_step(local, log, requested, pages, stop)
@@ -244,6 +253,7 @@ class Service:
             self._observers,
             offsets=offsets,
             topic_id=pages,
+            lag=lambda: self._monitor.backlog().lag(DECIDE),
             check=check,
             session_timeout_s=settings.session_timeout_s,
         )
@@ -277,6 +287,7 @@ class Service:
             self._observers,
             offsets=self._offsets(),
             topic_id=pages,
+            lag=lambda: self._monitor.backlog().lag(FINGERPRINT),
             session_timeout_s=settings.session_timeout_s,
         )
 

@@ -1,6 +1,7 @@
-"""Status of the service and its steps, and the time that each part of a step takes.
+"""Status of the service and its steps, its backlog, and the time that each part of a step takes.
 
-A status is a snapshot for probes and metrics. Observers receive what the steps do as events
+A status is a snapshot for probes and metrics. A step reports what it holds; the backlog is measured from outside
+(`monitor`), because a step that is stuck reports nothing new. Observers receive what the steps do as events
 (`runtime.events`); `StepTimings` measures the `seconds` of a `BatchEvent`.
 """
 
@@ -8,23 +9,67 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dedup_service.runtime.events import RestoreEvent
 
-__all__ = ["ServiceStatus", "StepStatus", "StepTimings"]
+__all__ = ["Backlog", "PartitionBacklog", "ServiceStatus", "StepStatus", "StepTimings"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStatus:
     """Status of one step.
 
-    ticked_at: monotonic seconds of its last turn. assigned: its partitions of `pages`.
+    ticked_at: monotonic seconds of its last turn. assigned: its partitions of `pages`. buffered_pages,
+    buffered_bytes: records of `pages` that it has read and not committed, as of its last turn. waiting_outcomes:
+    outcomes from the log that are not written yet, here or elsewhere; None for a step that has none.
+    waiting_outcomes_limit: how many there may be.
     """
 
     step: str
     ticked_at: float
     assigned: tuple[int, ...] = ()
+    buffered_pages: int = 0
+    buffered_bytes: int = 0
+    waiting_outcomes: int | None = None
+    waiting_outcomes_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionBacklog:
+    """What one step has not done yet of one partition of `pages`.
+
+    step: `fingerprint` or `decide`. partition: as in metrics, `pages-3`. number: 3. offset: the step has done what is
+    below. lag: offsets from the oldest record that waits to the end; 0 if none waits. deleted: offsets that
+    retention deleted before the step passed them. oldest_s: how long the oldest one has waited. stalled_s: how long
+    records have waited and none was done, as far as was watched.
+    """
+
+    step: str
+    partition: str
+    number: int
+    offset: int
+    lag: int
+    deleted: int = 0
+    oldest_s: float = 0.0
+    stalled_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """What the steps have not done yet of all partitions of `pages`, whichever process has them, at one moment.
+
+    measured_at: monotonic seconds of that moment; before the first measurement, when measuring began; None if it has
+    not begun. problem: why it could not be measured since, "" if it could.
+    """
+
+    partitions: tuple[PartitionBacklog, ...] = ()
+    measured_at: float | None = None
+    problem: str = ""
+
+    def lag(self, step: str) -> dict[str, int]:
+        """Return the lag of `step` by partition."""
+        return {row.partition: row.lag for row in self.partitions if row.step == step}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +77,13 @@ class ServiceStatus:
     """Status of the service.
 
     restore: progress of the restore; None before it begins, and where the service does not decide.
-    steps: those that run. expected: how many should run.
+    steps: those that run. expected: how many should run. backlog: of the whole service, as last measured.
     """
 
     restore: RestoreEvent | None
     steps: tuple[StepStatus, ...]
     expected: int
+    backlog: Backlog = field(default_factory=Backlog)
 
     @property
     def ready(self) -> bool:

@@ -45,6 +45,7 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
     """Return the summary that every tick sends."""
     now = live_stats.clock()
     pool = live_stats.pool()
+    lags = live_stats.lag()
     connected, dropped = live_stats.watchers()
     with live_stats.lock:
         return {
@@ -62,11 +63,7 @@ def summary(live_stats: LiveStats) -> dict[str, Any]:
             "repeated": live_stats.repeated,
             "problems": dict(live_stats.problems),
             "rates": _rates(live_stats, now),
-            "lag": {
-                step: {"records": sum(lag.values()), "partitions": dict(lag)}
-                for step, lag in live_stats.lag.items()
-                if lag
-            },
+            "lag": {step: {"records": sum(lag.values()), "partitions": dict(lag)} for step, lag in lags.items() if lag},
             "entries": live_stats.entries,
             "pool": None if pool is None else asdict(pool),
             "watchers": {"connected": connected, "dropped": dropped, "last_event": live_stats.events.last_id},

@@ -83,12 +83,12 @@ class LiveStats(NullObserver):
         self.newest = Newest(ROWS)
         self.latency: dict[tuple[str, str], LatencyHistogram] = {}
         self.records: Counter[str] = Counter()
-        self.lag: dict[str, Mapping[str, int]] = {}
         self.entries: int | None = None
         self.indexes: IndexEvent | None = None
         self.drawn = self.checked = self.wrong = self.unchecked = 0
         self.newest_wrong: deque[RecheckResult] = deque(maxlen=20)
         self.pool: Callable[[], PoolState | None] = lambda: None
+        self.lag: Callable[[], Mapping[str, Mapping[str, int]]] = dict
         self.ask_index: Callable[[], IndexEvent | None] = lambda: None
         self.watchers: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self.events = EventLog(secrets.token_hex(4))
@@ -117,7 +117,7 @@ class LiveStats(NullObserver):
             self._count(now, len(pages), duplicates, 0)
 
     def batch(self, event: BatchEvent) -> None:
-        """Count a batch of a step: its time, rejected and repeated records, lag."""
+        """Count a batch of a step: its time, rejected and repeated records."""
         now = self.clock()
         with self.lock:
             rejected = max(self.rejected.values(), default=0)
@@ -129,7 +129,6 @@ class LiveStats(NullObserver):
                 if histogram is None:
                     histogram = self.latency[event.step, part] = LatencyHistogram(SPAN_S, now)
                 histogram.add(seconds, now)
-            self.lag[event.step] = event.lag
             if event.entries is not None:
                 self.entries = event.entries
             self._count(now, 0, 0, max(self.rejected.values()) - rejected)

@@ -3,12 +3,8 @@
 import json
 import re
 import subprocess
-import time
-import urllib.parse
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -16,13 +12,11 @@ import yaml
 from deploy.kafka.ports import free_ports
 from deploy.programs import PROMETHEUS, PROMTOOL, provide
 from tests.integration.dashboard.browsing import PATIENCE_S, Demo
+from tests.integration.scraping import RULES, Prometheus
 
 pytestmark = pytest.mark.slow
 
-DEPLOY = Path(__file__).parents[3] / "deploy"
-CONFIG = DEPLOY / "prometheus" / "prometheus.yml"
-RULES = CONFIG.with_name("rules.yml")
-DASHBOARD = DEPLOY / "grafana" / "dashboards" / "twinsieve.json"
+DASHBOARD = Path(__file__).parents[3] / "deploy" / "grafana" / "dashboards" / "twinsieve.json"
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*"}
 NOT_IN_A_CRAWL = (
     "twinsieve_lag_",
@@ -31,6 +25,13 @@ NOT_IN_A_CRAWL = (
     "twinsieve_restore",
     "twinsieve_problems",
     "twinsieve_rejected",
+    "twinsieve_stalled",
+    "twinsieve_oldest_waiting",
+    "twinsieve_deleted",
+    "twinsieve_monitor",
+    "twinsieve_waiting_outcomes",
+    "twinsieve_buffered",
+    "twinsieve_assigned",
 )
 """Prefixes of metrics without series in a crawl that has no log and no problems."""
 
@@ -50,55 +51,6 @@ def test_promtool_accepts_rules_and_configuration(tools: dict[str, Path], argume
     done = subprocess.run(command, cwd=RULES.parent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "SUCCESS" in done.stdout
-
-
-class Prometheus:
-    """A server with our configuration, scraping one process every second."""
-
-    def __init__(self, program: Path, folder: Path, target: str) -> None:
-        (port,) = free_ports(1)
-        self.url = f"http://127.0.0.1:{port}"
-        config = folder / "prometheus.yml"
-        text = CONFIG.read_text()
-        for old, new in (("localhost:9100", target), ("_interval: 15s", "_interval: 1s"), ("rules.yml", str(RULES))):
-            assert old in text
-            text = text.replace(old, new)
-        config.write_text(text)
-        self._log = folder / "prometheus.log"
-        command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder}", "--log.level=warn"]
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=log, stderr=log
-            )
-
-    def ask(self, path: str, **parameters: str) -> Any:
-        """Return the data of an answer; fail if Prometheus reports an error."""
-        query = urllib.parse.urlencode(parameters)
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=30) as response:
-            answer = json.load(response)
-        assert answer["status"] == "success", answer
-        return answer["data"]
-
-    def value(self, expression: str) -> float:
-        """Return the value of an expression, 0 if there is none or no answer yet."""
-        try:
-            samples = self.ask("query", query=expression)["result"]
-        except OSError:
-            return 0.0
-        return float(samples[0]["value"][1]) if samples else 0.0
-
-    def wait_for(self, condition: Callable[[], object]) -> None:
-        """Wait until `condition` holds; fail if Prometheus ends."""
-        deadline = time.monotonic() + PATIENCE_S
-        while not condition():
-            assert self._process.poll() is None, self._log.read_text()
-            assert time.monotonic() < deadline, self._log.read_text()
-            time.sleep(0.1)
-
-    def end(self) -> None:
-        """Stop the server."""
-        self._process.terminate()
-        self._process.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="module")

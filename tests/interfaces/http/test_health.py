@@ -2,10 +2,10 @@
 
 import pytest
 
-from dedup_service.interfaces.http.probes import Health, ProbeAnswer
+from dedup_service.interfaces.http.probes import BLIND_LIMIT_S, Health, ProbeAnswer
 from dedup_service.runtime.events import RestoreEvent
-from dedup_service.runtime.kafka.status import ServiceStatus
-from tests.interfaces.http.fake_status import FakeStatus, both_steps
+from dedup_service.runtime.kafka.status import Backlog, ServiceStatus
+from tests.interfaces.http.fake_status import FakeStatus, both_steps, waiting
 
 
 @pytest.fixture
@@ -73,3 +73,44 @@ def test_not_ready_while_it_stops(status: FakeStatus, health: Health) -> None:
     health.stopping()
     assert health.ready() == ProbeAnswer(False, "stopping")
     assert health.live().good
+
+
+def test_not_ready_while_records_of_a_partition_wait_and_none_is_done(status: FakeStatus, health: Health) -> None:
+    """The answer names the partition, how long, and whether the page is in the log; it is live all the same."""
+    rows = (waiting("fingerprint", 1, 300, 95.0), waiting("decide", 1, 300, 91.0), waiting("decide", 0, 9, 120.0))
+    status.status = both_steps(assigned=(1,), backlog=Backlog(partitions=rows, measured_at=0.0))
+    assert health.ready() == ProbeAnswer(
+        False, "fingerprint: 300 records of pages-1 wait, and none was done for 95 s, the limit is 90 s"
+    )
+    status.status = both_steps(assigned=(0,), backlog=Backlog(partitions=rows, measured_at=0.0))
+    assert health.ready().text.startswith("decide: 9 records of pages-0 wait, and none was done for 120 s")
+    status.status = both_steps(assigned=(1,), backlog=Backlog(partitions=rows[:2][::-1], measured_at=0.0))
+    assert not health.ready().good
+    assert health.live().good
+
+
+def test_the_reason_says_what_the_deciding_step_waits_for(status: FakeStatus, health: Health) -> None:
+    """Its page may not be in the log yet: then fingerprinting is to blame, here or in another process."""
+    rows = [waiting("fingerprint", 2, 40, 10.0, offset=7), waiting("decide", 2, 40, 100.0, offset=7)]
+    status.status = both_steps(assigned=(2,), backlog=Backlog(partitions=tuple(rows), measured_at=0.0))
+    assert health.ready().text.endswith("; the first is not in the log yet")
+    rows[0] = waiting("fingerprint", 2, 30, 10.0, offset=17)
+    status.status = both_steps(assigned=(2,), backlog=Backlog(partitions=tuple(rows), measured_at=0.0))
+    assert health.ready().text.endswith("the limit is 90 s")
+
+
+def test_behind_but_moving_is_ready(status: FakeStatus, health: Health) -> None:
+    """A long lag, old pages, or partitions of other processes that stand still do not make it unready."""
+    rows = (waiting("fingerprint", 0, 10**7, 4.0), waiting("decide", 0, 10**7, 89.0), waiting("decide", 3, 5, 1e5))
+    status.status = both_steps(assigned=(0, 1), backlog=Backlog(partitions=rows, measured_at=0.0))
+    assert health.ready() == ProbeAnswer(True, "ready")
+
+
+def test_not_ready_while_nobody_knows_whether_pages_wait(status: FakeStatus, health: Health) -> None:
+    """Brokers that answer nothing: the last figures are no reason to say ready."""
+    backlog = Backlog(partitions=(waiting("decide", 0, 0),), measured_at=100.0, problem="no broker at kafka:9092")
+    status.status = both_steps(backlog=backlog)
+    status.now = 100.0 + BLIND_LIMIT_S
+    assert health.ready().good
+    status.now += 1
+    assert health.ready() == ProbeAnswer(False, "for 61 s it is not known whether pages wait: no broker at kafka:9092")

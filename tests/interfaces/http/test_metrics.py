@@ -1,6 +1,7 @@
 """Events as Prometheus metrics, and docs/metrics.md lists all of them."""
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ from dedup_service.core.verdict import Guard, guard_reason
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.probes import Health
 from dedup_service.runtime.events import BatchEvent, IndexEvent, ProblemEvent, RemovalEvent
+from dedup_service.runtime.kafka.status import Backlog
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.recheck import RecheckResult, Sampler
 from dedup_service.runtime.workers.pool import PoolState
-from tests.interfaces.http.fake_status import FakeStatus, both_steps
+from tests.interfaces.http.fake_status import FakeStatus, both_steps, waiting
 from tests.runtime.live_stats.decided import copy_of, refused, undecided
 
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
@@ -64,18 +66,41 @@ def test_batches_are_counted(metrics: Metrics) -> None:
     assert value(registry, "entries") == 40
 
 
-def test_lag_is_reported_for_the_assigned_partitions(metrics: Metrics) -> None:
-    """Another process reports the partitions that it took over."""
-    metrics.batch(BatchEvent(step="decide", records=1, lag={"pages-0": 3, "pages-1": 4}))
-    metrics.batch(BatchEvent(step="decide", records=1, lag={"pages-1": 2}))
-    assert value(metrics.registry, "lag_records", step="decide", partition="pages-0") is None
-    assert value(metrics.registry, "lag_records", step="decide", partition="pages-1") == 2
+def test_the_backlog_is_collected_at_the_scrape(status: FakeStatus, metrics: Metrics) -> None:
+    """It is there without a batch, for all partitions; a partition that is gone leaves."""
+    rows = (waiting("decide", 0, 300, 75.0, deleted=4), waiting("fingerprint", 3, 0))
+    status.status = both_steps(assigned=(1,), backlog=Backlog(partitions=rows, measured_at=time.monotonic() - 12))
+    registry, at = metrics.registry, {"step": "decide", "partition": "pages-0"}
+    assert value(registry, "lag_records", **at) == 300
+    assert value(registry, "oldest_waiting_page_seconds", **at) == 80
+    assert value(registry, "stalled_seconds", **at) == 75
+    assert value(registry, "deleted_records", **at) == 4
+    assert value(registry, "lag_records", step="fingerprint", partition="pages-3") == 0
+    assert 12 <= (value(registry, "monitor_age_seconds") or 0) < 60
+    status.status = both_steps()
+    assert value(registry, "lag_records", **at) is None
+    assert value(registry, "monitor_age_seconds") is None
+
+
+def test_what_the_steps_hold_is_collected_at_the_scrape(status: FakeStatus, metrics: Metrics) -> None:
+    """Buffered pages and bytes of both, and waiting outcomes with their bound."""
+    status.status = both_steps()
+    registry = metrics.registry
+    assert value(registry, "buffered_pages", step="fingerprint") == 12
+    assert value(registry, "buffered_bytes", step="decide") == 9000
+    assert value(registry, "waiting_outcomes", step="decide") == 70
+    assert value(registry, "waiting_outcomes_limit", step="decide") == 1000
+    assert value(registry, "waiting_outcomes", step="fingerprint") is None
 
 
 def test_problems_are_counted_by_kind(metrics: Metrics) -> None:
-    """Lost transactions and expired records also have metrics of their own."""
+    """Each by the records that it is about; lost transactions and expired records also have metrics of their own."""
     metrics.problem(ProblemEvent("decide", "transaction_lost", "fenced"))
     metrics.problem(ProblemEvent("fingerprint", "expired", "gone", count=7))
+    for kind in ("refused", "passed_over", "unreadable"):
+        metrics.problem(ProblemEvent("decide", kind, "text", count=3))
+        assert value(metrics.registry, "problems_total", step="decide", kind=kind) == 3
+    assert value(metrics.registry, "problems_total", step="fingerprint", kind="expired") == 7
     assert value(metrics.registry, "problems_total", step="decide", kind="transaction_lost") == 1
     assert value(metrics.registry, "lost_transactions_total", step="decide") == 1
     assert value(metrics.registry, "expired_records_total") == 7
@@ -127,9 +152,10 @@ def full_metrics(status: FakeStatus) -> tuple[LiveStats, CollectorRegistry]:
 
 def test_the_document_lists_every_metric(status: FakeStatus) -> None:
     """Each has its type and its labels, and no other metric is listed."""
+    status.status = both_steps(backlog=Backlog(partitions=(waiting("decide", 0, 1),), measured_at=0.0))
     live_stats, _ = full_metrics(status)
     metrics = Metrics(status, Health(status), live_stats)
-    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1, lag={"pages-0": 1}))
+    metrics.batch(BatchEvent(step="s", records=1, seconds={"p": 1.0}, sequence=1, entries=1))
     metrics.problem(ProblemEvent("s", "transaction_lost", "text"))
     documented = {}
     for line in DOCS.read_text().splitlines():
@@ -138,13 +164,8 @@ def test_the_document_lists_every_metric(status: FakeStatus) -> None:
     assert documented == {
         family.name + ("_total" if family.type == "counter" else "_info" if family.type == "info" else ""): (
             family.type,
-            {name for sample in family.samples for name in sample.labels} - {"le"} or documented_labels(family.name),
+            {name for sample in family.samples for name in sample.labels} - {"le"},
         )
         for family in metrics.registry.collect()
         if family.name.startswith("twinsieve_")
     }
-
-
-def documented_labels(name: str) -> set[str]:
-    """Return the labels of families that have no sample before the service has steps."""
-    return {"step"} if name in {"twinsieve_idle_seconds", "twinsieve_assigned_partitions"} else set()

@@ -109,17 +109,21 @@ def test_duplicates_are_counted_by_distance_score_hosts_and_group(live_stats: Li
 def test_steps_are_timed(live_stats: LiveStats) -> None:
     """Time is given by part of the work, and per page."""
     for seconds in (0.01, 0.02, 0.5):
-        live_stats.batch(
-            BatchEvent(step="decide", records=10, seconds={"commit": seconds}, lag={"pages-0": 7}, entries=9)
-        )
+        live_stats.batch(BatchEvent(step="decide", records=10, seconds={"commit": seconds}, entries=9))
     figures = stats(live_stats)
     row = figures["latency"][0]
     assert (row["step"], row["part"], row["batches"]) == ("decide", "commit", 3)
     assert row["p50_s"] == pytest.approx(0.02, rel=0.06)
     assert row["p99_s"] == pytest.approx(0.5, rel=0.06)
     assert row["page_s"] == pytest.approx(0.53 / 30)
-    assert figures["summary"]["lag"] == {"decide": {"records": 7, "partitions": {"pages-0": 7}}}
     assert figures["summary"]["entries"] == 9
+
+
+def test_lag_is_asked_for_when_it_is_shown(live_stats: LiveStats) -> None:
+    """No batch brings it: it is true while nothing is done. Steps without partitions are left out."""
+    assert stats(live_stats)["summary"]["lag"] == {}
+    live_stats.lag = lambda: {"fingerprint": {}, "decide": {"pages-0": 7, "pages-1": 2}}
+    assert stats(live_stats)["summary"]["lag"] == {"decide": {"records": 9, "partitions": {"pages-0": 7, "pages-1": 2}}}
 
 
 def test_a_rejected_record_counts_once_though_both_steps_report_it(live_stats: LiveStats) -> None:

@@ -103,6 +103,7 @@ BOUNDS = (
         "transaction_timeout_s", "Time after which the broker aborts the transaction of a frozen process.", min_s=1
     ),
     _seconds("session_timeout_s", "Time after which the partitions of a missing process go to another.", min_s=0.5),
+    _seconds("stall_s", "Time without a finished page, while pages wait, after which /readyz answers 503.", min_s=1),
     click.option(
         "--snapshot-every",
         type=click.IntRange(1),
@@ -185,6 +186,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         drain_s=options["drain_s"],
         transaction_timeout_s=options["transaction_timeout_s"],
         session_timeout_s=options["session_timeout_s"],
+        stall_s=options["stall_s"],
         snapshot_every=options["snapshot_every"],
     )
 

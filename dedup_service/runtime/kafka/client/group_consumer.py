@@ -235,11 +235,6 @@ class GroupConsumer:
         """
         return self._metadata
 
-    def lag(self) -> dict[TopicPartition, int]:
-        """Return how many records of each partition are not read yet, as last heard; sends no request."""
-        known = internals.positions_and_ends(self._consumer) if self._consumer else {}
-        return {partition: max(0, end - position) for partition, (position, end) in known.items()}
-
     def close(self, leave: bool = False) -> None:
         """Stop reading.
 

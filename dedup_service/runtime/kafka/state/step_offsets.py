@@ -114,6 +114,17 @@ class StepOffsets:
                     "run `twinsieve topics repair-transactions --dry-run`"
                 )
 
+    def catch_up(self, timeout_s: float) -> None:
+        """Read what is committed now; open transactions are not awaited.
+
+        Raises as `LogConsumer`; UnreachableError also if a message does not come within `timeout_s`.
+        """
+        deadline = time.monotonic() + timeout_s
+        for records in self._log().read_to_end(max_records=_BATCH_RECORDS):
+            self._take(records)
+            if not records and time.monotonic() > deadline:
+                raise UnreachableError(f"{self._topics.offsets} gives no message within {timeout_s:g} s; try again")
+
     def poll(self) -> None:
         """Read what has arrived, without waiting."""
         self._take(self._log().poll(0.0, _BATCH_RECORDS))

@@ -82,8 +82,9 @@ class DecideStep:
     """The deciding step; runs in one thread.
 
     restored: the state to start from. log: the consumer that restored it, at its position. offsets: how far the
-    step is; the step closes it. topic_id: identity of `pages`. check: raises if the replica, at the end of the
-    log, is not one that this process may continue. queries: from other threads.
+    step is; the step closes it. topic_id: identity of `pages`. lag: returns the step's lag by partition ("pages-0"),
+    as last measured, for its events and stats. check: raises if the replica, at the end of the log, is not one that
+    this process may continue. queries: from other threads.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class DecideStep:
         *,
         offsets: StepOffsets,
         topic_id: str | None,
+        lag: Callable[[], Mapping[str, int]] = dict,
         check: Callable[[Replica], None] | None = None,
         settings: DecideSettings | None = None,
         session_timeout_s: float = 6.0,
@@ -130,6 +132,8 @@ class DecideStep:
             session_timeout_s=session_timeout_s,
             fetch_max_wait_s=_FETCH_MAX_WAIT_S,
         )
+        self._lag = lag
+        self._status_parts: tuple[tuple[int, ...], int, int] = ((), 0, 0)
         self._timings = StepTimings()
         self._failures = 0
         self._forms: dict[Source, tuple[Form, str]] = {}
@@ -141,9 +145,17 @@ class DecideStep:
 
     @property
     def status(self) -> StepStatus:
-        """Return the status of the step."""
-        assigned = tuple(sorted(assigned.partition for assigned in self._consumer.assigned))
-        return StepStatus(step="decide", ticked_at=self.ticked_at, assigned=assigned)
+        """Return the status of the step, as of its last turn; may be called from any thread."""
+        assigned, pages, size_bytes = self._status_parts
+        return StepStatus(
+            step="decide",
+            ticked_at=self.ticked_at,
+            assigned=assigned,
+            buffered_pages=pages,
+            buffered_bytes=size_bytes,
+            waiting_outcomes=len(self._pending_outcomes),
+            waiting_outcomes_limit=self._settings.max_pending_outcomes,
+        )
 
     def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
         """Run the step's loop until `stop` is set; then write all up to the end of the log, until `drain_until()`.
@@ -184,11 +196,17 @@ class DecideStep:
         self.ticked_at = time.monotonic()
         self.queries.answer(self._replica)
         applied, read = self._read_log(0.0), self._read_pages(0.0)
+        self._note_status()
         written = self._write(stop, behind=applied == self._settings.log_records)
         if not applied and not read and not written:
             self._wait()
         self._maintain_state()
         return written
+
+    def _note_status(self) -> None:
+        """Keep what `status` returns: other threads must not look into what this one changes."""
+        assigned = tuple(sorted(assigned.partition for assigned in self._consumer.assigned))
+        self._status_parts = (assigned, self._page_buffer.records, self._page_buffer.size_bytes)
 
     def _wait(self) -> None:
         """Wait for the log if pages wait for their outcomes, for pages otherwise."""
@@ -399,9 +417,6 @@ class DecideStep:
             )
         )
         self._page_buffer.repeated = 0
-
-    def _lag(self) -> dict[str, int]:
-        return {f"{topic}-{partition}": lag for (topic, partition), lag in self._consumer.lag().items()}
 
 
 class _Batch:

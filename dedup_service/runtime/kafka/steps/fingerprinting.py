@@ -77,8 +77,8 @@ class FingerprintStep:
     """The fingerprinting step; runs in one thread, which alone uses `producer`.
 
     space_id: of the fingerprints that `preparer` makes. offsets: how far the step is; the step closes it.
-    topic_id: identity of `pages`. assigned: its partitions. lag: records not yet
-    committed, by partition ("pages-0").
+    topic_id: identity of `pages`. assigned: its partitions. lag: returns the step's lag by partition ("pages-0"),
+    as last measured, for its events.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class FingerprintStep:
         *,
         offsets: StepOffsets,
         topic_id: str | None,
+        lag: Callable[[], Mapping[str, int]] = dict,
         settings: FingerprintSettings | None = None,
         session_timeout_s: float = 6.0,
     ) -> None:
@@ -124,14 +125,22 @@ class FingerprintStep:
         self._committed_at = 0.0
         self._linger_s = self._settings.min_linger_s
         self.assigned: frozenset[TopicPartition] = frozenset()
-        self.lag: Mapping[str, int] = {}
+        self._lag = lag
+        self._buffered = (0, 0)
         self.ticked_at = time.monotonic()
 
     @property
     def status(self) -> StepStatus:
         """Return the status of the step; may be called from any thread."""
         assigned = tuple(sorted(assigned.partition for assigned in self.assigned))
-        return StepStatus(step="fingerprint", ticked_at=self.ticked_at, assigned=assigned)
+        pages, size_bytes = self._buffered
+        return StepStatus(
+            step="fingerprint",
+            ticked_at=self.ticked_at,
+            assigned=assigned,
+            buffered_pages=pages,
+            buffered_bytes=size_bytes,
+        )
 
     def run(self, stop: threading.Event, drain_until: Callable[[], float] = time.monotonic) -> None:
         """Run the loop of the step until `stop` is set; then commit the started chunks, until `drain_until()`.
@@ -155,6 +164,7 @@ class FingerprintStep:
         self._read()
         with self._timings.timed("prepare"):
             self._in_flight.start(self._preparer.submit, _INLINE_S)
+        self._buffered = (self._in_flight.records, self._in_flight.size_bytes)
         return self._commit(stop)
 
     def _read(self) -> None:
@@ -259,18 +269,13 @@ class FingerprintStep:
             self._commit(no_retry, at_once=True)
 
     def _report_batch(self, records: int, rejected: int, last: int | None) -> None:
-        lag = self._consumer.lag()
-        self.lag = {
-            f"{partition.topic}-{partition.partition}": lag[partition] + self._in_flight.records_of(partition)
-            for partition in sorted(lag)
-        }
         event = BatchEvent(
             step="fingerprint",
             records=records,
             seconds=self._timings.take(),
             rejected=rejected,
             sequence=last,
-            lag=self.lag,
+            lag=self._lag(),
         )
         self._observer.batch(event)
 

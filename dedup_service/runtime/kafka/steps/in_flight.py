@@ -84,6 +84,11 @@ class InFlight:
         return sum(map(self.records_of, self._chunks))
 
     @property
+    def size_bytes(self) -> int:
+        """Size of the values of the records in flight."""
+        return sum(chunk.size_bytes for chunks in self._chunks.values() for chunk in chunks)
+
+    @property
     def backlog(self) -> bool:
         """Whether chunks wait because the workers have as many as allowed."""
         return bool(self._waiting)
