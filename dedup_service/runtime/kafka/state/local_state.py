@@ -188,6 +188,7 @@ class _PendingFields(msgspec.Struct, gc=False, rename={"original_url": "of_url"}
     key: bytes = b""
     original_url: str | None = None
     drop: bool = False
+    end: int | None = None
 
 
 class _StateFields(msgspec.Struct):
