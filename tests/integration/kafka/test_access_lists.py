@@ -15,7 +15,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Partiti
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
-from tests.integration.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant, needed
+from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant, needed
 from tests.integration.serving import Serving
 from tests.interfaces.cli.running import article, page
 
