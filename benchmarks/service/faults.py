@@ -8,6 +8,8 @@ import signal
 import time
 from contextlib import suppress
 
+from kafka.errors import KafkaError
+
 from benchmarks.service.damage import damage
 from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
 from benchmarks.service.processes import ServiceProcess, descendants
@@ -132,9 +134,21 @@ def withdraw_access(targets: FaultTargets, rng: random.Random) -> None:
         return
     grant, lasts_s = rng.choice(needed(targets.topics, targets.group)), rng.uniform(1, 6)
     targets.log(f"withdrawn for {lasts_s:.1f} s: {grant}")
-    targets.access.withdraw([grant])
-    time.sleep(lasts_s)
-    targets.access.grant([grant])
+    try:
+        targets.access.withdraw([grant])
+        time.sleep(lasts_s)
+    except KafkaError as error:
+        targets.log(f"perhaps not withdrawn: {error!r}")
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            targets.access.grant([grant])
+        except (KafkaError, AssertionError):  # the broker is away, too
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        else:
+            break
     targets.log("given back")
 
 

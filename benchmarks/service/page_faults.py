@@ -68,7 +68,7 @@ def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
                     if record.offset < end:
                         targets.gone.setdefault(Source(record.topic, record.partition, record.offset), record)
             client.delete_records({place: end})
-    except (KafkaError, TimeoutError, AssertionError) as error:
+    except (KafkaError, TimeoutError, AssertionError, LookupError) as error:
         targets.log(f"nothing deleted: {error!r}")
         return
     targets.log(f"deleted partition {partition} up to {end}")
