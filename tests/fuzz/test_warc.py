@@ -185,3 +185,9 @@ def test_a_body_that_was_packed_is_unpacked_within_the_limit(size: int, codings:
 def test_archives_that_fuzzing_found(arguments: tuple[Any, ...], tmp_path: Path) -> None:
     """Each showed a fault once."""
     check(*arguments, tmp_path / "a.warc")
+
+
+@pytest.mark.parametrize("arguments", FOUND["http_body"].values(), ids=FOUND["http_body"])
+def test_bodies_that_fuzzing_found(arguments: tuple[Any, ...]) -> None:
+    """Each showed a fault once."""
+    check_body(*arguments)
