@@ -40,6 +40,16 @@ FOUND: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "kafka_records": {
         "headers of a dead letter did not fit its topic": ("page", b"k", b"x", [("h", bytes(34 << 20))]),
         "hundreds of headers take memory": ("page", None, b"{}", [("", None)] * 10_000),
+        "a step believed an offset that no partition can have": (
+            "offset",
+            b"decide/3",
+            b'{"step":"decide","topic":"pages","partition":3,"offset":9223372036854775808}',
+        ),
+        "a step believed a partition that no topic can have": (
+            "offset",
+            b"decide/-1",
+            b'{"step":"decide","topic":"pages","partition":-1,"offset":1}',
+        ),
         "hexadecimal digits may have a sign": ("log", b'{"kind":"page","v":2,"words":"-000000000000001"}'),
     },
     "properties": {
