@@ -1,14 +1,25 @@
 """Strategies: valid input with a few changes of bytes, and hostile units joined, nested and changed."""
 
+import json
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
 from tests.core.hostile import Unit, units_of
 
-__all__ = ["hostile", "mutated", "mutated_text"]
+__all__ = ["VALUES", "altered", "hostile", "mutated", "mutated_text"]
 
 _KINDS = ("delete", "insert", "replace", "repeat", "move", "cut")
+_NUMBERS = [0, 1, -1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30, -(2**63) - 1, 0.5, 1e308]
+VALUES = st.recursive(
+    st.sampled_from([None, True, False, *_NUMBERS])
+    | st.text(max_size=8)
+    | st.sampled_from(["", "-1", "0x", "=", "\0"]),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=4), values, max_size=3),
+    max_leaves=6,
+)
+"""Values of JSON, of any type and of sizes at which numbers change theirs."""
+
 _Edit = tuple[str, int, int, bytes]
 
 
@@ -23,6 +34,12 @@ def mutated_text(valid: st.SearchStrategy[str], pieces: Sequence[str] = ()) -> s
     """As `mutated`, for text; lone surrogates may occur, as in a caller's string."""
     encoded = mutated(valid.map(_bytes), [_bytes(piece) for piece in pieces])
     return encoded.map(lambda data: data.decode("utf-8", "surrogateescape"))
+
+
+def altered(valid: st.SearchStrategy[bytes]) -> st.SearchStrategy[bytes]:
+    """Return a JSON object like `valid`, in which up to three fields have another value, or are added."""
+    changes = st.lists(st.tuples(st.integers(0, 99), VALUES), min_size=1, max_size=3)
+    return st.builds(_altered, valid, changes)
 
 
 def hostile(kind: str, most: int = 3_000) -> st.SearchStrategy[str | bytes]:
@@ -48,6 +65,14 @@ def _edited(data: bytes, edits: Sequence[_Edit]) -> bytes:
         else:
             data = data[:at]
     return data
+
+
+def _altered(data: bytes, changes: Sequence[tuple[int, object]]) -> bytes:
+    fields = json.loads(data)
+    names = [*fields, "later"]
+    for place, value in changes:
+        fields[names[place % len(names)]] = value
+    return json.dumps(fields).encode()
 
 
 def _joined(units: Sequence[tuple[Unit, int]], nested: bool) -> str | bytes:

@@ -16,13 +16,8 @@ from dedup_service.runtime.readers.jsonlines import BrokenLines, JsonLine, PageJ
 from tests.fuzz.budget import within
 from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
-from tests.fuzz.mutation import mutated
+from tests.fuzz.mutation import VALUES, altered, mutated
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
-    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=4), values, max_size=3),
-    max_leaves=8,
-)
 KEYS = st.sampled_from(PageJson.__struct_fields__)
 URLS = st.sampled_from(["https://a.example/1", "https://a.example/2?utm_source=x", "urn:x", "file:///a", " ", "//a"])
 OBJECTS = st.builds(
@@ -54,7 +49,9 @@ PIECES = (
         b"9" * 400,
     ),
 )
-FILES = st.lists(mutated(LINES, PIECES), max_size=5).map(b"\n".join) | st.binary()
+FILES = (
+    st.lists(mutated(LINES, PIECES) | altered(PAGES.map(msgspec.json.encode)), max_size=5).map(b"\n".join) | st.binary()
+)
 
 
 def extracted(html: bytes | str, declared: str | None) -> Extraction:

@@ -24,7 +24,6 @@ from dedup_service.core.size_limits import (
     Header,
 )
 from dedup_service.runtime.kafka.client.config import Connection
-from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.messages.headers import passed_on, source_in
 from dedup_service.runtime.kafka.messages.log_record import decode, encode, log_message
 from dedup_service.runtime.kafka.messages.page import PageMessage, dead_letter, record_size, size_problem
@@ -35,7 +34,7 @@ from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, JsonLine
 from tests.fuzz.budget import within
 from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
-from tests.fuzz.mutation import mutated
+from tests.fuzz.mutation import altered, mutated
 from tests.fuzz.test_jsonlines import FILES, LINES
 from tests.runtime.kafka.messages.batches import sent_bytes
 from tests.runtime.kafka.messages.test_log_record import records as log_records
@@ -89,6 +88,14 @@ RECORDS = st.builds(
     st.none() | st.binary() | mutated(LINES, PIECES),
     HEADERS,
 )
+LOG = log_records.map(encode)
+VERDICTS = st.builds(verdict_value, verdicts, st.builds(Source, st.text(), st.integers(0, 9), st.integers(0, 9)))
+STATS = st.just(
+    b'{"sequence":7,"log":"l","space":"s","counts":{"unique":7},"entries":7,"lag":{"pages-0":0},"instance":"i"}'
+)
+OFFSET_KEYS = st.sampled_from([None, b"", b"decide/3", b"replay", b"\xff"])
+OFFSETS = st.just(b'{"step":"decide","topic":"pages","partition":3,"offset":120,"v":1}')
+MARKS = st.just(b'{"log":"l","finished":true,"v":1}')
 
 
 def extracted(html: bytes | str, declared: str | None) -> Extraction:
@@ -214,7 +221,7 @@ def test_any_bytes_are_a_value(value: bytes) -> None:
 
 
 @fuzzed(50)
-@given(value=mutated(log_records.map(encode), PIECES) | st.binary())
+@given(value=mutated(LOG, PIECES) | altered(LOG) | st.binary())
 def test_any_message_of_the_log_is_read_or_refused(value: bytes) -> None:
     """A record, an UnreadableRecord or StateError; a record is written as it was read."""
     check_log(value)
@@ -222,30 +229,14 @@ def test_any_message_of_the_log_is_read_or_refused(value: bytes) -> None:
 
 
 @fuzzed(20)
-@given(
-    value=mutated(
-        st.builds(verdict_value, verdicts, st.builds(Source, st.text(), st.integers(0, 9), st.integers(0, 9))), PIECES
-    )
-)
+@given(value=mutated(VERDICTS, PIECES) | altered(VERDICTS) | altered(STATS))
 def test_any_message_is_a_verdict_or_none(value: bytes) -> None:
-    """Only ValueError."""
+    """Only ValueError, also for the counts of the service."""
     check_verdict(value)
 
 
 @fuzzed(20)
-@given(
-    key=st.none() | st.just(b"decide/3") | st.just(b"replay") | st.binary(max_size=8),
-    value=st.none()
-    | st.binary()
-    | mutated(
-        st.sampled_from(
-            [
-                *StepOffsets(Connection("localhost:9"), Topics()).messages("decide", {TopicPartition("pages", 3): 120}),
-            ]
-        ).map(lambda message: message.value or b""),
-        PIECES,
-    ),
-)
+@given(key=OFFSET_KEYS, value=mutated(OFFSETS, PIECES) | altered(OFFSETS) | altered(MARKS) | st.none() | st.binary())
 def test_any_message_is_an_offset_or_ignored(key: bytes | None, value: bytes | None) -> None:
     """Whatever is in the topic, an offset that a step believes is one that a partition can have."""
     check_offset(key, value)
