@@ -52,7 +52,9 @@ def _run(file: Path, total: str) -> Ran:
         found = json.loads(report.read_text("utf-8")) if report.exists() else {"examples": 0, "findings": []}
         findings = found["findings"]
         if ended.returncode < 0:
-            inputs = current.read_text("utf-8") if current.exists() else "none"
+            last = current.read_text("utf-8") if current.exists() else "0\nnone"
+            examples, _, inputs = last.partition("\n")
+            found["examples"] = int(examples)
             findings.append(f"ended by {signal.Signals(-ended.returncode).name}; the inputs were\n{inputs}")
         elif ended.returncode and not findings:
             findings.append(f"exit code {ended.returncode}:\n{ended.stdout[-4000:]}\n{ended.stderr[-4000:]}")

@@ -25,7 +25,7 @@ __all__ = ["CURRENT", "Budget", "OverBudgetError", "examples_run", "within"]
 
 KILL = 5
 CURRENT = "TWINSIEVE_FUZZ_CURRENT"
-"""Environment variable: a file that has the inputs of the example that is running."""
+"""Environment variable: a file that has the number of the example that is running, and its inputs."""
 
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 _RESET_PEAK = "5"  # proc_pid_clear_refs(5)
@@ -69,7 +69,7 @@ def within(*inputs: object, budget: Budget | None = None) -> Iterator[None]:
     size = sum(len(data) for data in inputs if isinstance(data, str | bytes))
     limits = budget or Budget()
     if (path := os.environ.get(CURRENT)) is not None:
-        Path(path).write_text(repr(inputs), "utf-8")
+        Path(path).write_text(f"{_count}\n{inputs!r}", "utf-8")
     before = _resident(reset=True)
     started = time.process_time()
     try:
