@@ -14,7 +14,11 @@ import pytest
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "rounds", [("--short",), pytest.param(("--rounds", "3", "--seed", "long"), marks=pytest.mark.long)], ids=len
+    "rounds",
+    [
+        pytest.param(("--short",), id="short"),
+        pytest.param(("--rounds", "3", "--seed", "long"), id="three rounds", marks=pytest.mark.long),
+    ],
 )
 def test_every_page_is_answered_once_with_the_oracles_verdict_under_faults(
     rounds: tuple[str, ...], tmp_path: Path
