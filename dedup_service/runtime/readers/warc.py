@@ -204,9 +204,12 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
             if missing := _missing_bytes(record):
                 yield _Broken(offset, _truncated(missing))
                 return
-            offset, size = archive.get_record_offset(), archive.get_record_length()
-            yield _Found(offset, size, is_html)
-            offset += size
+            place, size = archive.get_record_offset(), archive.get_record_length()
+            if place < offset or size < 0:  # warcio went back: the record swallowed the beginning of the next member
+                yield _Broken(offset, WRONG_LENGTH)
+                return
+            yield _Found(place, size, is_html)
+            offset = place + size
         if _has_data(stream, offset):  # warcio ends silently at a damaged gzip member
             yield _Broken(offset, "a truncated record, or data that is not a record")
     except Exception as error:  # warcio raises whatever it meets: AttributeError, UnicodeError, zlib.error

@@ -4,10 +4,12 @@ An entry is the arguments of the `check` in the parser's file, under a line abou
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 __all__ = ["FOUND"]
 
+HERE = Path(__file__).parent
 _WHOLE = (
     b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.test/\r\nContent-Length: 44\r\n\r\n"
     b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n\r\n\r\n"
@@ -58,17 +60,22 @@ FOUND: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     },
     "state_files": {
         "no bytes are no state": (b"",),
+        "deep nesting is a RecursionError of the decoder": (b"\x82\xa7" + b"\x91" * 3_000,),
+        "the same inside a name": (b"\x81\xa1a" + b"\x91" * 3_000,),
     },
     "text": {
         "sorting many combining marks takes quadratic time": ("\u0315\u0300" * 4_000,),
         "a lone surrogate is no UTF-8": ("a\ud800b", "\udfff"),
     },
     "url": {
+        "a claim grows over the limit when it is percent-encoded": ("http://a.test/", "http://a.test/?a=" + "图" * 999),
         "a companion is looked for once, not for each parameter": ("http://a.test/?" + "cfid&" * 700 + "b=1",),
         "a host of marks is sorted by IDNA": ("http://a" + "\u0315\u0300" * 2_000 + ".test/",),
     },
     "warc": {
         "a broken record behind a whole one was reported twice": (_WHOLE + _TOO_SHORT + _WHOLE,),
+        "data after a packed record gave it a negative place": ((HERE / "negative_offset.warc.gz").read_bytes(),),
+        "data after a packed record gave it a negative length": ((HERE / "negative_length.warc.gz").read_bytes(),),
     },
 }
 """Parser → what the input showed → the arguments."""
