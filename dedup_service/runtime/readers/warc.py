@@ -158,7 +158,7 @@ class _Broken:
     problem: str
 
 
-class _Reader(DecompressingBufferedReader):
+class _Reader(DecompressingBufferedReader):  # type: ignore[misc] # warcio has no types
     """warcio's reader, with a limit on the lines between two blocks: it keeps all headers of a record."""
 
     line_bytes = 0
