@@ -142,7 +142,7 @@ def test_missing_topics_are_reported_with_the_command(twinsieve):
     """The advice is the command."""
     code, told = twinsieve("check", "--json", prefix="nowhere.")
     problems = json.loads(told)["problems"]
-    assert (code, len(problems)) == (1, 7)
+    assert (code, len(problems)) == (1, 8)
     assert {problem["advice"] for problem in problems} == {"twinsieve topics create --prefix nowhere."}
 
 

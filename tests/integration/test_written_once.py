@@ -30,7 +30,7 @@ from tests.integration.serving import Serving
 
 pytestmark = pytest.mark.slow
 
-LIMIT_S = 120.0
+LIMIT_S = 240.0
 Start = Callable[..., Serving]
 
 

@@ -18,6 +18,7 @@ from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
 from dedup_service.runtime.kafka.messages.headers import page_key
 from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.state.step_offsets import StepOffsets
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionRateError
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintSettings, FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
@@ -80,6 +81,8 @@ class Running:
             TransactionalProducer(connection, self.transactional_id),
             rejection_limit or RejectionLimit(),
             self.seen,
+            offsets=StepOffsets(connection, topics),
+            topic_id=None,
             settings=settings,
         )
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -87,7 +90,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.step.run(self.stop, drain_s=30)
+            self.step.run(self.stop, lambda: time.monotonic() + 30)
         except BaseException as error:
             self.error = error
 
