@@ -3,10 +3,11 @@
 import json
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from dedup_service.runtime.kafka.client.admin import committed_offsets
 from dedup_service.runtime.kafka.client.config import Connection
@@ -117,7 +118,16 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("place", "what", "command"), REFUSALS, ids=[row[0] for row in REFUSALS])
+ALWAYS = {f"GROUP {GROUP} READ", f"TRANSACTIONAL_ID {GROUP}. WRITE", "TOPIC verdicts WRITE"}
+"""One of each kind of resource in `make test`, all in `make test-long`: each starts a service, some seconds."""
+
+
+def rows(rows: Iterable[tuple[str, ...]]) -> list[ParameterSet]:
+    """Return rows as parameters, those beyond one of each kind marked as long."""
+    return [pytest.param(*row, id=row[0], marks=[] if row[0] in ALWAYS else pytest.mark.long) for row in rows]
+
+
+@pytest.mark.parametrize(("place", "what", "command"), rows(REFUSALS))
 def test_a_service_that_is_refused_ends_with_what_to_grant(
     lists: AccessLists, own: Topics, start: Callable[[], Serving], place: str, what: str, command: str
 ) -> None:
@@ -148,13 +158,16 @@ def test_a_topic_that_may_not_be_seen_is_not_called_missing(
 
 @pytest.mark.parametrize(
     "place",
-    [
-        f"GROUP {GROUP} READ",
-        f"TRANSACTIONAL_ID {GROUP}. WRITE",
-        "TOPIC pages READ",
-        "TOPIC fingerprints WRITE",
-        "TOPIC verdicts WRITE",
-    ],
+    rows(
+        (place,)
+        for place in (
+            f"GROUP {GROUP} READ",
+            f"TRANSACTIONAL_ID {GROUP}. WRITE",
+            "TOPIC pages READ",
+            "TOPIC fingerprints WRITE",
+            "TOPIC verdicts WRITE",
+        )
+    ),
 )
 def test_a_right_is_withdrawn_while_the_service_runs_and_given_back(
     lists: AccessLists, own: Topics, start: Callable[[], Serving], place: str
