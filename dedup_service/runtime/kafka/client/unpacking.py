@@ -6,6 +6,10 @@ brokers only look at the records one after the other. So unpacking stops at `MAX
 has the records that its header counts, without key and value, and with one header, `UNREADABLE_HEADER`, that
 says why: each is a record that cannot be read, at its offset, and readers go on behind it.
 
+Brokers accept batches that the library cannot read: they do not look at the checksum of an lz4 frame, at what
+follows a gzip member, at the attributes of a record, or at the offset that an uncompressed record claims. So
+whatever cannot be unpacked or read is such a record too, and an offset is one of those that the batch has.
+
 A poll is bounded in records alone, and hundreds of small batches can each unpack to a large record. `limit_poll`
 bounds it in bytes too: records that follow stay packed, and the next poll returns them.
 
@@ -20,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import zstandard
 from kafka import KafkaConsumer, codec
+from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 
 from dedup_service.core.size_limits import MAX_BATCH_BYTES, UNREADABLE_HEADER
@@ -32,7 +37,9 @@ _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 
 class _Refused(bytes):
-    """Empty, instead of the records of a batch that is too large."""
+    """Empty, instead of the records of a batch that cannot be read. why: the reason."""
+
+    why = ""
 
 
 class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
@@ -43,25 +50,52 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
         _buffer: Any
         _pos: int
         _decompressed: bool
+        _next_record_index: int
 
     def _maybe_uncompress(self) -> None:
-        unpack = _UNPACK.get(self.compression_type)
-        if self._decompressed or unpack is None:
+        if self._decompressed or self.compression_type == self.CODEC_NONE:
             super()._maybe_uncompress()
             return
         self._assert_has_codec(self.compression_type)
-        unpacked = unpack(bytes(self._buffer[self._pos :]), MAX_BATCH_BYTES + 1)
-        self._buffer = unpacked if len(unpacked) <= MAX_BATCH_BYTES else _Refused()
-        self._pos = 0  # type: ignore[misc]
+        unpack = _UNPACK[self.compression_type]
+        try:
+            unpacked = unpack(bytes(self._buffer[self._pos :]), MAX_BATCH_BYTES + 1)
+        except MemoryError:
+            raise
+        except Exception as error:  # whatever a codec raises; its bytes are those that were sent, by their checksum
+            self._refuse(f"cannot be unpacked: {error!r}")
+        else:
+            self._buffer, self._pos = unpacked, 0
+            if len(unpacked) > MAX_BATCH_BYTES:
+                self._refuse(f"unpacks to more than {MAX_BATCH_BYTES:,} bytes")
         self._decompressed = True  # type: ignore[misc]
+
+    def __next__(self) -> Any:
+        index = self._next_record_index
+        if index >= self.records_count:  # bytes that are left are no record
+            raise StopIteration
+        try:
+            record = self._read_msg()
+        except (CorruptRecordError, ValueError, IndexError) as error:
+            self._refuse(f"cannot be read from its record {index + 1} on: {error!r}")
+            record = self._read_msg()
+        last = self.last_offset - (self.records_count - 1 - index)
+        record._offset = min(max(record.offset, self.base_offset + index), last)  # noqa: SLF001 - it has no setter
+        self._next_record_index += 1
+        return record
+
+    next = __next__
 
     def _read_msg(self, *arguments: Any) -> Any:
         if not isinstance(self._buffer, _Refused):
             return super()._read_msg(*arguments)
-        why = f"its batch of {self.records_count:,} records unpacks to more than {MAX_BATCH_BYTES:,} bytes"
         offset = self.base_offset + self._next_record_index
-        headers = [(UNREADABLE_HEADER, why.encode())]
+        headers = [(UNREADABLE_HEADER, self._buffer.why.encode())]
         return DefaultRecord(0, offset, self.first_timestamp, self.timestamp_type, None, None, headers)
+
+    def _refuse(self, problem: str) -> None:
+        self._buffer, self._pos = _Refused(), 0
+        self._buffer.why = f"its batch of {self.records_count:,} records {problem}"
 
 
 def _gunzip(packed: bytes, most: int) -> bytes:
@@ -84,7 +118,13 @@ def _unzstd(packed: bytes, most: int) -> bytes:
         return reader.read(most)
 
 
+def _unsnappy(packed: bytes, _most: int) -> bytes:
+    unpacked: bytes = codec.snappy_decode(packed)
+    return unpacked
+
+
 _UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
+    DefaultRecordBatch.CODEC_SNAPPY: _unsnappy,
     DefaultRecordBatch.CODEC_GZIP: _gunzip,
     DefaultRecordBatch.CODEC_LZ4: _unlz4,
     DefaultRecordBatch.CODEC_ZSTD: _unzstd,
