@@ -226,6 +226,7 @@ class GroupConsumer:
         for partition, position in positions.items():
             self._seek(partition, position)
         self._unplaced -= mine
+        self._started |= positions.keys()
         return positions
 
     def group_metadata(self) -> ConsumerGroupMetadata:
