@@ -148,7 +148,7 @@ class GroupConsumer:
         self._on_expired = on_expired or (lambda _partition, _start, _end: None)
         self._topic_id = topic_id
         self._fetch_bytes = fetch_bytes
-        self._configs = {
+        self._configs: dict[str, Any] = {
             "group_id": group,
             "group_instance_id": instance,
             "partition_assignment_strategy": [CooperativeStickyAssignor],

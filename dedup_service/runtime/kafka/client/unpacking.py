@@ -65,7 +65,7 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
         except Exception as error:  # whatever a codec raises; its bytes are those that were sent, by their checksum
             self._refuse(f"cannot be unpacked: {error!r}")
         else:
-            self._buffer, self._pos = unpacked, 0
+            self._buffer, self._pos = unpacked, 0  # type: ignore[misc]
             if len(unpacked) > MAX_BATCH_BYTES:
                 self._refuse(f"unpacks to more than {MAX_BATCH_BYTES:,} bytes")
         self._decompressed = True  # type: ignore[misc]
@@ -81,7 +81,7 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
             record = self._read_msg()
         last = self.last_offset - (self.records_count - 1 - index)
         record._offset = min(max(record.offset, self.base_offset + index), last)  # noqa: SLF001 - it has no setter
-        self._next_record_index += 1
+        self._next_record_index += 1  # type: ignore[misc]
         return record
 
     next = __next__
@@ -94,7 +94,7 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
         return DefaultRecord(0, offset, self.first_timestamp, self.timestamp_type, None, None, headers)
 
     def _refuse(self, problem: str) -> None:
-        self._buffer, self._pos = _Refused(), 0
+        self._buffer, self._pos = _Refused(), 0  # type: ignore[misc]
         self._buffer.why = f"its batch of {self.records_count:,} records {problem}"
 
 
