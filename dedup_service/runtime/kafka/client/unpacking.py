@@ -8,7 +8,8 @@ says why: each is a record that cannot be read, at its offset, and readers go on
 
 Brokers accept batches that the library cannot read: they do not look at the checksum of an lz4 frame, at what
 follows a gzip member, at the attributes of a record, or at the offset that an uncompressed record claims. So
-whatever cannot be unpacked or read is such a record too, and an offset is one of those that the batch has.
+whatever cannot be unpacked or read, or has too many headers for memory, is such a record too, and an offset is
+one of those that the batch has.
 
 A poll is bounded in records alone, and hundreds of small batches can each unpack to a large record. `limit_poll`
 bounds it in bytes too: records that follow stay packed, and the next poll returns them.
@@ -26,6 +27,7 @@ import zstandard
 from kafka import KafkaConsumer, codec
 from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
+from kafka.record.util import decode_varint
 
 from dedup_service.core.size_limits import MAX_BATCH_BYTES, UNREADABLE_HEADER
 
@@ -33,6 +35,8 @@ __all__ = ["BoundedBatch", "limit_poll"]
 
 _MAX_POLL_BYTES = 32 << 20  # what either step of the service holds
 _HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
+_MAX_HEADERS = 200_000
+"""Headers of a record that are read: 30 MiB of objects. One of two bytes takes 72 in memory, and zeros pack well."""
 _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 
@@ -87,10 +91,28 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
     next = __next__
 
     def _read_msg(self, *arguments: Any) -> Any:
-        if not isinstance(self._buffer, _Refused):
-            return super()._read_msg(*arguments)
+        if isinstance(self._buffer, _Refused):
+            return self._unreadable(self._buffer.why)
+        length, start = decode_varint(self._buffer, self._pos)
+        if length > 2 * _MAX_HEADERS and (count := self._count_headers(start)) > _MAX_HEADERS:
+            if start + length > len(self._buffer):
+                raise CorruptRecordError(f"a record of {length:,} bytes ends behind its batch")
+            self._pos = start + length  # type: ignore[misc]
+            return self._unreadable(f"it has {count:,} headers, of which {_MAX_HEADERS:,} could be read")
+        return super()._read_msg(*arguments)
+
+    def _count_headers(self, at: int) -> int:
+        """Return how many headers the record says to have whose attributes are at `at`."""
+        for _ in range(3):  # attributes, time, offset
+            _, at = decode_varint(self._buffer, at)
+        for _ in range(2):  # key, value
+            size, at = decode_varint(self._buffer, at)
+            at += max(0, size)
+        return int(decode_varint(self._buffer, at)[0])
+
+    def _unreadable(self, why: str) -> DefaultRecord:
         offset = self.base_offset + self._next_record_index
-        headers = [(UNREADABLE_HEADER, self._buffer.why.encode())]
+        headers = [(UNREADABLE_HEADER, why.encode())]
         return DefaultRecord(0, offset, self.first_timestamp, self.timestamp_type, None, None, headers)
 
     def _refuse(self, problem: str) -> None:

@@ -135,10 +135,11 @@ def packed(body: bytes, codec: str, count: int = 1) -> bytes:
     return raw[:8] + struct.pack(">i", len(raw) - 12) + raw[12:]
 
 
-def record(delta: int, attributes: int = 0) -> bytes:
-    """Return one record that claims the offset `delta`."""
+def record(delta: int, attributes: int = 0, headers: int = 0) -> bytes:
+    """Return one record that claims the offset `delta`; its headers have neither name nor value."""
     value = encoded(len(b"value")) + b"value"
-    body = bytes([attributes]) + encoded(0) + encoded(delta) + encoded(-1) + value + encoded(0)
+    body = bytes([attributes]) + encoded(0) + encoded(delta) + encoded(-1) + value
+    body += encoded(headers) + b"\0\1" * headers
     return encoded(len(body)) + body
 
 
@@ -200,3 +201,16 @@ def test_a_wrong_checksum_is_raised_and_the_batch_asked_for_again() -> None:
     with pytest.raises(CorruptRecordError):
         part.take(10)
     assert not part
+
+
+def test_headers_cannot_take_all_memory() -> None:
+    """11 KB of zstd hold 60 million, which take gigabytes and minutes. The records beside such a one are read."""
+    raw = packed(record(0) + record(1, headers=1_000_000) + record(2, headers=200_000), "none", 3)
+    tracemalloc.start()
+    (_, *before), (_, *bomb), (_, *behind) = read(raw)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert before == [None, b"value", []]
+    assert bomb == [None, None, [(UNREADABLE_HEADER, b"it has 1,000,000 headers, of which 200,000 could be read")]]
+    assert behind[1] == b"value"
+    assert peak < 40 << 20
