@@ -14,13 +14,15 @@ PROGRAMS_READY = $(BIN)/python -m deploy.programs
 BUILD_SITE = $(BIN)/zensical build --strict --clean
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-kafka test test-core broker check docs bench quality screenshots format lock clean
+.PHONY: help demo demo-kafka test test-core test-long fuzz broker check docs bench quality screenshots format lock clean
 
 help:
 	@echo "make demo        crawl a small news site over HTTP and show which pages are duplicates"
 	@echo "make demo-kafka  the same through Apache Kafka: start a broker, a publishing crawl and the service"
 	@echo "make test        run all tests, including those with a real broker and browser; installs them if permitted"
 	@echo "make test-core   run the tests that need neither a broker nor a browser"
+	@echo "make test-long   run the tests that make test leaves out because they take long"
+	@echo "make fuzz        give every parser of strangers' bytes many examples: make fuzz TWINSIEVE_FUZZ_EXAMPLES=100000"
 	@echo "make broker      start Apache Kafka and wait; Ctrl-C stops and removes it"
 	@echo "make check       check formatting, lint, types, import layers and the documentation"
 	@echo "make docs        build the documentation site into site/"
@@ -41,10 +43,20 @@ demo-kafka: $(READY)
 test: $(READY)
 	@$(BROKER_READY)
 	@$(PROGRAMS_READY)
-	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not long"
 
 test-core: $(READY)
-	$(BIN)/python -m pytest -q -m "not broker and not programs"
+	$(BIN)/python -m pytest -q -m "not broker and not programs and not long"
+
+test-long: $(READY)
+	@$(BROKER_READY)
+	@$(PROGRAMS_READY)
+	$(BIN)/python -m pytest -q -m long
+
+# TWINSIEVE_FUZZ_EXAMPLES: examples of all parsers together.
+fuzz: export TWINSIEVE_FUZZ_EXAMPLES ?= 100000
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz
 
 broker: $(READY)
 	@$(BROKER_READY)

@@ -15,6 +15,7 @@ from benchmarks.service.stream import Sent
 from dedup_service.core.log_records import Source
 from dedup_service.runtime.kafka.topics import Topics
 from deploy.kafka import Cluster
+from deploy.kafka.access_lists import AccessLists
 
 __all__ = ["PATIENCE_S", "Fault", "FaultTargets"]
 
@@ -30,7 +31,7 @@ class FaultTargets:
     loose: names of stories that may be unique more than once, and of URLs whose visits may change places.
     extra: records that faults published beside the stream, or failed to. gone: records that they deleted.
     serve: starts one more `serve` process, with options that replace those of the round, and returns it.
-    complain: notes a sentence about what must not be.
+    complain: notes a sentence about what must not be. access: lists of what the services may do, if there are any.
     """
 
     cluster: Cluster
@@ -45,6 +46,12 @@ class FaultTargets:
     gone: dict[Source, ConsumerRecord] = field(default_factory=dict)
     serve: Callable[..., ServiceProcess] = field(kw_only=True)
     complain: Callable[[str], None] = field(kw_only=True)
+    access: AccessLists | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses for a super user: those of the brokers themselves if the services have access lists."""
+        return self.cluster.inner_bootstrap if self.access else self.cluster.bootstrap
 
     @property
     def groups(self) -> tuple[str, str]:

@@ -8,12 +8,15 @@ import signal
 import time
 from contextlib import suppress
 
+from kafka.errors import KafkaError
+
 from benchmarks.service.damage import damage
 from benchmarks.service.fault_targets import PATIENCE_S, Fault, FaultTargets
 from benchmarks.service.processes import ServiceProcess, descendants
 from benchmarks.service.rewinding import delete_groups, move_offsets
+from deploy.kafka.access_lists import needed
 
-__all__ = ["SERVICE_FAULTS"]
+__all__ = ["SERVICE_FAULTS", "withdraw_access"]
 
 
 def kill_service(targets: FaultTargets, rng: random.Random) -> None:
@@ -123,6 +126,30 @@ def second_group(targets: FaultTargets, rng: random.Random) -> None:
     if service.exit_code not in {1, 4}:  # 4: the brokers were away
         targets.complain(f"a service of another group was not refused: {service.exit_code}, {service.last_line}")
     service.kill()
+
+
+def withdraw_access(targets: FaultTargets, rng: random.Random) -> None:
+    """Withdraw one of the services' rights and give it back: they end, saying so, and go on once they may."""
+    if targets.access is None:
+        return
+    grant, lasts_s = rng.choice(needed(targets.topics, targets.group)), rng.uniform(1, 6)
+    targets.log(f"withdrawn for {lasts_s:.1f} s: {grant}")
+    try:
+        targets.access.withdraw([grant])
+        time.sleep(lasts_s)
+    except KafkaError as error:
+        targets.log(f"perhaps not withdrawn: {error!r}")
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            targets.access.grant([grant])
+        except (KafkaError, AssertionError):  # the broker is away, too
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
+        else:
+            break
+    targets.log("given back")
 
 
 SERVICE_FAULTS: dict[Fault, int] = {

@@ -30,7 +30,7 @@ OPERATIONS: dict[Fault, int] = {retract_page: 2, change_policy: 1}
 def _run(targets: FaultTargets, *command: str) -> str:
     """Run a command, up to five times while no broker answers, and return its exit code and output."""
     whole = [sys.executable, "-m", "dedup_service.interfaces.cli", *command]
-    whole += ["--bootstrap", targets.cluster.bootstrap, "--prefix", targets.topics.prefix]
+    whole += ["--bootstrap", targets.bootstrap, "--prefix", targets.topics.prefix]
     for _ in range(5):
         done = subprocess.run(whole, capture_output=True, text=True, timeout=2 * PATIENCE_S, check=False)
         if done.returncode != 4:  # 4: no broker answered

@@ -57,7 +57,7 @@ def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
     try:
         with (
             closing(_admin(targets)) as client,
-            closing(reader(targets.cluster.bootstrap, [targets.topics.pages])) as pages,
+            closing(reader(targets.bootstrap, [targets.topics.pages])) as pages,
         ):
             place = TopicPartition(targets.topics.pages, partition)
             end = pages.end_offsets([place])[place]
@@ -68,7 +68,7 @@ def expire_pages(targets: FaultTargets, rng: random.Random) -> None:
                     if record.offset < end:
                         targets.gone.setdefault(Source(record.topic, record.partition, record.offset), record)
             client.delete_records({place: end})
-    except (KafkaError, TimeoutError, AssertionError) as error:
+    except (KafkaError, TimeoutError, AssertionError, LookupError) as error:
         targets.log(f"nothing deleted: {error!r}")
         return
     targets.log(f"deleted partition {partition} up to {end}")
@@ -120,12 +120,12 @@ def _publish(
 
 
 def _admin(targets: FaultTargets) -> KafkaAdminClient:
-    return KafkaAdminClient(bootstrap_servers=targets.cluster.bootstrap.split(","), bootstrap_timeout_ms=20_000)
+    return KafkaAdminClient(bootstrap_servers=targets.bootstrap.split(","), bootstrap_timeout_ms=20_000)
 
 
 def _producer(targets: FaultTargets) -> KafkaProducer:
     return KafkaProducer(
-        bootstrap_servers=targets.cluster.bootstrap.split(","),
+        bootstrap_servers=targets.bootstrap.split(","),
         compression_type="gzip",
         max_request_size=100 << 20,
         max_block_ms=60_000,

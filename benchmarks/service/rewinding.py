@@ -42,7 +42,7 @@ def _when_empty(targets: FaultTargets, action: Callable[[KafkaAdminClient], str]
 
 
 def _admin(targets: FaultTargets) -> KafkaAdminClient:
-    return connect(KafkaAdminClient, Connection(targets.cluster.bootstrap), bootstrap_timeout_ms=3000)
+    return connect(KafkaAdminClient, Connection(targets.bootstrap), bootstrap_timeout_ms=3000)
 
 
 def _move(client: KafkaAdminClient, group: str, rng: random.Random) -> str:

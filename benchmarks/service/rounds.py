@@ -28,7 +28,7 @@ from kafka.consumer.fetcher import ConsumerRecord
 from benchmarks.service.broker_faults import BROKER_FAULTS, roll_brokers
 from benchmarks.service.checking import Findings, check
 from benchmarks.service.fault_targets import Fault, FaultTargets
-from benchmarks.service.faults import SERVICE_FAULTS
+from benchmarks.service.faults import SERVICE_FAULTS, withdraw_access
 from benchmarks.service.operators import OPERATIONS
 from benchmarks.service.page_faults import PAGE_FAULTS
 from benchmarks.service.processes import Fleet, ServiceProcess
@@ -39,6 +39,7 @@ from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.control.hanging_transactions import find_hanging, repair
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
+from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, needed
 
 __all__ = ["Plan", "Result", "run_round"]
 
@@ -61,6 +62,7 @@ class Plan:
 
     early: faults begin while the services still start, not after their first answers. pause_s: the longest
     pause between two faults of a lane. recreate: at the end `pages` is deleted and created again.
+    secured: services log in over TLS and may do what access lists say, some of which is withdrawn for a while.
     """
 
     seed: str
@@ -71,6 +73,7 @@ class Plan:
     broker_faults: tuple[Fault, ...]
     page_faults: tuple[Fault, ...] = ()
     recreate: bool = False
+    secured: bool = False
     services: int = 3
     action: str | None = None
     early: bool = False
@@ -92,6 +95,9 @@ class Plan:
             action = None  # a service refuses to start with another action than the policy's
         rate = int(pages / seconds)
         early = rng.random() < 0.25
+        secured = rng.random() < 0.15
+        if secured:
+            service_faults.insert(rng.randrange(len(service_faults)), withdraw_access)
         return cls(
             seed,
             pages,
@@ -101,6 +107,7 @@ class Plan:
             tuple(broker_faults),
             tuple(_drawn(rng, PAGE_FAULTS, rng.randint(0, 3))),
             recreate=rng.random() < 0.15,
+            secured=secured,
             action=action,
             early=early,
         )
@@ -131,7 +138,8 @@ def run_round(plan: Plan, folder: Path) -> Result:
             history.write(f"{time.time():.3f} {time.monotonic() - began:7.2f} s  {text}\n")
 
         log(f"{plan}")
-        with Cluster(plan.brokers) as cluster:
+        settings = DENY_BY_DEFAULT if plan.secured else None
+        with Cluster(plan.brokers, sasl=plan.secured, settings=settings) as cluster:
             _Round(plan, folder, cluster, sent, log, result).run()
     result.seconds = time.monotonic() - began
     return result
@@ -158,8 +166,16 @@ class _Round:
         if plan.early:
             self._warm.set()
 
+    @property
+    def _bootstrap(self) -> str:
+        """The addresses for all but the services."""
+        return self._cluster.inner_bootstrap if self._plan.secured else self._cluster.bootstrap
+
     def run(self) -> None:
-        create(Connection(self._cluster.bootstrap), self._topics, self._layout())
+        access = AccessLists(self._cluster) if self._plan.secured else None
+        if access is not None:
+            access.grant(needed(self._topics, GROUP))
+        create(Connection(self._bootstrap), self._topics, self._layout())
         fleet = Fleet([self._service(number) for number in range(self._plan.services)], self._log)
         targets = FaultTargets(
             self._cluster,
@@ -171,6 +187,7 @@ class _Round:
             self._sent,
             serve=self._extra_service,
             complain=self._result.complaints.append,
+            access=access,
         )
         fleet.start()
         try:
@@ -188,14 +205,14 @@ class _Round:
 
     def _recreate_pages(self) -> None:
         """Delete `pages` and create it again: every service must refuse to start, saying why."""
-        admin = KafkaAdminClient(bootstrap_servers=self._cluster.bootstrap.split(","))
+        admin = KafkaAdminClient(bootstrap_servers=self._bootstrap.split(","))
         try:
             admin.delete_topics([self._topics.pages])
             while self._topics.pages in admin.list_topics():
                 time.sleep(0.2)
         finally:
             admin.close()
-        create(Connection(self._cluster.bootstrap), self._topics, self._layout())
+        create(Connection(self._bootstrap), self._topics, self._layout())
         service = self._service(0)
         service.start()
         ended = service.ended_within(PATIENCE_S)
@@ -225,7 +242,7 @@ class _Round:
         self._wait_for_answers(targets)
 
     def _publish(self) -> None:
-        publisher = PacedPublisher(self._cluster.bootstrap, self._topics.pages, in_flight=300)
+        publisher = PacedPublisher(self._bootstrap, self._topics.pages, in_flight=300)
         publisher.publish(self._sent[:FIRST_PAGES], rate=None)
         self._warm.wait(PATIENCE_S)
         publisher.publish(self._sent[FIRST_PAGES:], rate=self._plan.rate)
@@ -234,7 +251,7 @@ class _Round:
 
     def _await_answers(self) -> None:
         """Let faults and publishing begin when the services answer."""
-        tail = Tail(self._cluster.bootstrap, (self._topics.verdicts, self._topics.dlq))
+        tail = Tail(self._bootstrap, (self._topics.verdicts, self._topics.dlq))
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         while not self._warm.is_set() and answered < FIRST_PAGES // 2 and time.monotonic() < deadline:
             answered += sum(1 for _ in tail.poll())
@@ -251,8 +268,8 @@ class _Round:
     def _wait_for_answers(self, targets: FaultTargets) -> None:
         """Wait for an answer to every input record; add a complaint if they do not come."""
         topics = (self._topics.verdicts, self._topics.dlq)
-        expected = end_of(self._cluster.bootstrap, self._topics.pages)  # an answer to each, however many were deleted
-        tail = Tail(self._cluster.bootstrap, topics)
+        expected = end_of(self._bootstrap, self._topics.pages)  # an answer to each, however many were deleted
+        tail = Tail(self._bootstrap, topics)
         deadline, answered = time.monotonic() + PATIENCE_S, 0
         moved_at = time.monotonic()
         while answered < expected and time.monotonic() < deadline and len(targets.fleet.crashes) < MAX_CRASHES:
@@ -272,7 +289,7 @@ class _Round:
 
     def _repair_transactions(self) -> None:
         """Write the end markers that a broker lost, as an operator does when readers make no progress."""
-        connection = Connection(self._cluster.bootstrap)
+        connection = Connection(self._bootstrap)
         found = find_hanging(connection, self._topics)
         for one in found:
             self._log(f"lost by a broker, repaired: {one}")
@@ -283,10 +300,10 @@ class _Round:
         pages = self._topics.pages
         try:
             published = {(record.key, record.value) for record in targets.gone.values()}
-            published |= {(record.key, record.value) for record in read_all(self._cluster.bootstrap, [pages])[pages]}
+            published |= {(record.key, record.value) for record in read_all(self._bootstrap, [pages])[pages]}
             sent = [*self._sent, *(one for one in targets.extra if (one.key, one.value) in published)]
             names = {one.truth.name for one in sent} if targets.gone else targets.loose  # any may have been lost
-            findings = check(self._cluster.bootstrap, self._topics, sent, frozenset(names), targets.gone)
+            findings = check(self._bootstrap, self._topics, sent, frozenset(names), targets.gone)
         except TimeoutError as error:
             findings = Findings([f"not readable to the end: {error}"])
         self._result.complaints += findings.complaints
@@ -303,6 +320,10 @@ class _Round:
     def _service(self, number: int | str, group: str = GROUP) -> ServiceProcess:
         name = f"service-{number}"
         arguments = ["--bootstrap", self._cluster.bootstrap, "--prefix", self._topics.prefix, "--group", group]
+        if self._plan.secured:
+            options = self._folder / "client.properties"
+            options.write_text("".join(f"{name}={value}\n" for name, value in self._cluster.client_options.items()))
+            arguments += ["--client-config", str(options)]
         arguments += ["--processes", "1", *(["--action", self._plan.action] if self._plan.action else [])]
         arguments += ["--session-timeout-s", str(SESSION_S), "--transaction-timeout-s", str(TRANSACTION_S)]
         arguments += [

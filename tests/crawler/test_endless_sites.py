@@ -89,10 +89,10 @@ def serving(site: Site) -> Iterator[tuple[str, list[int]]]:
     ("site", "arguments", "expected"),
     [
         (canonicals, ("--depth", 1), [1, 2]),
-        (canonicals, ("--depth", 0), [1, 2, 3, 4]),
-        (redirects, ("--depth", 1), list(range(1, 22))),
-        (refreshes, ("--depth", 1), list(range(1, 22))),
-        (sitemaps, ("--follow", "sitemap"), [1, 2, 3, 4]),
+        pytest.param(canonicals, ("--depth", 0), [1, 2, 3, 4], marks=pytest.mark.long),
+        pytest.param(redirects, ("--depth", 1), list(range(1, 22)), marks=pytest.mark.long),
+        pytest.param(refreshes, ("--depth", 1), list(range(1, 22)), marks=pytest.mark.long),
+        pytest.param(sitemaps, ("--follow", "sitemap"), [1, 2, 3, 4], marks=pytest.mark.long),
     ],
 )
 def test_crawl_depth_counts(tmp_path: Path, site: Site, arguments: tuple[object, ...], expected: list[int]) -> None:

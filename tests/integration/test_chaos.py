@@ -1,4 +1,4 @@
-"""A short round of chaos; `python -m benchmarks.chaos` runs fifty long rounds with all faults.
+"""A short round of chaos, and three long ones in `make test-long`; `python -m benchmarks.chaos` runs fifty.
 
 It runs in a separate process, so that connections that the client library leaves open do not affect other
 tests.
@@ -13,11 +13,20 @@ import pytest
 
 
 @pytest.mark.slow
-def test_every_page_is_answered_once_with_the_oracles_verdict_under_faults(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        pytest.param(("--short",), id="short"),
+        pytest.param(("--rounds", "3", "--seed", "long"), id="three rounds", marks=pytest.mark.long),
+    ],
+)
+def test_every_page_is_answered_once_with_the_oracles_verdict_under_faults(
+    rounds: tuple[str, ...], tmp_path: Path
+) -> None:
     """Services, workers, state and the broker fail; a plain consumer still reads the right output."""
-    command = [sys.executable, "-m", "benchmarks.chaos", "--short", "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "benchmarks.chaos", *rounds, "--folder", str(tmp_path)]
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900, check=False
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=3600, check=False
     )
     assert done.returncode == 0, done.stdout + "".join(path.read_text() for path in tmp_path.glob("*/*.log"))
     counts = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", done.stdout)}

@@ -1,7 +1,7 @@
 """A filter killed at random times and run again writes the output of one uninterrupted run.
 
-The number of kills is `TWINSIEVE_KILLS` (default 12). If a run ends before it is killed, its output is
-compared, and the next run gets a new state folder, so that kills hit states of every age.
+`make test` kills three times, `make test-long` as often as `TWINSIEVE_KILLS` says (default 12). If a run ends before
+it is killed, its output is compared, and the next run gets a new state folder, so that kills hit states of every age.
 """
 
 import json
@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-KILLS = int(os.environ.get("TWINSIEVE_KILLS", "12"))
+KILLS = 3
+MANY_KILLS = int(os.environ.get("TWINSIEVE_KILLS", "12"))
 PAGES = 1500
 LIMIT_S = 300
 WORDS = (
@@ -87,7 +88,8 @@ class Run:
 
 
 @pytest.mark.slow
-def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", [KILLS, pytest.param(MANY_KILLS, marks=pytest.mark.long)])
+def test_killed_runs_complete_to_the_same_output(wanted: int, tmp_path: Path) -> None:
     """Every line written is that of the uninterrupted run, and a run that is not killed writes all."""
     rng = random.Random(20)
     source = tmp_path / "pages.jsonl"
@@ -102,7 +104,7 @@ def test_killed_runs_complete_to_the_same_output(tmp_path: Path) -> None:
     assert len({json.loads(line)["verdict"] for line in expected}) == 5
 
     kills, age = 0, 0
-    while kills < KILLS:
+    while kills < wanted:
         run = Run(source, tmp_path / f"state{age}", tmp_path / f"verdicts{age}.jsonl")
         if run.killed_after(rng.uniform(0.2, 1.05) * whole_s):
             kills += 1

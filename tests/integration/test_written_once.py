@@ -4,6 +4,7 @@ Services are real processes, killed with SIGKILL, so nothing is saved at the end
 """
 
 import json
+import random
 import shutil
 import signal
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from benchmarks.service.checking import check
@@ -252,6 +254,36 @@ def test_300_records_lost(broker: Broker, topics: Topics, start: Start) -> None:
     (letter,) = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
     assert dict(letter.headers)["twinsieve.error"] == b"300 records up to offset 349 were deleted before they were read"
     second.wait_for(lambda: "twinsieve_expired_records_total 300.0" in second.get("/metrics")[1])
+
+
+def test_a_topic_whose_limit_was_lowered_stops_nobody(broker: Broker, topics: Topics, start: Start) -> None:
+    """A page that it does not take any more is a dead letter, and leaves the index: its next copy is unique."""
+    noise = random.Random(7)
+    large = {"url": "https://a.example/large", "title": "t", "text": "".join(map(chr, noise.choices(HAN, k=200_000)))}
+    append(broker.connection, topics.pages, pages(topics, 3, 0))
+    start()
+    await_answers(broker, topics, 3)
+    limit(broker, topics.unique, 100_000)
+    records = [Message(topics.pages, json.dumps(large).encode(), partition=0), *pages(topics, 3, 0, 10)]
+    append(broker.connection, topics.pages, records)
+    await_answers(broker, topics, 8)  # the verdict of the large page, and its dead letter
+    (letter,) = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
+    assert b"the page was not passed on" in dict(letter.headers)["twinsieve.error"]
+    limit(broker, topics.unique, 16 << 20)
+    append(broker.connection, topics.pages, records[:1])
+    await_answers(broker, topics, 9)
+    verdicts = read_all(broker.bootstrap, [topics.verdicts])[topics.verdicts]
+    assert Counter(json.loads(verdict.value)["verdict"] for verdict in verdicts) == {"unique": 8}
+
+
+HAN = range(0x4E00, 0x9000)
+
+
+def limit(broker: Broker, topic: str, size_bytes: int) -> None:
+    """Set the largest batch that a topic takes."""
+    client = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"max.message.bytes": str(size_bytes)})])
+    client.close()
 
 
 def test_one_partition_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: Topics, start: Start) -> None:

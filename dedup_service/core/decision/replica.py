@@ -53,7 +53,7 @@ class Outcome:
     """The result of an input record: a verdict with the action in force, or why the record was rejected.
 
     canonical_url, title: of a page; None and "" for a rejected record. original: sequence of the page that
-    the verdict names, or None.
+    the verdict names, or None. end: offset after the last input record that it is about; None: of one record.
     """
 
     source: Source
@@ -64,6 +64,7 @@ class Outcome:
     action: Action
     title: str = ""
     original: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +261,9 @@ class Replica:
         self.counts["expired"] += len(missing)
         count = len(missing)
         problem = f"{count} records up to offset {record.end - 1} were deleted before they were read"
-        return self._no_page(sequence, Source(source.topic, source.partition, missing.min()), problem)
+        first = Source(source.topic, source.partition, missing.min())
+        end = record.end if count == record.end - first.offset else None  # others between have their own outcomes
+        return replace(self._no_page(sequence, first, problem), end=end)
 
     def _no_page(self, sequence: int, source: Source, problem: str) -> Outcome:
         action = Action.FLAG if self.policy is None else self.policy.action

@@ -233,5 +233,5 @@ def decode_state(value: bytes) -> DeciderState:
             host_text=fields.host_text,
             guards=fields.guards,
         )
-    except ValueError as error:  # of msgspec, numpy and zip
+    except (ValueError, RecursionError) as error:  # of msgspec, numpy and zip
         raise UnreadableSnapshotError(f"its state cannot be read: {error}") from error

@@ -13,6 +13,7 @@ Source: RFC 9112, section 7.1 (chunked); RFC 9110, section 8.4.1 (gzip, deflate)
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Protocol
 
 import brotli
@@ -71,9 +72,10 @@ def decoded_body(
         return _collected(_decoded(open_body(), chunked, _tokens(encodings)), limit_bytes, cut=cut)
     except (_EndsEarlyError, _UndecodableError, zlib.error, brotli.error, zstandard.ZstdError) as error:
         if encodings:
-            stored = _collected(_decoded(open_body(), chunked, []), limit_bytes, cut=True)
-            if _looks_like_text(stored):
-                return stored
+            with suppress(_UndecodableError):  # of its chunks
+                stored = _collected(_decoded(open_body(), chunked, []), limit_bytes, cut=True)
+                if _looks_like_text(stored):
+                    return stored
         codings = ", ".join(filter(None, (transfer, encodings)))
         raise BodyError(f"the body does not decode as {codings}: {error}") from None
 

@@ -135,9 +135,10 @@ def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
             for found in _intact_records(stream, start, bytes_again):
                 number += 1
                 if isinstance(found, _Broken):
-                    bytes_again.seek(found.offset)
-                    yield BrokenWarc(number, found.offset, found.problem, bytes_again.read(QUOTED_BYTES))
-                    resume = _next_start(bytes_again, found.offset + 1)
+                    offset = _behind_line_ends(bytes_again, found.offset)
+                    bytes_again.seek(offset)
+                    yield BrokenWarc(number, offset, found.problem, bytes_again.read(QUOTED_BYTES))
+                    resume = _next_start(bytes_again, offset + 1)
                 elif found.is_html:
                     piece = _piece(bytes_again, found.offset, found.size_bytes)
                     yield WarcRecord(number, found.offset, found.size_bytes, piece)
@@ -203,9 +204,12 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
             if missing := _missing_bytes(record):
                 yield _Broken(offset, _truncated(missing))
                 return
-            offset, size = archive.get_record_offset(), archive.get_record_length()
-            yield _Found(offset, size, is_html)
-            offset += size
+            place, size = archive.get_record_offset(), archive.get_record_length()
+            if place < offset or size < 0:  # warcio went back: the record swallowed the beginning of the next member
+                yield _Broken(offset, WRONG_LENGTH)
+                return
+            yield _Found(place, size, is_html)
+            offset = place + size
         if _has_data(stream, offset):  # warcio ends silently at a damaged gzip member
             yield _Broken(offset, "a truncated record, or data that is not a record")
     except Exception as error:  # warcio raises whatever it meets: AttributeError, UnicodeError, zlib.error
@@ -240,6 +244,14 @@ def _has_data(stream: BinaryIO, offset: int) -> bool:
     """Whether anything but line ends follows `offset`."""
     stream.seek(offset)
     return any(piece.strip() for piece in iter(partial(stream.read, CHUNK_BYTES), b""))
+
+
+def _behind_line_ends(stream: BinaryIO, offset: int) -> int:
+    """Return where the next data begins: warcio's length of a record leaves out the line ends after it."""
+    stream.seek(offset)
+    while not (piece := stream.read(CHUNK_BYTES)).strip() and piece:
+        offset += len(piece)
+    return offset + len(piece) - len(piece.lstrip())
 
 
 def _next_start(stream: BinaryIO, offset: int) -> int | None:

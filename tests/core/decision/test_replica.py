@@ -297,6 +297,7 @@ def test_records_deleted_before_they_were_read_have_one_outcome() -> None:
     assert [outcome and outcome.source.offset for outcome in outcomes] == [None, 4, 3, None, None]
     assert outcomes[2] is not None
     assert outcomes[2].problem == "4 records up to offset 7 were deleted before they were read"
+    assert outcomes[2].end is None  # offset 4, between them, has an outcome of its own
     assert (replica.counts["expired"], replica.counts["repeated"]) == (4, 1)
 
 

@@ -15,7 +15,7 @@ from dedup_service.runtime.kafka.client.log_consumer import LogConsumer, Partiti
 from dedup_service.runtime.kafka.client.producers import Message, append
 from dedup_service.runtime.kafka.topics import Layout, Topics, create
 from deploy.kafka import Cluster
-from tests.integration.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant, needed
+from deploy.kafka.access_lists import DENY_BY_DEFAULT, AccessLists, Grant, needed
 from tests.integration.serving import Serving
 from tests.interfaces.cli.running import article, page
 
@@ -85,9 +85,8 @@ def decided(serving: Serving) -> int:
 
 def grant_for(topics: Topics, place: str) -> list[Grant]:
     """The grants that a row of the table below names."""
-    kind, _, rest = place.partition(" ")
-    name, _, operation = rest.rpartition(" ")
-    whole = {"TOPIC": f"{topics.prefix}{name}", "GROUP": name, "TRANSACTIONAL_ID": f"{topics.prefix}{name}"}[kind]
+    _, name, operation = place.split(" ")
+    whole = f"{topics.prefix}{name}"
     implied = {"READ", "WRITE"} & {operation} and {operation, "DESCRIBE"}
     return [
         grant for grant in needed(topics, GROUP) if grant.name == whole and grant.operation in (implied or {operation})
@@ -102,12 +101,17 @@ def last_line(serving: Serving) -> str:
 
 
 REFUSALS = [
-    (f"GROUP {GROUP} READ", f"Read on the group {GROUP}", f"--operation Read --group {GROUP}"),
-    (f"GROUP {GROUP}.decide READ", f"Read on the group {GROUP}.decide", f"--operation Read --group {GROUP}.decide"),
+    (f"GROUP {GROUP} READ", f"Read on the group PREFIX{GROUP}", f"--operation Read --group PREFIX{GROUP}"),
+    (
+        f"GROUP {GROUP}.decide READ",
+        f"Read on the group PREFIX{GROUP}.decide",
+        f"--operation Read --group PREFIX{GROUP}.decide",
+    ),
     (f"TRANSACTIONAL_ID {GROUP}. WRITE", "Write and Describe on the transactional id", "--operation Write"),
     ("TOPIC pages READ", "Read on the topic PREFIXpages", "--operation Read --topic PREFIXpages"),
     ("TOPIC fingerprints READ", "Read on the topic PREFIXfingerprints", "--operation Read --topic"),
     ("TOPIC fingerprints WRITE", "Write on the topic PREFIXfingerprints", "--operation Write --topic"),
+    ("TOPIC dedup.offsets READ", "Read on the topic PREFIXdedup.offsets", "--topic PREFIXdedup.offsets"),
     ("TOPIC verdicts WRITE", "Write on the topic PREFIXverdicts", "--operation Write --topic PREFIXverdicts"),
     ("TOPIC pages.unique WRITE", "Write on the topic PREFIXpages.unique", "--topic PREFIXpages.unique"),
 ]
@@ -194,7 +198,7 @@ def test_a_refused_group_does_not_look_as_if_it_had_committed_nothing(
     with pytest.raises(NotAuthorisedError, match=rf"--operation Read --topic {own.pages}"):
         committed_offsets(user, GROUP, own.pages)
     lists.grant([Grant("TOPIC", own.pages, "DESCRIBE")])
-    with pytest.raises(NotAuthorisedError, match=rf"--operation Read --group {GROUP}"):
+    with pytest.raises(NotAuthorisedError, match=rf"--operation Read --group PREFIX{GROUP}"):
         committed_offsets(user, GROUP, own.pages)
     lists.grant([Grant("GROUP", GROUP, "READ"), Grant("TOPIC", own.pages, "READ")])
     assert committed_offsets(user, GROUP, own.pages) == {}

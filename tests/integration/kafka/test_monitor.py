@@ -125,7 +125,9 @@ def test_the_marker_of_a_transaction_is_no_waiting_page(
     assert row(monitor.measure(), DECIDE).lag == 1
 
 
-@pytest.mark.parametrize(("timestamp_s", "oldest_s"), [(PUBLISHED_S + 1800, 40.0), (PUBLISHED_S - 9000, 9040.0)])
+@pytest.mark.parametrize(
+    ("timestamp_s", "oldest_s"), [(PUBLISHED_S + 1800, 40.0), (PUBLISHED_S - 9000, 9040.0)], ids=["ahead", "behind"]
+)
 def test_timestamps_are_those_of_the_producer(
     connection: Connection,
     own_topics: Topics,

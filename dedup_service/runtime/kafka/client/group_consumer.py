@@ -17,7 +17,8 @@ How: the library's consumer, with its gaps closed.
   (`internals.is_joining`). After 20 s outside the group, with its coordinator reachable, the consumer is
   replaced. The topic's partitions are requested before the first join.
 - Positions that the brokers no longer have: reported (`on_expired`) and moved to the beginning if the topic's
-  retention deleted records; LogChangedError if the topic ends before them, or is another one under its name.
+  retention deleted records. LogChangedError if the topic is another one under its name, or ends before them
+  for half a minute: a broker that comes back may not know the end at once.
 - Being fenced is no proof of a second process under our instance name: a member that lost its answer to a
   join, or that committed as the member it was before, has fenced itself. So it joins again;
   InstanceInUseError follows if it is fenced three times within a minute. Of two processes, the one that
@@ -68,6 +69,7 @@ _OUTSIDE_PAUSE_S = 0.01
 _JOIN_S = 1.0
 _LONGEST_JOIN_S = 20.0
 _MAX_FENCES = 3
+_PATIENCE_S = 30.0
 _FENCES_WITHIN_S = 60.0
 
 _FETCH_MIN_BYTES = 128 << 10
@@ -167,6 +169,7 @@ class GroupConsumer:
         self._warning = ThrottledWarning(_LOG, f"group {group}: brokers are away, or it is rebalancing", after_s=5.0)
         self._outside_since: float | None = None
         self._fences: deque[float] = deque(maxlen=_MAX_FENCES)
+        self._beyond_since: dict[TopicPartition, float] = {}
 
     def poll(self, timeout_s: float, max_records: int) -> list[ConsumerRecord]:
         """Return the next records, in order within each partition; [] if there are none for now.
@@ -433,7 +436,7 @@ class GroupConsumer:
 
     def _move_expired(self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError) -> None:
         """Continue at the beginning of partitions where retention deleted the next records."""
-        for partition, (position, beginning) in _expired(reader, error, self._warning).items():
+        for partition, (position, beginning) in self._expired(reader, error).items():
             self._on_expired(partition, position, beginning)
             _LOG.error(
                 "%s-%d: %d records from offset %d on were deleted before they were read: reading continues at %d; "
@@ -442,6 +445,38 @@ class GroupConsumer:
             )  # fmt: skip
             self._seek(partition, beginning)
 
+    def _expired(
+        self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError
+    ) -> dict[TopicPartition, tuple[int, int]]:
+        """Return (position, beginning) of partitions whose next records were deleted; {} if no broker answers.
+
+        Raises LogChangedError if a partition has ended before the position for `_PATIENCE_S`.
+        """
+        lost = internals.lost_positions(error)
+        try:
+            beginnings = reader.beginning_offsets(list(lost), timeout_ms=_ASK_S * 1000)
+            ends = reader.end_offsets(list(lost), timeout_ms=_ASK_S * 1000)
+        except TRANSIENT as second:
+            self._warning.about(second)
+            return {}
+        now = time.monotonic()
+        beyond = [partition for partition, position in lost.items() if position > ends[partition]]
+        self._beyond_since = {partition: self._beyond_since.get(partition, now) for partition in beyond}
+        for partition, since in self._beyond_since.items():
+            text = (
+                f"{partition.topic}-{partition.partition} was read up to offset {lost[partition]} and ends at "
+                f"{ends[partition]}: the topic was created again or lost its end"
+            )
+            if now - since > _PATIENCE_S:
+                raise LogChangedError(f"{text}; its offsets mean other records now: use a new group and a new log")
+            self._warning.about(text)
+            time.sleep(_PAUSE_S)
+        return {
+            partition: (position, beginnings[partition])
+            for partition, position in lost.items()
+            if position < beginnings[partition]
+        }
+
     def _check_membership(self, reader: KafkaConsumer) -> None:
         if internals.is_fenced_member(reader):
             self._join_again()
@@ -449,33 +484,3 @@ class GroupConsumer:
         now = reader.group_metadata()
         if now.state is MemberState.STABLE:
             self._metadata = now
-
-
-def _expired(
-    reader: KafkaConsumer, error: errors.OffsetOutOfRangeError, warning: ThrottledWarning
-) -> dict[TopicPartition, tuple[int, int]]:
-    """Return (position, beginning) of partitions whose next records were deleted.
-
-    {} if no broker answers. Raises LogChangedError if a partition ends before the position: it was
-    created again, or lost its end.
-    """
-    lost = internals.lost_positions(error)
-    try:
-        beginnings = reader.beginning_offsets(list(lost), timeout_ms=_ASK_S * 1000)
-        ends = reader.end_offsets(list(lost), timeout_ms=_ASK_S * 1000)
-    except TRANSIENT as second:
-        warning.about(second)
-        return {}
-    expired = {
-        partition: (position, beginnings[partition])
-        for partition, position in lost.items()
-        if position < beginnings[partition]
-    }
-    for partition, position in lost.items():
-        if partition not in expired and position > ends[partition]:
-            raise LogChangedError(
-                f"{partition.topic}-{partition.partition} was read up to offset {position} and ends at "
-                f"{ends[partition]}: the topic was created again or lost its end; its offsets mean other records "
-                "now: use a new group and a new log"
-            )
-    return expired

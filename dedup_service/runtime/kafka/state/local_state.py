@@ -188,6 +188,7 @@ class _PendingFields(msgspec.Struct, gc=False, rename={"original_url": "of_url"}
     key: bytes = b""
     original_url: str | None = None
     drop: bool = False
+    end: int | None = None
 
 
 class _StateFields(msgspec.Struct):
@@ -233,7 +234,7 @@ def decode_deciding_state(value: bytes) -> DecidingState:
         fields = _decoder.decode(value).state
         state = msgspec.convert(fields, DecidingState, from_attributes=True)
         return replace(state, replica=replace(state.replica, decider=decode_state(fields.decider)))
-    except (ValueError, msgspec.MsgspecError, TwinsieveError, UnreadableSnapshotError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError, TwinsieveError, UnreadableSnapshotError) as error:
         raise UnreadableDecidingStateError(f"its state cannot be read: {error}") from error
 
 

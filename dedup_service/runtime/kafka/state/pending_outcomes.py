@@ -25,6 +25,7 @@ class PendingOutcome:
     value: the verdict's message, or the problem in UTF-8 for a rejected record.
     key: canonical URL in UTF-8, empty for a rejected record. original_url: see Verdict.duplicate_of_url.
     drop: the page itself is not passed on (action `drop`, and a duplicate or unchanged page).
+    end: offset after the last input record that it is about; None: of one record.
     """
 
     sequence: int
@@ -33,13 +34,14 @@ class PendingOutcome:
     key: bytes = b""
     original_url: str | None = None
     drop: bool = False
+    end: int | None = None
 
     @classmethod
     def from_outcome(cls, outcome: Outcome) -> "PendingOutcome":
         """Return what to write for `outcome`."""
         verdict = outcome.verdict
         if verdict is None:
-            return cls(outcome.sequence, None, (outcome.problem or "").encode("utf-8", "replace"))
+            return cls(outcome.sequence, None, (outcome.problem or "").encode("utf-8", "replace"), end=outcome.end)
         repeats = verdict.kind in {VerdictKind.DUPLICATE, VerdictKind.UNCHANGED}
         return cls(
             outcome.sequence,
@@ -114,11 +116,11 @@ class PendingOutcomes:
             if offset in waiting
         ]
 
-    def forget(self, source: Source) -> None:
-        """Remove the outcome of a record that was just written, the next one of its partition."""
+    def forget(self, source: Source, end: int | None = None) -> None:
+        """Remove the outcome of a record that was just written, the next one of its partition; end: see there."""
         key = (source.topic, source.partition)
         self._size -= self._waiting.get(key, {}).pop(source.offset, None) is not None
-        self.written[key] = max(self.written.get(key, 0), source.offset + 1)
+        self.written[key] = max(self.written.get(key, 0), end or source.offset + 1)
 
     def written_below(self, topic: str, partition: int, offset: int) -> None:
         """Remove all outcomes of a partition below `offset`: some process has written them."""

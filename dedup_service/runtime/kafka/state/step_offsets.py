@@ -17,6 +17,7 @@ reads.
 import logging
 import time
 from collections.abc import Collection, Iterator, Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -47,8 +48,8 @@ _TIMEOUT_S = 15.0
 class _OffsetLine(msgspec.Struct, frozen=True):
     step: str
     topic: str
-    partition: int
-    offset: int
+    partition: Annotated[int, msgspec.Meta(ge=0, lt=1 << 31)]
+    offset: Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
     v: int = _VERSION
 
 

@@ -281,7 +281,7 @@ class DecideStep:
         self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
         self._page_buffer.done(ready)
         for item in ready:
-            self._pending_outcomes.forget(item.source)
+            self._pending_outcomes.forget(item.source, item.end)
         self._forms.clear()
         self._report_losses(batch)
         self._report_batch(ready)
@@ -427,9 +427,7 @@ class _Batch:
     """
 
     def __init__(self, topics: Topics, ready: Sequence[Ready], forms: Mapping[Source, tuple[Form, str]]) -> None:
-        self.offsets = {
-            TopicPartition(item.source.topic, item.source.partition): item.source.offset + 1 for item in ready
-        }
+        self.offsets = {TopicPartition(item.source.topic, item.source.partition): item.end for item in ready}
         self.messages: list[Message] = []
         self.losses: dict[str, list[Ready]] = {}
         self._owners: list[Ready] = []

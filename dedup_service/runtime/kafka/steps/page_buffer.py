@@ -36,6 +36,11 @@ class Ready:
     record: Any | None
 
     @property
+    def end(self) -> int:
+        """Offset after the last input record that it is about."""
+        return self.outcome.end or self.source.offset + 1
+
+    @property
     def is_lost(self) -> bool:
         """Whether the log has it as a page, and its content is gone."""
         return self.record is None and self.outcome.kind is not None

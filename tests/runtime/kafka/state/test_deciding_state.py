@@ -157,7 +157,15 @@ VERSION_3 = {
         "pending": [
             [
                 {"topic": "pages", "partition": 0, "offset": 4},
-                {"sequence": 9, "kind": "duplicate", "value": b"{}", "key": b"k", "of_url": "u:2", "drop": True},
+                {
+                    "sequence": 9,
+                    "kind": "duplicate",
+                    "value": b"{}",
+                    "key": b"k",
+                    "of_url": "u:2",
+                    "drop": True,
+                    "end": None,
+                },
             ]
         ],
         "written": {("pages", 0): 4},

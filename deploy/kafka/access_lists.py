@@ -19,7 +19,7 @@ from kafka.admin import (
 
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.topics import Topics
-from deploy.kafka import Cluster
+from deploy.kafka.cluster import Cluster
 
 __all__ = ["DENY_BY_DEFAULT", "AccessLists", "Grant", "needed"]
 
@@ -40,15 +40,16 @@ class Grant:
 def needed(topics: Topics, group: str) -> list[Grant]:
     """What docs/service.md says that the service needs."""
     outputs = [name for name in topics.all if name not in {topics.pages, topics.fingerprints}]
-    transactions = f"{topics.prefix}{group}."
+    name = f"{topics.prefix}{group}"
     return [
         Grant("TOPIC", topics.pages, "READ"),
         Grant("TOPIC", topics.fingerprints, "READ"),
         Grant("TOPIC", topics.fingerprints, "WRITE"),
-        *(Grant("TOPIC", name, "WRITE") for name in outputs),
-        *(Grant("TOPIC", name, operation) for name in topics.all for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")),
-        *(Grant("GROUP", name, "READ") for name in (group, f"{group}.decide")),
-        *(Grant("TRANSACTIONAL_ID", transactions, operation, prefixed=True) for operation in ("WRITE", "DESCRIBE")),
+        Grant("TOPIC", topics.offsets, "READ"),
+        *(Grant("TOPIC", topic, "WRITE") for topic in outputs),
+        *(Grant("TOPIC", topic, operation) for topic in topics.all for operation in ("DESCRIBE", "DESCRIBE_CONFIGS")),
+        *(Grant("GROUP", one, "READ") for one in (name, f"{name}.decide")),
+        *(Grant("TRANSACTIONAL_ID", f"{name}.", operation, prefixed=True) for operation in ("WRITE", "DESCRIBE")),
     ]
 
 
