@@ -14,7 +14,7 @@ one of those that the batch has.
 A poll is bounded in records alone, and hundreds of small batches can each unpack to a large record. `limit_poll`
 bounds it in bytes too: records that follow stay packed, and the next poll returns them.
 
-Snappy needs no limit: three of its bytes stand for 64 at most, so a batch has at most 22 times its own size.
+A block of snappy needs no limit: three of its bytes stand for 64 at most.
 Source: kafka-python 3.0.12, record/default_records.py; snappy, format_description.txt.
 """
 
@@ -37,6 +37,9 @@ _MAX_POLL_BYTES = 32 << 20  # what either step of the service holds
 _HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
 _MAX_HEADERS = 200_000
 """Headers of a record that are read: 30 MiB of objects. One of two bytes takes 72 in memory, and zeros pack well."""
+_PIECE_BYTES = 16 << 10  # of gzip: what is copied for each member
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
 _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 
@@ -123,10 +126,13 @@ class BoundedBatch(DefaultRecordBatch):  # type: ignore[misc]
 def _gunzip(packed: bytes, most: int) -> bytes:
     """Return the beginning of all members: a member may be followed by another one."""
     unpacked = bytearray()
-    while packed and len(unpacked) < most:
+    at = 0
+    while at < len(packed) and len(unpacked) < most:
         member = zlib.decompressobj(_GZIP)
-        unpacked += member.decompress(packed, most - len(unpacked))
-        packed = member.unused_data
+        while at < len(packed) and not member.eof and len(unpacked) < most:
+            piece = packed[at : at + _PIECE_BYTES]
+            unpacked += member.decompress(piece, most - len(unpacked))
+            at += len(piece) - len(member.unused_data)
     return bytes(unpacked)
 
 
@@ -140,9 +146,17 @@ def _unzstd(packed: bytes, most: int) -> bytes:
         return reader.read(most)
 
 
-def _unsnappy(packed: bytes, _most: int) -> bytes:
-    unpacked: bytes = codec.snappy_decode(packed)
-    return unpacked
+def _unsnappy(packed: bytes, most: int) -> bytes:
+    """Return the beginning of all blocks. The library copies what is left for each, minutes for 8 MiB of empty ones."""
+    if not packed.startswith(_XERIAL):
+        return bytes(codec.snappy.decompress(packed))
+    unpacked = bytearray()
+    at = _XERIAL_HEADER_BYTES
+    while at < len(packed) and len(unpacked) < most:
+        begin = at + 4
+        at = begin + int.from_bytes(packed[at:begin], "big")
+        unpacked += codec.snappy.decompress(packed[begin:at])
+    return bytes(unpacked)
 
 
 _UNPACK: dict[int, Callable[[bytes, int], bytes]] = {
