@@ -114,7 +114,7 @@ class Health(NullObserver):
         worst = max(stalled, key=lambda row: row.stalled_s)
         others = len({row.partition for row in stalled}) - 1
         return (
-            f"{worst.step}: {worst.lag:,} records of {worst.partition} wait, and none was done for "
+            f"{worst.step}: {_what_waits(worst)}, and none was done for "
             f"{worst.stalled_s:.0f} s, the limit is {self._stall_s:g} s"
             + ("; the first is not in the log yet" if _is_unprepared(worst, backlog) else "")
             + (f"; {others} more partitions" if others else "")
@@ -127,6 +127,13 @@ class Health(NullObserver):
     def restore(self, event: RestoreEvent) -> None:  # noqa: ARG002 - an observer's signature
         """Note the progress of a restore."""
         self._last_progress = self._clock()
+
+
+def _what_waits(row: PartitionBacklog) -> str:
+    """Return which records of a partition wait."""
+    if not row.blocked:
+        return f"{row.lag:,} records of {row.partition} wait"
+    return f"records of {row.partition} wait in or behind a transaction that a publisher has not ended"
 
 
 def _is_unprepared(row: PartitionBacklog, backlog: Backlog) -> bool:

@@ -12,6 +12,8 @@ them: a partition without an owner is seen too.
 - The age of the oldest record is counted from its timestamp, by the clock of this machine. A producer sets that
   timestamp (CreateTime): one in the future counts as no age, one in the past makes the record look older than it is.
   A record that this monitor has seen waiting is at least as old as that.
+- Records in or behind an open transaction of a publisher cannot be read: they are no lag, since they may be aborted,
+  but a step that has done all others stands still (`blocked`).
 - `stalled_s` needs no timestamp: the time since the position was last seen to move, while records wait.
 
 Invariants: while the brokers do not answer, the last measurement stays as it was and `measured_at` says how old it
@@ -100,6 +102,7 @@ class BacklogMonitor:
         self._clock, self._wall_clock = clock, wall_clock
         self._backlog = Backlog()
         self._pages: PartitionReader | None = None
+        self._watermarks: PartitionReader | None = None
         self._offsets: StepOffsets | None = None
         self._oldest: dict[Place, _Oldest] = {}
         self._waiting: dict[tuple[str, TopicPartition], _Waiting] = {}
@@ -142,6 +145,7 @@ class BacklogMonitor:
         ends = self._reader().ends(partitions)
         beginnings = {partition: self._reader().beginnings[partition] for partition in partitions}
         positions = {step: self._positions(step, beginnings, ends) for step in self._groups}
+        watermarks = self._watermark_reader().ends(partitions)
         places = {
             (partition, max(offset, beginnings[partition]))
             for of_step in positions.values()
@@ -149,7 +153,7 @@ class BacklogMonitor:
         }
         self._oldest = self._oldest_at(places, ends)
         rows = [
-            self._row(step, partition, offset, beginnings[partition], ends[partition])
+            self._row(step, partition, offset, beginnings[partition], ends[partition], watermarks[partition])
             for step, of_step in positions.items()
             for partition, offset in sorted(of_step.items())
         ]
@@ -158,9 +162,9 @@ class BacklogMonitor:
 
     def disconnect(self) -> None:
         """Close the connections; the next measurement opens new ones."""
-        pages, offsets = self._pages, self._offsets
-        self._pages = self._offsets = None
-        for client in (pages, offsets):
+        clients = self._pages, self._watermarks, self._offsets
+        self._pages = self._watermarks = self._offsets = None
+        for client in clients:
             if client is not None:
                 client.close()
 
@@ -193,6 +197,13 @@ class BacklogMonitor:
             self._pages = PartitionReader(self._connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S)
         return self._pages
 
+    def _watermark_reader(self) -> PartitionReader:
+        if self._watermarks is None:
+            self._watermarks = PartitionReader(
+                self._connection, fetch_bytes=_FETCH_BYTES, timeout_s=_ANSWER_S, committed=False
+            )
+        return self._watermarks
+
     def _step_offsets(self) -> StepOffsets:
         if self._offsets is None:
             self._offsets = StepOffsets(self._connection, self._topics)
@@ -218,19 +229,23 @@ class BacklogMonitor:
             self._committed[step] = committed_offsets(self._connection, self._groups[step], self._topics.pages)
         return self._committed[step]
 
-    def _row(self, step: str, partition: TopicPartition, offset: int, beginning: int, end: int) -> PartitionBacklog:
+    def _row(
+        self, step: str, partition: TopicPartition, offset: int, beginning: int, end: int, watermark: int
+    ) -> PartitionBacklog:
         now, key = self._clock(), (step, partition)
         oldest = self._oldest.get((partition, max(offset, beginning)))
         lag = 0 if oldest is None or oldest.offset is None else max(0, end - oldest.offset)
         stalled_s = age_s = 0.0
-        if lag == 0 or oldest is None:
+        blocked = lag == 0 and watermark > end
+        if lag == 0 and not blocked:
             self._waiting.pop(key, None)
         else:
             waiting = self._waiting.get(key)
             if waiting is None or waiting.offset != offset:
                 waiting = self._waiting[key] = _Waiting(offset, now)
             stalled_s = now - waiting.since
-            age_s = self._wall_clock() - oldest.timestamp_ms / 1000 if oldest.timestamp_ms >= 0 else 0.0
+            if oldest is not None and oldest.timestamp_ms >= 0:
+                age_s = self._wall_clock() - oldest.timestamp_ms / 1000
         return PartitionBacklog(
             step=step,
             partition=f"{partition.topic}-{partition.partition}",
@@ -240,6 +255,7 @@ class BacklogMonitor:
             deleted=max(0, beginning - offset),
             oldest_s=max(age_s, stalled_s, 0.0),
             stalled_s=stalled_s,
+            blocked=blocked,
         )
 
     def _oldest_at(self, places: set[Place], ends: Mapping[TopicPartition, int]) -> dict[Place, _Oldest]:

@@ -42,7 +42,8 @@ class PartitionBacklog:
     step: `fingerprint` or `decide`. partition: as in metrics, `pages-3`. number: 3. offset: the step has done what is
     below. lag: offsets from the oldest record that waits to the end; 0 if none waits. deleted: offsets that
     retention deleted before the step passed them. oldest_s: how long the oldest one has waited. stalled_s: how long
-    records have waited and none was done, as far as was watched.
+    records have waited and none was done, as far as was watched. blocked: what waits is in or behind an open
+    transaction.
     """
 
     step: str
@@ -53,6 +54,7 @@ class PartitionBacklog:
     deleted: int = 0
     oldest_s: float = 0.0
     stalled_s: float = 0.0
+    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

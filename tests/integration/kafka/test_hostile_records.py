@@ -5,8 +5,11 @@ are when they are read.
 """
 
 import base64
+import gzip
 import json
 import random
+import socket
+import struct
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +17,9 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer, TopicPartition
+from kafka.codec import snappy_encode
 from kafka.consumer.fetcher import ConsumerRecord
+from kafka.record.util import calc_crc32c, encode_varint
 from kafka.serializer import Serializer
 
 from benchmarks.service.reading import read_all
@@ -199,3 +204,50 @@ def test_the_largest_record_that_is_accepted_is_passed_on(broker: Broker, topics
     assert passed.headers[:2] == [LARGEST.headers[0], ("b", b"")]
     assert found[topics.dlq] == []
     assert len(found[topics.verdicts]) == 1 + PAGES_BEHIND
+
+
+def test_a_batch_that_only_brokers_can_read_stops_nobody(broker: Broker, topics: Topics, tmp_path: Path) -> None:
+    """Wrong checksum, bytes behind a member, streams in a row: dead letters. A forged offset is not believed."""
+    import lz4.frame
+
+    publish(broker, topics, [])
+    record = raw_record(b'{"url": "https://a.example/raw"}')
+    frame = lz4.frame.compress(record, content_checksum=True, block_linked=False)
+    _produce(broker, topics, 3, frame[:-1] + bytes([frame[-1] ^ 1]))
+    _produce(broker, topics, 1, gzip.compress(record) + b"more")
+    _produce(broker, topics, 2, snappy_encode(record[:9]) + snappy_encode(record[9:]))
+    _produce(broker, topics, 0, raw_record(b'{"url": "https://a.example/raw"}', delta=1_000_000))
+    publish(broker, topics, [])
+    found = served(broker, topics, tmp_path / "state", 4 + 2 * PAGES_BEHIND)
+    assert len(found[topics.verdicts]) == 1 + 2 * PAGES_BEHIND
+    places = [dict(letter.headers)["twinsieve.offset"] for letter in found[topics.dlq]]
+    assert places == [b"10", b"11", b"12"]
+    assert all(b"cannot be unpacked" in dict(letter.headers)["twinsieve.error"] for letter in found[topics.dlq])
+
+
+def raw_record(value: bytes, delta: int = 0) -> bytes:
+    """Return a record that claims to be `delta` offsets behind the first of its batch."""
+    body = bytearray([0])
+    for number in (0, delta, -1, len(value)):
+        encode_varint(number, body.append)
+    body += value
+    encode_varint(0, body.append)
+    length = bytearray()
+    encode_varint(len(body), length.append)
+    return bytes(length + body)
+
+
+def _produce(broker: Broker, topics: Topics, codec: int, body: bytes) -> None:
+    """Put a batch of one record with this body into partition 0 of `pages`; no client would write it."""
+    now = int(time.time() * 1000)
+    checked = struct.pack(">hiqqqhii", codec, 0, now, now, -1, -1, -1, 1) + body
+    rest = struct.pack(">ibI", -1, 2, calc_crc32c(memoryview(checked))) + checked
+    batch = struct.pack(">qi", 0, len(rest)) + rest
+    name = struct.pack(">h", len(topics.pages)) + topics.pages.encode()
+    produce_v8 = struct.pack(">hhihhhii", 0, 8, 1, -1, -1, -1, 10_000, 1)
+    request = produce_v8 + name + struct.pack(">iii", 1, 0, len(batch)) + batch
+    host, port = broker.bootstrap.split(":")
+    with socket.create_connection((host, int(port)), 30) as connection, connection.makefile("rb") as answers:
+        connection.sendall(struct.pack(">i", len(request)) + request)
+        answer = answers.read(struct.unpack(">i", answers.read(4))[0])
+    assert struct.unpack_from(">h", answer, 8 + len(name) + 8) == (0,), answer

@@ -212,3 +212,22 @@ def test_a_missing_topic_does_not_end_the_monitor(connection: Connection) -> Non
     until(lambda: bool(monitor.backlog().problem), "a failed measurement")
     assert "nowhere.pages is not there" in monitor.backlog().problem
     monitor.close(5.0)
+
+
+def test_pages_behind_an_open_transaction_of_a_publisher_are_a_stall(
+    connection: Connection, own_topics: Topics, monitor: BacklogMonitor, clocks: Clocks
+) -> None:
+    """They can be neither read nor counted, for as long as the publisher likes; a short one is no stall."""
+    publisher = KafkaProducer(bootstrap_servers=connection.servers, transactional_id=f"{own_topics.prefix}crawler")
+    publisher.init_transactions()
+    publisher.begin_transaction()
+    publisher.send(own_topics.pages, b"0", partition=0).get(timeout=30)
+    publish(connection, own_topics, range(3))
+    assert row(monitor.measure(), FINGERPRINT).stalled_s == 0
+    clocks.passed_s = 100.0
+    now = row(monitor.measure(), FINGERPRINT)
+    assert (now.lag, now.blocked, now.stalled_s) == (0, True, 100.0)
+    publisher.commit_transaction()
+    publisher.close()
+    until(lambda: row(monitor.measure(), FINGERPRINT).lag > 0, "the lag")
+    assert not row(monitor.backlog(), FINGERPRINT).blocked

@@ -41,12 +41,14 @@ class AssignedConsumer:
     """A consumer of assigned partitions that survives unavailable brokers and the end of its network thread.
 
     It connects on first use. name: what is read, for warnings. group: whose committed offsets it may ask for;
-    it never joins the group.
+    it never joins the group. committed: False for one that is only asked for ends.
     """
 
-    def __init__(self, connection: Connection, fetch_bytes: int, name: str, *, group: str | None = None) -> None:
+    def __init__(
+        self, connection: Connection, fetch_bytes: int, name: str, *, group: str | None = None, committed: bool = True
+    ) -> None:
         self._connection = connection
-        self._configs = {} if group is None else {"group_id": group}
+        self._configs: dict[str, Any] = {"committed": committed} if group is None else {"group_id": group}
         self._fetch_bytes = fetch_bytes
         self._consumer: KafkaConsumer | None = None
         self._warning = ThrottledWarning(_LOG, f"{name}: cannot be read for now", after_s=2.0)

@@ -90,15 +90,17 @@ def _explained(error: Exception, connection: Connection) -> Exception:
     return ConfigurationError(connection.redacted(f"cannot connect to {connection.bootstrap}: {error}"))
 
 
-def consumer(connection: Connection, fetch_bytes: int, **configs: Any) -> KafkaConsumer:
+def consumer(connection: Connection, fetch_bytes: int, *, committed: bool = True, **configs: Any) -> KafkaConsumer:
     """Return a connected consumer of committed records; raises as `connect`.
 
-    It commits nothing and resets no position by itself. fetch_bytes: see the module for what it bounds.
+    It commits nothing and resets no position by itself. fetch_bytes: see the module for what it bounds. committed:
+    False for one that is only asked where partitions end, open transactions included.
     """
     reader = connect(
         KafkaConsumer,
         connection,
-        isolation_level="read_committed",  # also waits for committed offsets in open transactions (require_stable)
+        # "read_committed" also waits for committed offsets in open transactions (require_stable)
+        isolation_level="read_committed" if committed else "read_uncommitted",
         enable_auto_commit=False,
         auto_offset_reset="none",  # what to do about a position that no longer exists is our decision
         allow_auto_create_topics=False,

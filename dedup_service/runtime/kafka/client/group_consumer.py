@@ -150,7 +150,7 @@ class GroupConsumer:
         self._on_expired = on_expired or (lambda _partition, _start, _end: None)
         self._topic_id = topic_id
         self._fetch_bytes = fetch_bytes
-        self._configs = {
+        self._configs: dict[str, Any] = {
             "group_id": group,
             "group_instance_id": instance,
             "partition_assignment_strategy": [CooperativeStickyAssignor],
@@ -229,6 +229,7 @@ class GroupConsumer:
         for partition, position in positions.items():
             self._seek(partition, position)
         self._unplaced -= mine
+        self._started |= positions.keys()
         return positions
 
     def group_metadata(self) -> ConsumerGroupMetadata:

@@ -168,12 +168,14 @@ class PartitionReader:
     """Committed records of any partitions, read once. It connects on first use and raises as `connect`.
 
     timeout_s: how long one answer, or the next record, may take before UnreachableError. Methods also raise
-    NotAuthorisedError and ConfigurationError.
+    NotAuthorisedError and ConfigurationError. committed: False for one that is only asked for `ends`, which then
+    are those of all records, in open transactions, too.
     """
 
-    def __init__(self, connection: Connection, *, fetch_bytes: int, timeout_s: float) -> None:
+    def __init__(self, connection: Connection, *, fetch_bytes: int, timeout_s: float, committed: bool = True) -> None:
         self._timeout_s = timeout_s
-        self._reader = AssignedConsumer(connection, fetch_bytes, f"partitions at {connection.bootstrap}")
+        name = f"partitions at {connection.bootstrap}"
+        self._reader = AssignedConsumer(connection, fetch_bytes, name, committed=committed)
         self.beginnings: dict[TopicPartition, int] = {}
         """The first offset of each partition, as last asked for."""
 

@@ -28,7 +28,11 @@
    requests and bytes of the authentication (`net/connection.py`, `protocol/parser.py`).
    Cure (`hide_secrets`): filters on these three loggers drop such lines, whoever handles them.
 
-A further fault, batches that unpack to any size, is cured in `unpacking`.
+6. After an exception from a batch (a wrong checksum) the library asks its ended generator for more, without an
+   end: `poll` never returns (3.0.12, consumer/fetcher.py, `fetched_records`).
+   Cure (`_PartitionRecords.take`): the partition is fetched again.
+
+Further faults, batches that unpack to any size or not at all, are cured in `unpacking`.
 
 Another minor release than the tested one gets a warning, another major one is refused, since the cures
 depend on what is inside. What needs private attributes of the library at run time is in `internals`.
@@ -191,6 +195,13 @@ def read_any_header(consumer: KafkaConsumer) -> KafkaConsumer:
 
 
 class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]
+    def take(self, n: int | None = None) -> list[Any]:
+        try:
+            return super().take(n)  # type: ignore[no-any-return]
+        except Exception:
+            self.drain()
+            raise
+
     def _unpack_records(self, tp: Any, records: Any, *deserializers: Any) -> Iterator[Any]:
         return super()._unpack_records(tp, _Batches(records), *deserializers)  # type: ignore[no-any-return]
 
