@@ -22,7 +22,9 @@ def test_its_links_lead_somewhere() -> None:
         assert not anchor or anchor in {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
 
 
-@pytest.mark.parametrize("topic", ["pages", "fingerprints", "unique", "duplicate", "verdicts", "dlq", "stats", "offsets"])
+@pytest.mark.parametrize(
+    "topic", ["pages", "fingerprints", "unique", "duplicate", "verdicts", "dlq", "stats", "offsets"]
+)
 def test_the_service_has_rights_on_every_topic(topic: str) -> None:
     """Under the names that a service uses without a prefix."""
     name = re.escape(getattr(Topics(""), topic))

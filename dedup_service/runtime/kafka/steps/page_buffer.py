@@ -140,11 +140,13 @@ class PageBuffer:
         for item in ready:
             if item.record is not None:
                 self._count(self._queues[item.source.partition].popleft(), -1)
-        for partition, offset in {item.source.partition: item.source.offset for item in ready}.items():
-            gaps = self._gaps.get(partition)
-            while gaps and gaps[0].end <= offset:  # the log has a later page: nothing before it is outstanding
+        for partition, last in {item.source.partition: item for item in ready}.items():
+            gaps, queue = self._gaps.get(partition), self._queues.pop(partition)
+            while gaps and gaps[0].end <= last.source.offset:  # the log has a later page: nothing before is outstanding
                 gaps.popleft()
-            self._queues[partition] = self._queues.pop(partition)
+            while queue and queue[0].offset < last.end:  # an outcome about a range has answered these, too
+                self._count(queue.popleft(), -1)
+            self._queues[partition] = queue
 
     def oldest(self) -> Iterator[Any]:
         """Yield the head of each queue."""

@@ -128,6 +128,19 @@ def test_pages_that_are_all_deleted_are_returned_without_a_later_page() -> None:
     assert offsets(buffer, outcomes((0, 4))) == [(0, 4)]
 
 
+def test_pages_that_were_read_before_they_expired_are_answered_by_the_outcome_of_their_range() -> None:
+    """The deciding step had read them, fingerprinting had not: they have one dead letter together."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.put([Consumed(0, offset) for offset in (3, 4, 5, 8)])
+    gone = PendingOutcome(1, None, b"5 records were deleted", end=8)
+    known = PendingOutcomes({Source("pages", 0, 3): gone})
+    ready = buffer.ready(known, 100, 1 << 20)
+    assert [(item.source.offset, item.end) for item in ready] == [(3, 8)]
+    buffer.done(ready)
+    assert offsets(buffer, outcomes(*EVERY)) == [(0, 8)]
+    assert buffer.size_bytes == 4 + OVERHEAD_BYTES
+
+
 def test_a_page_that_fingerprinting_passed_over_does_not_hold_up_the_partition() -> None:
     """The log has the pages of a partition in order, so it will never get an outcome."""
     buffer = PageBuffer("pages", 100, 1 << 20)
