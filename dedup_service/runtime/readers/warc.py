@@ -26,6 +26,7 @@ from warcio.recordloader import ArcWarcRecordLoader
 from warcio.statusandheaders import StatusAndHeadersParser
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, record_too_large
 from dedup_service.runtime.readers.http_body import BodyError, decoded_body
@@ -95,9 +96,22 @@ class WarcRecord:
         name = record.rec_headers.get_header("WARC-Record-ID") or url
         return page_at(extract(body, headers.get_header("Content-Type") or ""), url, name)
 
+    def unread(self) -> Page:
+        """Return the page that the headers of the record name; its body is not decoded. RecordError as `page`."""
+        if (problem := record_too_large(self.size_bytes)) is not None:
+            raise RecordError(problem)
+        headers = self._record().rec_headers
+        url = headers.get_header("WARC-Target-URI")
+        if not url:
+            raise RecordError("the WARC record has no WARC-Target-URI")
+        return page_at(Extraction(), url, headers.get_header("WARC-Record-ID") or url)
+
+    def _record(self) -> Any:
+        return next(iter(_records(io.BytesIO(self.raw))))
+
     def _opened(self) -> tuple[Any, Any]:
         """Return the record, read up to its body, and its HTTP headers or None."""
-        record = next(iter(_records(io.BytesIO(self.raw))))
+        record = self._record()
         return record, _http_headers(record)
 
 
@@ -121,6 +135,10 @@ class BrokenWarc:
         return self.place.encode()
 
     def page(self, extract: Extract) -> Page:  # noqa: ARG002 - the signature of every record
+        """Raise RecordError: there is no page."""
+        raise RecordError(f"the file cannot be read here: {self.problem}")
+
+    def unread(self) -> Page:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the file cannot be read here: {self.problem}")
 
