@@ -38,6 +38,12 @@ CHUNK_BYTES = 2**16
 MAX_HEADER_BYTES = 2**20
 """The headers of one record; servers send a few KB, and clients refuse more than some hundred."""
 
+MAX_READ_AGAIN = 4
+MIN_READ_AGAIN_BYTES = 64 * 2**20
+"""How much of a file may be read for broken records, in times of its size and in bytes. Records may begin inside a
+broken one, so reading continues inside it. Gzip members that are made so that all of them reach to the end of the file
+would be read in quadratic time: beyond this, an eighth of each broken record is skipped."""
+
 QUOTED_BYTES = 1000
 GZIP = b"\x1f\x8b"
 RECORD_START = re.compile(rb"\x1f\x8b\x08|WARC/[01]\.[0-9]{1,2}\r?\n")
@@ -145,7 +151,7 @@ class BrokenWarc:
 
 def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
     """Yield the HTML responses of the file at `path`, and a `BrokenWarc` for each place that is not a record."""
-    number = 0
+    number, again = 0, 0
     start: int | None = 0
     with path.open("rb") as stream, path.open("rb") as bytes_again:
         while start is not None:
@@ -155,7 +161,10 @@ def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
                 if isinstance(found, _Broken):
                     bytes_again.seek(found.offset)
                     yield BrokenWarc(number, found.offset, found.problem, bytes_again.read(QUOTED_BYTES))
-                    resume = _next_start(bytes_again, found.offset + 1)
+                    again += found.reached - found.offset
+                    far = again > MAX_READ_AGAIN * bytes_again.seek(0, io.SEEK_END) + MIN_READ_AGAIN_BYTES
+                    skipped = (found.reached - found.offset) // 8 if far else 0
+                    resume = _next_start(bytes_again, found.offset + max(1, skipped))
                 elif found.is_html:
                     piece = _piece(bytes_again, found.offset, found.size_bytes)
                     yield WarcRecord(number, found.offset, found.size_bytes, piece)
@@ -171,8 +180,11 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
+    """reached: how far the file was read for it."""
+
     offset: int
     problem: str
+    reached: int
 
 
 class _Reader(DecompressingBufferedReader):  # type: ignore[misc] # warcio has no types
@@ -211,23 +223,24 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
         for record in archive:
             archive.reader.line_bytes = 0
             if problem := _wrong_length(archive, record, bytes_again):
-                yield _Broken(offset, problem)
+                yield _Broken(offset, problem, stream.tell())
                 return
             is_html = _may_be_html(record)
             archive.read_to_end(record)
             if archive.err_count:
-                yield _Broken(offset, WRONG_LENGTH)
+                yield _Broken(offset, WRONG_LENGTH, stream.tell())
                 return
             if missing := _missing_bytes(record):
-                yield _Broken(offset, _truncated(missing))
+                yield _Broken(offset, _truncated(missing), stream.tell())
                 return
             offset, size = archive.get_record_offset(), archive.get_record_length()
             yield _Found(offset, size, is_html)
             offset += size
+        reached = stream.tell()
         if _has_data(stream, offset):  # warcio ends silently at a damaged gzip member
-            yield _Broken(offset, "a truncated record, or data that is not a record")
+            yield _Broken(offset, "a truncated record, or data that is not a record", reached)
     except Exception as error:  # warcio raises whatever it meets: AttributeError, UnicodeError, zlib.error
-        yield _Broken(offset, " ".join(str(error).split()) or type(error).__name__)
+        yield _Broken(offset, " ".join(str(error).split()) or type(error).__name__, stream.tell())
 
 
 def _wrong_length(archive: Any, record: Any, bytes_again: BinaryIO) -> str | None:
