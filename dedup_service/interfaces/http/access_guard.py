@@ -235,7 +235,9 @@ def _check_origin(headers: Headers) -> Response | None:
         not (length.isascii() and length.isdecimal()) or "transfer-encoding" in headers
     ):  # with a length, the server reads no further
         return _refused(411, "send a Content-Length header")
-    return _refused(413, f"the body is longer than {MAX_BODY} bytes") if int(length[:12]) > MAX_BODY else None
+    size = length.lstrip("0")  # leading zeros are allowed, and would hide the length in its first digits
+    too_long = len(size) > 12 or int(size or "0") > MAX_BODY
+    return _refused(413, f"the body is longer than {MAX_BODY} bytes") if too_long else None
 
 
 def _host_name(host: str) -> str:

@@ -43,6 +43,7 @@ _REMOVED = (
     "(SELECT removes FROM log WHERE sequence > ? AND sequence <= ? AND removes IS NOT NULL)"
 )
 _BEFORE_HOUR = "SELECT max(sequence) FROM hour WHERE hour <= ?"
+_BEFORE_LATER_HOUR = "SELECT min(sequence) FROM hour WHERE hour > ? AND hour <= ?"
 
 
 class Deletion:
@@ -71,14 +72,19 @@ class Deletion:
         return last < end
 
     def _expired_up_to(self) -> int:
-        """Return the sequence of the last record that is older than the days to keep; 0 if there is none."""
+        """Return the sequence of the last record that is older than the days to keep; 0 if there is none.
+
+        The clock may have been wrong for a while: what came before an hour that is too recent stays.
+        """
         if self._days is None:
             return 0
-        hour = int((time.time() - self._days * _DAY_S) // HOUR_S)
+        now = time.time()
+        hour = int((now - self._days * _DAY_S) // HOUR_S)
         if hour != self._hour:
             self._hour = hour
-            row = self._journal.database.first(_BEFORE_HOUR, hour)
-            self._expired = 0 if row is None or row[0] is None else int(row[0])
+            ((old,),) = self._journal.database.rows(_BEFORE_HOUR, hour)
+            ((recent,),) = self._journal.database.rows(_BEFORE_LATER_HOUR, hour, int(now // HOUR_S))
+            self._expired = min(old or 0, old or 0 if recent is None else recent)
         return self._expired
 
     def _delete(self, first: int, last: int) -> None:

@@ -20,7 +20,7 @@ from dedup_service.core.decision.entry_rows import INDEXED, flags_of, signed, un
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
-from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.database import Database, StateDamagedError
 
 __all__ = [
     "INSERT_NAME",
@@ -285,10 +285,13 @@ class JournalReader:
         return 0 if row is None else int(row[0])
 
     def name(self, sequence: int) -> tuple[str, str]:
-        """Return (id, url) of the page at `sequence`; KeyError if there is none."""
+        """Return (id, url) of the page at `sequence`, which a verdict names; StateDamagedError if there is none."""
         row = self._database.first("SELECT id, url FROM log WHERE sequence = ?", sequence)
         if row is None:
-            raise KeyError(sequence)
+            raise StateDamagedError(
+                f"{self._database.path} has no record {sequence} of a kept page: "
+                "restore the state folder from a copy, or start a new one"
+            )
         return name_of(*row)
 
     def retraction_of(self, target: int) -> int | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE
 from dedup_service.runtime.readers.record import Extract, page_at
@@ -69,6 +70,10 @@ class HtmlFile:
             raise RecordError(f"the file cannot be read: {self.problem}")
         name = self.relative.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return page_at(extract(self.raw, None), self.url, name)
+
+    def unread(self) -> Page:
+        """Return the page without its content; RecordError if the file could not be read."""
+        return self.page(lambda _html, _declared: Extraction())
 
 
 def read_folder(folder: Path, prefix: str = DEFAULT_PREFIX) -> Iterator[HtmlFile]:

@@ -14,11 +14,12 @@ import select
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import msgspec
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_RECORD_BYTES, line_too_long, page_too_large
 from dedup_service.runtime.readers.record import Extract, addresses_at, page_at
@@ -30,6 +31,7 @@ __all__ = [
     "JsonLine",
     "PageJson",
     "Wait",
+    "names_in_json",
     "page_in_json",
     "read_json_lines",
     "read_lines",
@@ -126,7 +128,16 @@ class PageJson(msgspec.Struct, frozen=True):
     canonical_url: str | None = None
 
 
+class _NamesJson(msgspec.Struct, frozen=True):
+    """The names in a line; all else is skipped, without memory for it."""
+
+    url: str
+    id: str | None = None
+
+
+_Line = TypeVar("_Line", PageJson, _NamesJson)
 _decoder = msgspec.json.Decoder(PageJson)
+_names_decoder = msgspec.json.Decoder(_NamesJson)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +162,16 @@ class JsonLine:
         """Return the page of this line; RecordError if it does not parse, lacks `url` or has a wrong type."""
         if self.cut:
             raise RecordError(line_too_long(MAX_RECORD_BYTES))
-        return page_in_json(self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw, extract)
+        return page_in_json(self._json(), extract)
+
+    def unread(self) -> Page:
+        """Return the page with `url` and `id` alone; RecordError as `page`."""
+        if self.cut:
+            raise RecordError(line_too_long(MAX_RECORD_BYTES))
+        return names_in_json(self._json())
+
+    def _json(self) -> bytes:
+        return self.raw.removeprefix(BYTE_ORDER_MARK) if self.number == 1 else self.raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,16 +196,26 @@ class BrokenLines:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the file cannot be read from here on: {self.problem}")
 
+    def unread(self) -> Page:
+        """Raise RecordError: there is no page."""
+        raise RecordError(f"the file cannot be read from here on: {self.problem}")
+
 
 def page_in_json(raw: bytes, extract: Extract) -> Page:
     """Return the page that the JSON object `raw` describes; RecordError if it does not describe one."""
-    line = _decode(raw)
+    line = _decode(raw, _decoder)
     if line.text is not None:
         problem = page_too_large(line.text)
         return _plain(line, text=line.text if problem is None else "", problem=problem)
     if line.html is None:
         return _plain(line, text="", problem="neither text nor html given")
     return _with_metadata(page_at(extract(line.html, None), line.url, line.id or line.url), line)
+
+
+def names_in_json(raw: bytes) -> Page:
+    """Return the page that the JSON object `raw` names, without all else; RecordError if it does not name one."""
+    line = _decode(raw, _names_decoder)
+    return page_at(Extraction(), line.url, line.id or line.url)
 
 
 def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[JsonLine | BrokenLines | None]:
@@ -206,9 +236,9 @@ def read_json_lines(stream: BinaryIO, wait: Wait | None = None) -> Iterator[Json
         yield BrokenLines(number + 1, str(error))
 
 
-def _decode(raw: bytes) -> PageJson:
+def _decode(raw: bytes, decoder: msgspec.json.Decoder[_Line]) -> _Line:
     try:
-        line = _decoder.decode(raw)
+        line = decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RecordError(f"not a page in JSON: {error}") from None
     if not line.url.strip():

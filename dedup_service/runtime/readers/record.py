@@ -52,6 +52,13 @@ class Record(Protocol):
         """Return the page; RecordError if the record does not describe one."""
         ...
 
+    def unread(self) -> Page:
+        """Return the page with its names alone, read in little time and memory; RecordError as `page`.
+
+        For a record over which workers died: the caller reads it without their limits.
+        """
+        ...
+
 
 def addresses_at(url: str, link: str | None = None) -> PageAddresses:
     """Return the addresses of the page at `url`; if `url` is not a Web address, `url` without white space.

@@ -26,6 +26,7 @@ from warcio.recordloader import ArcWarcRecordLoader
 from warcio.statusandheaders import StatusAndHeadersParser
 
 from dedup_service.core.errors import RecordError
+from dedup_service.core.extraction import Extraction
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import MAX_PAGE_SIZE, MAX_RECORD_BYTES, record_too_large
 from dedup_service.runtime.readers.http_body import BodyError, decoded_body
@@ -36,6 +37,12 @@ __all__ = ["BrokenWarc", "WarcRecord", "read_warc"]
 CHUNK_BYTES = 2**16
 MAX_HEADER_BYTES = 2**20
 """The headers of one record; servers send a few KB, and clients refuse more than some hundred."""
+
+MAX_READ_AGAIN = 4
+MIN_READ_AGAIN_BYTES = 64 * 2**20
+"""How much of a file may be read for broken records, in times of its size and in bytes. Records may begin inside a
+broken one, so reading continues inside it. Gzip members that are made so that all of them reach to the end of the file
+would be read in quadratic time: beyond this, an eighth of each broken record is skipped."""
 
 QUOTED_BYTES = 1000
 GZIP = b"\x1f\x8b"
@@ -95,9 +102,22 @@ class WarcRecord:
         name = record.rec_headers.get_header("WARC-Record-ID") or url
         return page_at(extract(body, headers.get_header("Content-Type") or ""), url, name)
 
+    def unread(self) -> Page:
+        """Return the page that the headers of the record name; its body is not decoded. RecordError as `page`."""
+        if (problem := record_too_large(self.size_bytes)) is not None:
+            raise RecordError(problem)
+        headers = self._record().rec_headers
+        url = headers.get_header("WARC-Target-URI")
+        if not url:
+            raise RecordError("the WARC record has no WARC-Target-URI")
+        return page_at(Extraction(), url, headers.get_header("WARC-Record-ID") or url)
+
+    def _record(self) -> Any:
+        return next(iter(_records(io.BytesIO(self.raw))))
+
     def _opened(self) -> tuple[Any, Any]:
         """Return the record, read up to its body, and its HTTP headers or None."""
-        record = next(iter(_records(io.BytesIO(self.raw))))
+        record = self._record()
         return record, _http_headers(record)
 
 
@@ -124,10 +144,14 @@ class BrokenWarc:
         """Raise RecordError: there is no page."""
         raise RecordError(f"the file cannot be read here: {self.problem}")
 
+    def unread(self) -> Page:
+        """Raise RecordError: there is no page."""
+        raise RecordError(f"the file cannot be read here: {self.problem}")
+
 
 def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
     """Yield the HTML responses of the file at `path`, and a `BrokenWarc` for each place that is not a record."""
-    number = 0
+    number, again = 0, 0
     start: int | None = 0
     with path.open("rb") as stream, path.open("rb") as bytes_again:
         while start is not None:
@@ -138,7 +162,10 @@ def read_warc(path: Path) -> Iterator[WarcRecord | BrokenWarc]:
                     offset = _behind_line_ends(bytes_again, found.offset)
                     bytes_again.seek(offset)
                     yield BrokenWarc(number, offset, found.problem, bytes_again.read(QUOTED_BYTES))
-                    resume = _next_start(bytes_again, offset + 1)
+                    again += found.reached - offset
+                    far = again > MAX_READ_AGAIN * bytes_again.seek(0, io.SEEK_END) + MIN_READ_AGAIN_BYTES
+                    skipped = (found.reached - offset) // 8 if far else 0
+                    resume = _next_start(bytes_again, offset + max(1, skipped))
                 elif found.is_html:
                     piece = _piece(bytes_again, found.offset, found.size_bytes)
                     yield WarcRecord(number, found.offset, found.size_bytes, piece)
@@ -154,8 +181,11 @@ class _Found:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
+    """reached: how far the file was read for it."""
+
     offset: int
     problem: str
+    reached: int
 
 
 class _Reader(DecompressingBufferedReader):  # type: ignore[misc] # warcio has no types
@@ -194,26 +224,27 @@ def _intact_records(stream: BinaryIO, start: int, bytes_again: BinaryIO) -> Iter
         for record in archive:
             archive.reader.line_bytes = 0
             if problem := _wrong_length(archive, record, bytes_again):
-                yield _Broken(offset, problem)
+                yield _Broken(offset, problem, stream.tell())
                 return
             is_html = _may_be_html(record)
             archive.read_to_end(record)
             if archive.err_count:
-                yield _Broken(offset, WRONG_LENGTH)
+                yield _Broken(offset, WRONG_LENGTH, stream.tell())
                 return
             if missing := _missing_bytes(record):
-                yield _Broken(offset, _truncated(missing))
+                yield _Broken(offset, _truncated(missing), stream.tell())
                 return
             place, size = archive.get_record_offset(), archive.get_record_length()
             if place < offset or size < 0:  # warcio went back: the record swallowed the beginning of the next member
-                yield _Broken(offset, WRONG_LENGTH)
+                yield _Broken(offset, WRONG_LENGTH, stream.tell())
                 return
             yield _Found(place, size, is_html)
             offset = place + size
+        reached = stream.tell()
         if _has_data(stream, offset):  # warcio ends silently at a damaged gzip member
-            yield _Broken(offset, "a truncated record, or data that is not a record")
+            yield _Broken(offset, "a truncated record, or data that is not a record", reached)
     except Exception as error:  # warcio raises whatever it meets: AttributeError, UnicodeError, zlib.error
-        yield _Broken(offset, " ".join(str(error).split()) or type(error).__name__)
+        yield _Broken(offset, " ".join(str(error).split()) or type(error).__name__, stream.tell())
 
 
 def _wrong_length(archive: Any, record: Any, bytes_again: BinaryIO) -> str | None:

@@ -202,7 +202,7 @@ def _unjudged(record: Record, why: str) -> Answer:
     """The page of a record that could not be prepared: it is `undecided`, with the reason."""
     reason = UNJUDGED + why
     try:
-        page = record.page(lambda _html, _declared: Extraction(problem=reason))
+        page = record.unread()  # in the process of the pool nothing limits what is read
     except RecordError as error:
         return BadRecord(str(error))
     except Exception as error:  # without an address, it is no page

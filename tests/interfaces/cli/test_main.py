@@ -1,8 +1,10 @@
 """The command itself: help without heavy imports, errors on one line, documented exit codes."""
 
 import errno
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -98,3 +100,20 @@ def test_module_runs_as_the_command() -> None:
     """`python -m dedup_service.interfaces.cli` is the command."""
     command = [sys.executable, "-m", "dedup_service.interfaces.cli", "--version"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("arguments", "closed", "says"),
+    [(["filter", "-"], 0, "Bad file descriptor"), (["filter", "{pages}"], 1, "standard output: Bad file descriptor")],
+)
+def test_a_closed_standard_stream_is_one_line(arguments: list[str], closed: int, says: str, tmp_path: Path) -> None:
+    """No traceback, and no other file in its place."""
+    (tmp_path / "pages").write_text('{"url": "https://a.example/", "text": "a text"}\n')
+    arguments = [argument.format(pages=tmp_path / "pages") for argument in arguments]
+    command = shlex.join([sys.executable, "-m", "dedup_service.interfaces.cli", *arguments])
+    ended = subprocess.run(["sh", "-c", f"{command} {closed}>&-"], capture_output=True, text=True, check=False)
+    assert ended.returncode == ExitCode.FAILED
+    assert ended.stderr.startswith("twinsieve: ")
+    assert says in ended.stderr
+    assert ended.stderr.count("\n") == 1

@@ -180,6 +180,7 @@ def test_a_body_is_short_and_has_a_length() -> None:
     assert ask(method="POST", body=b"{}", content_type="application/json")[0] == 411
     assert ask(method="POST", content_type="application/json", content_length=str(MAX_BODY + 1))[0] == 413
     assert ask(method="POST", content_type="application/json", content_length="9" * 30)[0] == 413
+    assert ask(method="POST", content_type="application/json", content_length="0" * 12 + "50000000")[0] == 413
     assert ask(method="POST", transfer_encoding="chunked", **JSON)[0] == 411
 
 

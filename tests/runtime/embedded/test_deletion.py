@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -33,7 +34,8 @@ def opened(folder: Path | None, settings: StateSettings = SOON) -> State:
 def make_old(state: State) -> None:
     """Let all records so far be of 1970."""
     with state.journal.database.transaction() as connection:
-        connection.execute("INSERT OR REPLACE INTO hour VALUES (0, ?)", (state.journal.sequence,))
+        connection.execute("DELETE FROM hour")
+        connection.execute("INSERT INTO hour VALUES (0, ?)", (state.journal.sequence,))
 
 
 def decide(state: State, pages: Iterable[PreparedPage], batch: int = 5) -> list[Verdict]:
@@ -135,6 +137,20 @@ def test_what_a_restore_needs_stays(tmp_path: Path) -> None:
     decide(state, [copies(10)])
     assert sequences(state) == [0, 1, 8, 9, 14, 15]
     state.close()
+
+
+def test_a_clock_that_was_not_set_for_a_while_deletes_nothing_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a start in 1970, the records before it are not 50 years old."""
+    real = time.time()
+    for first, now in enumerate((real, 1000.0, real)):
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        state = opened(tmp_path / "s")
+        decide(state, map(copies, range(50 * first, 50 * first + 50)))
+        last = sequences(state)
+        state.close()
+    assert last == list(range(151))
 
 
 def test_an_update_names_the_page_that_it_replaced(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Journal and decider together: verdicts, repeated deliveries, retraction, change of rule, a full disk."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,3 +210,17 @@ def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:
     copy = second.decide([(prepared("u3", 1, reason="too short", evidence=b""), None)])[0]
     assert (copy.kind, copy.duplicate_of, copy.reason) == (D, "u1", "same text")
     second.close()
+
+
+def test_a_kept_page_that_is_missing_in_the_log_is_damage(tmp_path: Path) -> None:
+    """A damaged file may have lost the row of an entry that the snapshot has."""
+    state = opened(tmp_path)
+    state.decide([(prepared("https://a.example/1", 1), None), (prepared("https://a.example/2", 2), None)])
+    state.close()
+    journal = sqlite3.connect(tmp_path / "journal.sqlite", isolation_level=None)
+    journal.execute("DELETE FROM log WHERE sequence = 1")
+    journal.close()
+    state = opened(tmp_path)
+    with pytest.raises(StateDamagedError, match=r"journal\.sqlite has no record 1"):
+        state.decide([(prepared("https://a.example/3", 1), None)])
+    state.close()

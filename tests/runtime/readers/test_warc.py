@@ -2,6 +2,7 @@
 
 import gzip
 import re
+import time
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -278,6 +279,26 @@ def test_a_damaged_gzip_member_costs_itself(damage: int, tmp_path: Path, extract
     first, *problems, last = outcomes(path, extract_html)
     assert (first, last) == ("https://a.example/1", "https://a.example/3")
     assert problems
+
+
+def test_members_that_all_reach_to_the_end_of_the_file_are_read_in_linear_time(tmp_path: Path) -> None:
+    """800 gzip members in each stored block of 60 KB, and all continue with the blocks after it."""
+    member, length = gzip.compress(b"", mtime=0)[:10], 60_000
+
+    def stored(content: bytes, size: int) -> bytes:
+        return b"\x00" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little") + content
+
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 99999999\r\n\r\n"
+    nested = b""
+    while len(nested) < length - 100:
+        nested += member + stored(head, length - len(nested) - 15)
+    nested = nested.ljust(length, b"x")
+    path = tmp_path / "nested.warc.gz"
+    path.write_bytes(member + stored(head + nested, len(head) + length) + 200 * stored(nested, length))
+    started = time.monotonic()
+    found = list(read_warc(path))
+    assert time.monotonic() - started < 20
+    assert all(isinstance(record, BrokenWarc) for record in found)
 
 
 def test_responses_without_what_every_record_has_are_bad_records(tmp_path: Path, extract_html: Extract) -> None:

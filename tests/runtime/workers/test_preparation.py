@@ -1,10 +1,13 @@
 """Records are prepared in any process, and one that kills its worker affects no other."""
 
+import gzip
 import inspect
 import itertools
 import os
 import re
+import resource
 import sys
+import zlib
 from concurrent.futures import Future
 from dataclasses import dataclass
 
@@ -16,6 +19,7 @@ from dedup_service.interfaces.scrapy.settings import NearDuplicateSettings
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.readers import Extract, Record
 from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.readers.warc import WarcRecord
 from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.html_workers import HtmlWorkers
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
@@ -45,6 +49,10 @@ class Killer:
         if os.getpid() != self.parent:
             os._exit(1)
         return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="a text")
+
+    def unread(self) -> Page:
+        """Return the page without its text."""
+        return Page(url="https://a.example/k", canonical_url="https://a.example/k", id="k", text="")
 
 
 def answers(records: list[Record], processes: int) -> list[PreparedPage | BadRecord]:
@@ -147,6 +155,12 @@ class Failing:
             raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
         return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text=text)
 
+    def unread(self) -> Page:
+        """Return the page without its text, or fail."""
+        if self.everywhere:
+            raise AttributeError("'Decompressor' object has no attribute 'unused_data'")
+        return Page(url="https://a.example/f", canonical_url="https://a.example/f", id="f", text="")
+
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inline", [True, False])
@@ -186,6 +200,10 @@ class Hungry:
         text = " ".join(f"word{position}" for position in range(60)) if taken else ""
         return Page(url="https://a.example/h", canonical_url="https://a.example/h", id="h", text=text)
 
+    def unread(self) -> Page:
+        """Return the page without its text."""
+        return Page(url="https://a.example/h", canonical_url="https://a.example/h", id="h", text="")
+
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
@@ -214,6 +232,37 @@ def test_a_record_too_large_to_arrive_is_undecided() -> None:
     assert isinstance(first, PreparedPage)
     assert isinstance(third, PreparedPage)
     assert (first.reason, third.reason) == (None, None)
+
+
+def packed(body: bytes, encodings: str) -> WarcRecord:
+    """An archived response with this body."""
+    http = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: {encodings}\r\n\r\n".encode() + body
+    head = (
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\nWARC-Target-URI: http://a.example/1\r\n"
+        f"Content-Type: application/http; msgtype=response\r\nContent-Length: {len(http)}\r\n\r\n"
+    )
+    raw = head.encode() + http + b"\r\n\r\n"
+    return WarcRecord(1, 0, len(raw), raw)
+
+
+@pytest.mark.slow
+def test_what_ended_a_worker_is_not_read_again_without_its_limits() -> None:
+    """15 KB that decode to 2 GiB of empty members; lists of 10 million strings. Both pages keep their names."""
+    members = gzip.compress(b"", mtime=0) * 50_000
+    inner = zlib.compressobj(9, zlib.DEFLATED, 31)
+    bomb = gzip.compress(b"".join(inner.compress(members) for _ in range(2**31 // len(members))) + inner.flush())
+    lists = b'{"url": "https://a.example/2", "id": "2", "tags": [%s]}' % b",".join([b'"xy"'] * 10_000_000)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Preparer(SpaceOptions(), timeout_s=1, memory_mb=200, chunk=1) as preparer:
+        answers = preparer.submit([packed(bomb, "gzip, gzip, gzip"), JsonLine(2, lists)]).result(30)
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
+    pages = [answer.page for answer in answers if isinstance(answer, PreparedPage)]
+    assert [(page.url, page.id) for page in pages] == [
+        ("http://a.example/1", "<urn:uuid:1>"),
+        ("https://a.example/2", "2"),
+    ]
+    assert all((page.problem or "").startswith("not judged: ") for page in pages)
+    assert grown < 300 << 10  # KiB: the line on its way to the worker; its lists take 600 MB
 
 
 class EndlessLine(JsonLine):

@@ -38,7 +38,7 @@ from dedup_service.core.size_limits import (
     value_too_large,
 )
 from dedup_service.runtime.kafka.messages.headers import Headers, passed_on
-from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, page_in_json
+from dedup_service.runtime.readers.jsonlines import BYTE_ORDER_MARK, names_in_json, page_in_json
 from dedup_service.runtime.readers.record import Extract
 
 __all__ = [
@@ -156,13 +156,23 @@ class PageMessage:
 
     def page(self, extract: Extract) -> Page:
         """Return the page; RecordError for an oversized record, a null, not a page in JSON, or long names."""
+        return _named(page_in_json(self._json(), extract))
+
+    def unread(self) -> Page:
+        """Return the page with `url` and `id` alone; RecordError as `page`."""
+        return _named(names_in_json(self._json()))
+
+    def _json(self) -> bytes:
         if self.problem is not None:
             raise RecordError(self.problem)
         if self.value is None:
             raise RecordError("the value is null: a page is a JSON object with at least `url`")
-        page = page_in_json(self.value.removeprefix(BYTE_ORDER_MARK), extract)
-        refuse_long_names(page)
-        return page
+        return self.value.removeprefix(BYTE_ORDER_MARK)
+
+
+def _named(page: Page) -> Page:
+    refuse_long_names(page)
+    return page
 
 
 def refuse_long_names(page: Page) -> None:

@@ -137,7 +137,7 @@ def test_pages_that_were_read_before_they_expired_are_answered_by_the_outcome_of
     ready = buffer.ready(known, 100, 1 << 20)
     assert [(item.source.offset, item.end) for item in ready] == [(3, 8)]
     buffer.done(ready)
-    assert offsets(buffer, outcomes(*EVERY)) == [(0, 8)]
+    assert offsets(buffer, outcomes((0, 8))) == [(0, 8)]
     assert buffer.size_bytes == 4 + OVERHEAD_BYTES
 
 
