@@ -108,7 +108,8 @@ def test_page_that_takes_too_long() -> None:
     with HtmlWorkers(1, timeout_s=1) as workers:
         long = workers.submit(EndlessPage(html="<p>", url="http://example.com/long"))
         behind = workers.submit(page(2))
-        assert long.result().reason == "extraction failed: took longer than 1 s"
+        ended = {"took longer than 1 s", "stood still for more than 2 s, twice"}  # the latter on a busy machine
+        assert str(long.result().reason).removeprefix("extraction failed: ") in ended
         assert behind.result().reason is None
 
 
