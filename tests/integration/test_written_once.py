@@ -286,7 +286,7 @@ def limit(broker: Broker, topic: str, size_bytes: int) -> None:
     client.close()
 
 
-def test_one_partition_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: Topics, start: Start) -> None:
+def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: Topics, start: Start) -> None:
     """Another with 3,000 that are gets its verdicts, and a stop stays within its budget."""
     append(broker.connection, topics.pages, pages(topics, 3000, 1))
     first = start("--steps", "fingerprint")
@@ -296,7 +296,8 @@ def test_one_partition_whose_pages_are_not_in_the_log_yet(broker: Broker, topics
         logged += sum(1 for _ in tail.poll())
     tail.close()
     first.end(signal.SIGTERM)
-    append(broker.connection, topics.pages, pages(topics, 6000, 0))
+    for partition in (0, 2, 3):
+        append(broker.connection, topics.pages, pages(topics, 3000, partition))
     second = start("--steps", "decide", "--drain-s", "6")
     await_answers(broker, topics, 3000)
     began = time.monotonic()
