@@ -85,8 +85,8 @@ def check_snapshot(content: bytes, path: Path) -> None:
             snapshot = read_snapshot(path)
         except UnreadableSnapshotError:
             return
-    assert len(snapshot.rows) == snapshot.label.entries
-    assert len(snapshot.rows.evidence) == snapshot.label.evidence_bytes
+    assert sum(len(rows) for rows in snapshot.rows) == snapshot.label.entries
+    assert sum(len(rows.evidence) for rows in snapshot.rows) == snapshot.label.evidence_bytes
 
 
 def check_state(value: bytes) -> None:

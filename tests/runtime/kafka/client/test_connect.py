@@ -68,7 +68,7 @@ def test_failed_connections_leave_no_thread_and_no_socket(frozen: str) -> None:
 
 def test_no_password_is_logged_at_debug(frozen: str, caplog: pytest.LogCaptureFixture) -> None:
     """The library logs the settings of an admin client, and the messages and bytes of an authentication."""
-    with caplog.at_level(logging.DEBUG):
+    with caplog.at_level(logging.DEBUG), caplog.at_level(logging.DEBUG, logger="kafka"):
         with contextlib.suppress(UnreachableError):
             connect(KafkaAdminClient, Connection(frozen, SECURED))
         hide_secrets()
