@@ -256,6 +256,21 @@ def test_300_records_lost(broker: Broker, topics: Topics, start: Start) -> None:
     second.wait_for(lambda: "twinsieve_expired_records_total 300.0" in second.get("/metrics")[1])
 
 
+def test_a_partition_that_was_empty_when_it_was_assigned(broker: Broker, topics: Topics, start: Start) -> None:
+    """Records that come to it and are deleted while the service is down are missed, too."""
+    append(broker.connection, topics.pages, pages(topics, 5, 1))
+    first = start()
+    await_answers(broker, topics, 5)
+    kill(first)
+    append(broker.connection, topics.pages, pages(topics, 30, 0))
+    expire(broker, topics, 30)
+    second = start()
+    await_answers(broker, topics, 6)
+    (letter,) = read_all(broker.bootstrap, [topics.dlq])[topics.dlq]
+    assert dict(letter.headers)["twinsieve.error"] == b"30 records up to offset 29 were deleted before they were read"
+    second.wait_for(lambda: "twinsieve_expired_records_total 30.0" in second.get("/metrics")[1])
+
+
 def test_a_topic_whose_limit_was_lowered_stops_nobody(broker: Broker, topics: Topics, start: Start) -> None:
     """A page that it does not take any more is a dead letter, and leaves the index: its next copy is unique."""
     noise = random.Random(7)

@@ -181,13 +181,20 @@ class GroupConsumer:
         reader = self._connected(timeout_s)
         if reader is None:
             return []
-        batches = self._fetched(reader, timeout_s, max_records)
+        lost: Mapping[TopicPartition, int] = {}
+        try:
+            batches = self._fetched(reader, timeout_s, max_records)
+        except errors.OffsetOutOfRangeError as error:
+            batches, lost = {}, internals.lost_positions(error)
         if self._consumer is not reader:
             return []
         self._check_identity(reader)
         self._report_changes(reader)
         unplaced = self._unplaced
         self._place(reader, max(1.0, timeout_s))
+        # The library's own position of a partition that was gained in this call is not where it starts.
+        if lost := {partition: position for partition, position in lost.items() if partition not in unplaced}:
+            self._move_expired(reader, lost)
         self._check_membership(reader)
         if self._consumer is None:
             return []
@@ -276,6 +283,7 @@ class GroupConsumer:
         return fresh
 
     def _fetched(self, reader: KafkaConsumer, timeout_s: float, max_records: int) -> dict[TopicPartition, Any]:
+        """Return the library's next records; raises OffsetOutOfRangeError, and what no second try changes."""
         internals.release_paused_records(reader)
         if internals.is_joining(reader):
             timeout_s = max(timeout_s, _JOIN_S)
@@ -284,9 +292,8 @@ class GroupConsumer:
         except errors.NoOffsetForPartitionError:
             self._unplaced |= internals.partitions_without_position(reader)
             return {}
-        except errors.OffsetOutOfRangeError as error:
-            self._move_expired(reader, error)
-            return {}
+        except errors.OffsetOutOfRangeError:
+            raise
         except errors.LogTruncationError as error:
             raise LogChangedError(f"{self._topic} lost records that were read: {error}; inspect the topic") from error
         except Exception as error:
@@ -434,9 +441,12 @@ class GroupConsumer:
         if self._consumer and partition in self.assigned:
             self._consumer.seek(partition, position)
 
-    def _move_expired(self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError) -> None:
-        """Continue at the beginning of partitions where retention deleted the next records."""
-        for partition, (position, beginning) in self._expired(reader, error).items():
+    def _move_expired(self, reader: KafkaConsumer, lost: Mapping[TopicPartition, int]) -> None:
+        """Continue at the beginning of partitions where retention deleted the next records.
+
+        lost: positions that the brokers do not have.
+        """
+        for partition, (position, beginning) in self._expired(reader, lost).items():
             self._on_expired(partition, position, beginning)
             _LOG.error(
                 "%s-%d: %d records from offset %d on were deleted before they were read: reading continues at %d; "
@@ -446,13 +456,12 @@ class GroupConsumer:
             self._seek(partition, beginning)
 
     def _expired(
-        self, reader: KafkaConsumer, error: errors.OffsetOutOfRangeError
+        self, reader: KafkaConsumer, lost: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, tuple[int, int]]:
         """Return (position, beginning) of partitions whose next records were deleted; {} if no broker answers.
 
         Raises LogChangedError if a partition has ended before the position for `_PATIENCE_S`.
         """
-        lost = internals.lost_positions(error)
         try:
             beginnings = reader.beginning_offsets(list(lost), timeout_ms=_ASK_S * 1000)
             ends = reader.end_offsets(list(lost), timeout_ms=_ASK_S * 1000)
