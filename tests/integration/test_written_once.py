@@ -70,12 +70,17 @@ def pages(topics: Topics, count: int, partition: int, first: int = 0) -> list[Me
 
 def await_answers(broker: Broker, topics: Topics, count: int) -> None:
     """Wait until so many verdicts and dead letters are written."""
-    tail = Tail(broker.bootstrap, (topics.verdicts, topics.dlq))
-    deadline, answers = time.monotonic() + LIMIT_S, 0
+    await_records(broker, (topics.verdicts, topics.dlq), count)
+
+
+def await_records(broker: Broker, names: Sequence[str], count: int) -> None:
+    """Wait until topics have so many records."""
+    tail = Tail(broker.bootstrap, names)
+    deadline, records = time.monotonic() + LIMIT_S, 0
     try:
-        while answers < count:
-            answers += sum(1 for _ in tail.poll())
-            assert time.monotonic() < deadline, f"{answers} of {count} answers"
+        while records < count:
+            records += sum(1 for _ in tail.poll())
+            assert time.monotonic() < deadline, f"{records} of {count} records"
     finally:
         tail.close()
 
@@ -217,11 +222,7 @@ def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     lost = pages(topics, 300, 0)
     append(broker.connection, topics.pages, lost)
     first = start("--steps", "fingerprint")
-    tail = Tail(broker.bootstrap, [topics.fingerprints])
-    logged = 0
-    while logged < 301:
-        logged += sum(1 for _ in tail.poll())
-    tail.close()
+    await_records(broker, [topics.fingerprints], 301)
     first.end(signal.SIGTERM)
     expire(broker, topics, 300)
     append(broker.connection, topics.pages, pages(topics, later, 0, 1000))
@@ -305,11 +306,7 @@ def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: T
     """Another with 3,000 that are gets its verdicts, and a stop stays within its budget."""
     append(broker.connection, topics.pages, pages(topics, 3000, 1))
     first = start("--steps", "fingerprint")
-    tail = Tail(broker.bootstrap, [topics.fingerprints])
-    logged = 0
-    while logged < 3001:
-        logged += sum(1 for _ in tail.poll())
-    tail.close()
+    await_records(broker, [topics.fingerprints], 3001)
     first.end(signal.SIGTERM)
     for partition in (0, 2, 3):
         append(broker.connection, topics.pages, pages(topics, 3000, partition))

@@ -123,22 +123,23 @@ def test_failed_tries_lose_no_thread_and_no_socket(
 ) -> None:
     """Neither with a broker that is frozen, nor with one that is dead."""
     quick = Connection(connection.bootstrap, {"request_timeout_ms": "1000", "bootstrap_timeout_ms": "1500"})
+
+    def after_three_failures() -> tuple[int, int]:
+        for _ in range(3):
+            with pytest.raises(UnreachableError):
+                committed_offsets(quick, GROUP, own_topics.pages)
+        return settled(before)
+
     committed_offsets(quick, GROUP, own_topics.pages)
     before = resources()
     wounded.pause(0)
     try:
-        for _ in range(3):
-            with pytest.raises(UnreachableError):
-                committed_offsets(quick, GROUP, own_topics.pages)
-        assert settled(before) <= before
+        assert after_three_failures() <= before
     finally:
         wounded.resume(0)
     wounded.kill(0)
     try:
-        for _ in range(3):
-            with pytest.raises(UnreachableError):
-                committed_offsets(quick, GROUP, own_topics.pages)
-        assert settled(before) <= before
+        assert after_three_failures() <= before
     finally:
         wounded.start(0)
 
