@@ -212,6 +212,8 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     log: str | None = None
     group: str | None = None
     pages: str | None = None
+    offsets: str | None = None
+    begins: tuple[int, ...] | None = None
     replaces: int | None = None
 
 
@@ -295,6 +297,8 @@ def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
         record.log,
         record.group,
         record.pages,
+        record.offsets,
+        record.begins,
         record.replaces,
     )
 
@@ -343,10 +347,18 @@ def _record(line: AnyLine) -> LogRecord:  # noqa: PLR0911 - one return for each 
         case CorrectionLine():
             return CorrectionRecord(line.url, line.of, line.duplicate, line.reason)
         case PolicyLine():
-            rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
-            layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
-            policy = Policy(rule, Action(line.action), line.space, layout)
-            return PolicyRecord(policy, line.initial, line.log, line.group, line.pages, line.replaces)
+            return _policy_record(line)
+
+
+def _policy_record(line: PolicyLine) -> PolicyRecord:
+    if not all(0 <= offset < _END for offset in line.begins or ()):
+        raise ValueError("its beginnings are out of range")
+    rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
+    layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
+    policy = Policy(rule, Action(line.action), line.space, layout)
+    return PolicyRecord(
+        policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
+    )
 
 
 def _source(line: PageLine | RejectedLine | ExpiredLine) -> Source:

@@ -113,8 +113,7 @@ class FingerprintStep:
             topics.pages,
             group,
             instance,
-            on_revoked=self._revoked,
-            on_assigned=self._begin,
+            on_revoked=self._in_flight.drop,
             positions=lambda committed: offsets.positions(FINGERPRINT, committed),
             on_expired=self._note_expired,
             topic_id=topic_id,
@@ -124,7 +123,6 @@ class FingerprintStep:
         self._timings = StepTimings()
         self._failures = 0
         self._committed_at = 0.0
-        self._begun: dict[TopicPartition, int] = {}
         self._linger_s = self._settings.min_linger_s
         self.assigned: frozenset[TopicPartition] = frozenset()
         self._lag = lag
@@ -177,18 +175,6 @@ class FingerprintStep:
         self.assigned = self._consumer.assigned
         self._in_flight.put(record for record in records if (record.topic, record.partition) in self.assigned)
 
-    def _begin(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Note where partitions begin that have no offset yet: the next transaction says it.
-
-        Without it, records that are deleted before the first transaction of a partition would not be missed.
-        """
-        known = self._offsets.of(FINGERPRINT)
-        self._begun |= {partition: start for partition, start in positions.items() if partition not in known}
-
-    def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
-        self._in_flight.drop(partitions)
-        self._begun = {partition: start for partition, start in self._begun.items() if partition not in partitions}
-
     def _note_expired(self, partition: TopicPartition, start: int, end: int) -> None:
         """Put a record about deleted input records in their place, and report them."""
         for first in range(start, end, MAX_EXPIRED):
@@ -214,7 +200,7 @@ class FingerprintStep:
         settings = self._settings
         linger_s = settings.backlog_linger_s if self._in_flight.backlog else self._linger_s
         early = time.monotonic() < self._committed_at + linger_s and 2 * count < settings.batch_records
-        if not self._begun and (not ready or (early and not at_once)):
+        if not ready or (early and not at_once):
             return 0
         pairs = [pair for chunk in ready for pair in _answered(chunk)]
         problems = [_problem(message, answer) for message, answer in pairs]
@@ -225,19 +211,16 @@ class FingerprintStep:
             self._rewind_after(error, stop)
             return 0
         self._failures = 0
-        self._begun.clear()
         self._in_flight.committed(ready)
         self._rejections.accept(problems)
-        if ready:
-            self._report_batch(count, sum(problem is not None for problem in problems), last)
+        self._report_batch(count, sum(problem is not None for problem in problems), last)
         return count
 
     def _transact(self, ready: Sequence[Chunk]) -> int | None:
         """Append to the log and commit the input offsets; return the log offset of the last record."""
         with self._timings.timed("encode"):
             messages = [message for chunk in ready for message in self._messages(chunk)]
-            ends = {chunk.partition: chunk.end for chunk in ready}  # the last chunk of a partition wins
-            offsets = self._begun | ends
+            offsets = {chunk.partition: chunk.end for chunk in ready}  # the last chunk of a partition wins
             appended = len(messages)
             messages += self._offsets.messages(FINGERPRINT, offsets)
         started, settings = time.monotonic(), self._settings
