@@ -4,7 +4,6 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer

@@ -104,6 +104,10 @@ class PageBuffer:
         self._gaps.pop(partition, None)
         self._next.pop(partition, None)
 
+    def is_done(self, partition: int) -> bool:
+        """Whether nothing of a partition that has begun is outstanding: no record, no outcome of a deleted one."""
+        return partition in self._queues and not self._queues[partition] and not self._gaps.get(partition)
+
     def put(self, records: Iterable[Any]) -> None:
         """Queue consumed records; a record that was read before is skipped."""
         for record in records:
