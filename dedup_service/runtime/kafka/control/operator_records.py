@@ -145,7 +145,7 @@ def first_policy(
         begin = PolicyRecord(requested.policy, initial=True, log=uuid.uuid4().hex, **asdict(binding))
         append_policy(connection, topics, begin)
         record = log.read_one(0)
-    first = None if record is None else decode(record.value)
+    first = None if record is None else decode(record.value or b"")
     if not isinstance(first, PolicyRecord) or first.log is None:
         raise ForeignLogError(
             f"{topics.fingerprints} does not begin with a policy, so no twinsieve service began it, or its beginning "

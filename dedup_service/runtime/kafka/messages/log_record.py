@@ -1,4 +1,4 @@
-"""Records of the log `fingerprints` as message values, and back: JSON, version 1.
+"""Records of the log `fingerprints` as message values, and back: JSON, version 2.
 
     decode(encode(record)) == record
 

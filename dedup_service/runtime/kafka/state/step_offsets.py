@@ -191,5 +191,5 @@ class StepOffsets:
                     partition = TopicPartition(line.topic, line.partition)
                     before = self._offsets.get((line.step, partition), 0)
                     self._offsets[line.step, partition] = max(before, line.offset)
-            except (ValueError, msgspec.MsgspecError) as error:
+            except (ValueError, RecursionError, msgspec.MsgspecError) as error:
                 _LOG.warning("%s: a message is not an offset and is ignored: %s", self._topics.offsets, error)

@@ -186,15 +186,10 @@ class FingerprintStep:
         self._idle_offsets.end(partitions)
 
     def _note_expired(self, partition: TopicPartition, start: int, end: int) -> None:
-        """Put a record about deleted input records in their place, and report them."""
+        """Put records about deleted input records in their place."""
         for first in range(start, end, MAX_EXPIRED):
             record = ExpiredRecord(Source(partition.topic, partition.partition, first), min(end, first + MAX_EXPIRED))
             self._in_flight.put_expired(partition, record)
-        text = (
-            f"{end - start} records of {partition.topic}-{partition.partition} from offset {start} on were deleted "
-            "before they were read: increase its retention"
-        )
-        self._observer.problem(ProblemEvent("fingerprint", "expired", text, end - start))
 
     def _pause(self, full: frozenset[TopicPartition]) -> None:
         paused = self._consumer.paused
@@ -227,6 +222,9 @@ class FingerprintStep:
         self._failures = 0
         self._in_flight.committed(ready)
         self._rejections.accept(problems)
+        for chunk in ready:
+            if chunk.expired is not None:
+                self._report_expired(chunk.expired)
         if ready:
             self._report_batch(count, sum(problem is not None for problem in problems), last)
         return count
@@ -297,6 +295,15 @@ class FingerprintStep:
                 _BUSY_S, 1
             )  # to stay in the group; all partitions are paused, and what it may return is ignored
             self._commit(no_retry, at_once=True)
+
+    def _report_expired(self, record: ExpiredRecord) -> None:
+        """Report records that were deleted unread, once the log says so: another try would count them again."""
+        source, count = record.source, record.end - record.source.offset
+        text = (
+            f"{count} records of {source.topic}-{source.partition} from offset {source.offset} on were deleted before "
+            "they were read: increase its retention"
+        )
+        self._observer.problem(ProblemEvent("fingerprint", "expired", text, count))
 
     def _report_batch(self, records: int, rejected: int, last: int | None) -> None:
         event = BatchEvent(
