@@ -82,7 +82,8 @@ def require_finished(topics: Topics, offsets: "StepOffsets") -> None:
 
 def replay_message(topics: Topics, mark: ReplayMark) -> Message:
     """Return the message that says how far the replay into `topics` is."""
-    return Message(topics.offsets, _encoder.encode(mark), _REPLAY_KEY, offset_headers("replay", topics.offsets))
+    headers = offset_headers("replay", topics.offsets)
+    return Message(topics.offsets, _encoder.encode(mark), _REPLAY_KEY, headers, partition=0)
 
 
 class StepOffsets:

@@ -104,6 +104,10 @@ class PageBuffer:
         self._gaps.pop(partition, None)
         self._next.pop(partition, None)
 
+    def is_done(self, partition: int) -> bool:
+        """Whether nothing of a partition that has begun is outstanding: no record, no outcome of a deleted one."""
+        return partition in self._queues and not self._queues[partition] and not self._gaps.get(partition)
+
     def put(self, records: Iterable[Any]) -> None:
         """Queue consumed records; a record that was read before is skipped."""
         for record in records:
@@ -139,7 +143,7 @@ class PageBuffer:
         """Remove what `ready` returned: it is written. Its partitions come last at the next turn."""
         for partition, last in {item.source.partition: item for item in ready}.items():
             gaps, queue = self._gaps.get(partition), self._queues.pop(partition)
-            while gaps and gaps[0].end <= last.source.offset:  # the log has a later page: nothing before is outstanding
+            while gaps and gaps[0].end <= last.end:  # the log has what comes after: nothing before is outstanding
                 gaps.popleft()
             while queue and queue[0].offset < last.end:  # an outcome about a range answers all records in it
                 self._count(queue.popleft(), -1)

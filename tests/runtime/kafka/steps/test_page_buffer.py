@@ -173,3 +173,21 @@ def test_a_page_that_fingerprinting_passed_over_does_not_hold_up_the_partition()
     buffer.put([Consumed(0, 1), Consumed(0, 2), Consumed(0, 3)])
     ready = buffer.ready(outcomes((0, 2)), 100, 1 << 20)
     assert [(item.source.offset, item.outcome is PASSED_OVER) for item in ready] == [(1, True), (2, False)]
+
+
+def test_a_partition_is_done_when_nothing_of_it_can_come() -> None:
+    """Not before it has begun, nor while a page waits, nor while the log may yet have one that was deleted."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    assert not buffer.is_done(0)
+    buffer.begin(0, 3)
+    assert buffer.is_done(0)
+    buffer.put([Consumed(0, 3)])
+    assert not buffer.is_done(0)
+    buffer.done(buffer.ready(outcomes((0, 3)), 10, 1 << 20))
+    assert buffer.is_done(0)
+    buffer.skip(0, 6)
+    assert not buffer.is_done(0)
+    buffer.done(buffer.ready(outcomes((0, 4)), 10, 1 << 20))
+    assert not buffer.is_done(0)
+    buffer.done(buffer.ready(outcomes((0, 5)), 10, 1 << 20))
+    assert buffer.is_done(0)
