@@ -31,8 +31,8 @@ I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
 
 TICK_S = 0.25
-KILLED_S = 5.0
-"""Time for the threads to notice that their workers were killed."""
+KILLED_S = 1.0
+"""Time for the threads to notice that their workers were killed; one that still waits for a start ends by itself."""
 
 TOO_LARGE = "needs more memory than a page may use"
 
