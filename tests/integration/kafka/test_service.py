@@ -226,7 +226,7 @@ def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
     assert worker.pid is not None
     os.kill(worker.pid, signal.SIGSTOP)
     try:
-        publish(broker, topics, list(stream(10, seed=5)))
+        publish(broker, topics, list(stream(5, 10)))
         while (pool := service.pool_state()) is None or not pool.busy:
             assert time.monotonic() < deadline
             time.sleep(0.02)

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -116,5 +117,4 @@ def test_a_reader_that_is_closed_lets_nobody_wait() -> None:
 
 def processor_s(pid: int | None) -> int:
     """Return the processor time that a process has used, in clock ticks."""
-    with open(f"/proc/{pid}/stat") as stat:
-        return int(stat.read().rpartition(")")[2].split()[11])
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])

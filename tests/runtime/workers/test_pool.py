@@ -324,14 +324,14 @@ def test_closing_in_time_kills_workers_that_are_starting() -> None:
 
 def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
     """Nobody takes the answers: a command that fails, or is interrupted, ends at once."""
-    with pytest.raises(KeyError), Preparer(SpaceOptions(), timeout_s=300) as preparer:
-        preparer.submit([]).result(60)
-        deadline = time.monotonic() + 120
-        state = preparer.pool_state()
-        while state is None or not state.ready:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-            state = preparer.pool_state()
-        answers = preparer.submit([Sleeping()])
-        raise KeyError
-    assert isinstance(answers.exception(0), WorkersError)
+    answers = []
+
+    def fail() -> None:
+        with Preparer(SpaceOptions(), timeout_s=300) as preparer:
+            preparer.submit([JsonLine(1, Sleeping().raw)]).result(120)
+            answers.append(preparer.submit([Sleeping()]))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert isinstance(answers[0].exception(0), WorkersError)
