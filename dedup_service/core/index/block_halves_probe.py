@@ -39,6 +39,7 @@ from dedup_service.core.index.block_lines import (
     META,
     NEXT,
     OVERFLOW,
+    SLOTS,
     Integers,
     bucket_of,
     hash_in,
@@ -57,8 +58,11 @@ CompactOutput = tuple[Integers, Integers, npt.NDArray[np.uint8]]
 State = tuple[Integers, Integers]
 """Of a shard: bases int64[POOLS, SEGMENTS] and counters int64[COUNTERS]."""
 
-_GROUP = 8
-"""Fingerprints listed at once: some 100 lines, more than a core can wait for."""
+_GROUP = 4
+"""Fingerprints listed at once: some 200 lines, more than a core can wait for."""
+
+_LINES = 33
+"""Lines of one half of a fingerprint at most."""
 
 _ROOM = 2048
 """Lines of a list. At most half of it is overflow lines of the list before."""
@@ -85,20 +89,26 @@ def push(items: Integers, count: int, address: int, known: int) -> int:
 
 
 @kernel_inline
-def list_half(half: int, query: int, value: int, radius: int, items: Integers, count: int, state: State) -> int:
-    """Add the first-level lines of a fingerprint's half to a list: int64[_ROOM, 2]; return its length."""
+def list_half(half: int, value: int, radius: int, addresses: Integers, first: int, state: State) -> int:
+    """Write the addresses of the first-level lines of a fingerprint's half from `first` on, and fetch them.
+
+    Returns their number. The first is the bucket of the half itself, number i + 1 that with bit i flipped: bits that
+    lead to the same bucket are above all others.
+    """
     bases, counters = state
     heads = counters[HEADS + half]
     home = bucket_of(value, heads)
-    known = (query << _QUERY) | half
-    count = push(items, count, item_address(bases, half, home, LINE_BYTES), known)
+    at = np.uint64(first)
+    addresses[at] = item_address(bases, half, home, LINE_BYTES)
+    fetch(addresses[at])
     if half_tolerance(radius, half) == 1:
         for bit in range(min(bit_length(heads), 32)):
             bucket = bucket_of(value ^ (1 << bit), heads)
             if bucket != home:
-                address = item_address(bases, half, bucket, LINE_BYTES)
-                count = push(items, count, address, known | ((bit + 1) << _FLIP))
-    return count
+                at += np.uint64(1)
+                addresses[at] = item_address(bases, half, bucket, LINE_BYTES)
+                fetch(addresses[at])
+    return np.int64(at) - first + 1
 
 
 @kernel_inline
@@ -193,12 +203,9 @@ def distance_if_reported(line: int, slot: int, known: int, fingerprint: np.uint6
 
 
 @kernel_inline
-def read_list(
-    items: Integers,
-    count: int,
-    later: Integers,
-    laters: int,
-    hot: Integers,
+def read_close(
+    marked: Integers,
+    marks: int,
     fingerprints: Fingerprints,
     radius: int,
     limit: int,
@@ -206,41 +213,20 @@ def read_list(
     stack: Integers,
     output: CompactOutput,
     state: State,
-) -> tuple[int, int]:
-    """Compare the lines of a list; return (length of the later list, candidates).
+) -> int:
+    """Report what is close in marked lines; return the new number of candidates.
 
-    later: the list that overflow lines go to. hot: int64[_MOST_HOT + _ROOM], what items with hot buckets know; its
-    length is at its end.
+    marked: int64[marks, 3], address of a line, what its item knows, and the bits of the slots whose words are close.
     """
-    bases, counters = state
-    compared = np.int64(0)
-    for at in range(min(16, count)):
-        fetch(items[at, 0])
-    for at in range(np.uint64(count)):
-        fetch(items[min(np.int64(at) + 16, count - 1), 0])
-        line, known = items[at, 0], items[at, 1]
-        meta = load32(line + META)
-        table, query = known & 7, np.uint64(known >> _QUERY)
-        half = table if table < 2 else (table - 2) >> 1
-        entries = meta >> COUNT_SHIFT
-        compared += entries
-        close = close_words(line, half_of(fingerprints[query], 1 - half), radius) & ((1 << entries) - 1)
-        if close:
-            for slot in range(entries):
-                if close >> slot & 1:
-                    distance = distance_if_reported(line, slot, known, fingerprints[query], radius)
-                    if distance >= 0:
-                        value = load32(slot_value(line, slot))
-                        found = report(value, distance, known >> _QUERY, limit, found, stack, output, state)
-        if meta & (HOT | NEXT):
-            if meta & HOT:
-                hot[hot[-1]] = known
-                hot[-1] += 1
-            else:
-                laters = push(later, laters, item_address(bases, OVERFLOW, meta & NEXT, LINE_BYTES), known)
-    counters[WORK_LINES] += count
-    counters[WORK_COMPARED] += compared
-    return laters, found
+    for at in range(marks):
+        line, known, close = marked[at, 0], marked[at, 1], marked[at, 2]
+        for slot in range(SLOTS if close else 0):
+            if close >> slot & 1:
+                distance = distance_if_reported(line, slot, known, fingerprints[known >> _QUERY], radius)
+                if distance >= 0:
+                    value = load32(slot_value(line, slot))
+                    found = report(value, distance, known >> _QUERY, limit, found, stack, output, state)
+    return found
 
 
 @long_kernel
@@ -253,28 +239,77 @@ def probe_numbers(
     probe again with more room. limit: of the entries of one stored fingerprint, so many are candidates at most,
     those with the smallest sequences.
     """
-    items, later = np.empty((_ROOM, 2), np.int64), np.empty((_ROOM, 2), np.int64)
-    hot, stack = np.zeros(_MOST_HOT + _ROOM + 1, np.int64), np.empty(STACK, np.int64)
     state = (bases, counters)
-    begin, count, found = 0, 0, 0
-    counters[WORK_PROBES] += len(fingerprints)
-    while begin < len(fingerprints) or count or hot[-1]:
-        laters = 0
-        if count <= _ROOM // 2 and begin < len(fingerprints) and hot[-1] < _MOST_HOT:
+    items, later = np.empty((_ROOM, 2), np.int64), np.empty((_ROOM, 2), np.int64)
+    marked, stack = np.empty((_ROOM + 2 * _GROUP * _LINES + 1, 3), np.int64), np.empty(STACK, np.int64)
+    hot = np.zeros(_MOST_HOT + 2 * _ROOM + 1, np.int64)
+    listed, listing = np.empty(2 * _GROUP * _LINES, np.int64), np.empty(2 * _GROUP * _LINES, np.int64)
+    lengths, next_lengths = np.zeros(2 * _GROUP, np.int64), np.zeros(2 * _GROUP, np.int64)
+    halves = min(radius + 1, 2)
+    begin, begun, count, found = 0, 0, 0, 0
+    lines = compared = np.int64(0)
+    while begin < len(fingerprints) or count or hot[-1] or lengths[0]:
+        laters = marks = 0
+        next_lengths[:] = 0
+        next_begun = begin
+        if begin < len(fingerprints) and count <= _ROOM // 2 and hot[-1] < _MOST_HOT:
             for query in range(begin, min(begin + _GROUP, len(fingerprints))):
-                for half in range(min(radius + 1, 2)):
+                for half in range(halves):
+                    place = 2 * (query - begin) + half
                     value = half_of(fingerprints[query], half)
-                    laters = list_half(half, query, value, radius, later, laters, state)
+                    next_lengths[place] = list_half(half, value, radius, listing, place * _LINES, state)
             begin += _GROUP
-        elif hot[-1] and count <= _ROOM // 2:
+        elif count <= _ROOM // 2 and lengths[0] == 0:
             while hot[-1] and laters + _MOST_REFINED <= _ROOM // 2:
                 hot[-1] -= 1
                 known = hot[hot[-1]]
                 laters = list_hot(known, fingerprints[known >> _QUERY], radius, later, laters, state)
-        laters, found = read_list(
-            items, count, later, laters, hot, fingerprints, radius, limit, found, stack, output, state
-        )
+        for place in range(2 * _GROUP):
+            length, query, half = lengths[place], begun + (place >> 1), place & 1
+            word = half_of(fingerprints[min(query, len(fingerprints) - 1)], 1 - half)
+            known = (query << _QUERY) | half
+            lines += length
+            for at in range(length):
+                line = listed[np.uint64(place * _LINES + at)]
+                meta = load32(line + META)
+                entries = meta >> COUNT_SHIFT
+                compared += entries
+                close = close_words(line, word, radius) & ((1 << entries) - 1)
+                mark = np.uint64(marks)  # written whether or not it counts: no branch to mispredict
+                marked[mark, 0], marked[mark, 1], marked[mark, 2] = line, known | (at << _FLIP), close
+                marks += (close | (meta & (HOT | NEXT))) != 0
+        lines += count
+        for at in range(count):
+            line, known = items[at, 0], items[at, 1]
+            meta = load32(line + META)
+            entries = meta >> COUNT_SHIFT
+            compared += entries
+            table = known & 7
+            half = table if table < 2 else (table - 2) >> 1
+            word = half_of(fingerprints[np.uint64(known >> _QUERY)], 1 - half)
+            close = close_words(line, word, radius) & ((1 << entries) - 1)
+            mark = np.uint64(marks)
+            marked[mark, 0], marked[mark, 1], marked[mark, 2] = line, known, close
+            marks += (close | (meta & (HOT | NEXT))) != 0
+        closest = np.int64(0)
+        for at in range(marks):
+            known, number = marked[at, 1], load32(marked[at, 0] + META) & (HOT | NEXT)
+            closest |= marked[at, 2]
+            if number & HOT:
+                hot[hot[-1]] = known
+                hot[-1] += 1
+            elif number:
+                address = item_address(bases, OVERFLOW, number, LINE_BYTES)
+                fetch(address)
+                later[laters, 0], later[laters, 1] = address, known
+                laters += 1
+        if closest:
+            found = read_close(marked, marks, fingerprints, radius, limit, found, stack, output, state)
         items, later, count = later, items, laters
+        listed, listing, lengths, next_lengths, begun = listing, listed, next_lengths, lengths, next_begun
+    counters[WORK_PROBES] += len(fingerprints)
+    counters[WORK_LINES] += lines
+    counters[WORK_COMPARED] += compared
     return found
 
 
