@@ -285,6 +285,8 @@ def remove_numbers(
 
 
 @kernel
-def remove_few(sequences: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers) -> int:
+def remove_few(
+    sequences: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers
+) -> int:
     """The same as `remove_numbers`, for one page or a few: it keeps the interpreter lock."""
     return remove_numbers(sequences, fingerprints, halves, bases, counters)

@@ -169,7 +169,10 @@ class BlockIndex:
 
         most_identical: of the entries that have one fingerprint, return so many at most, those with the smallest
         sequences (of each shard). Without it, n probes of n identical entries have n * n candidates.
+        ConfigurationError below 1.
         """
+        if most_identical is not None and most_identical < 1:
+            raise ConfigurationError(f"most_identical is {most_identical}; give 1 or more")
         fingerprints = np.array(fingerprints, np.uint64, order="C")
         query, sequence, distance = self._ask(fingerprints, NO_LIMIT if most_identical is None else most_identical)
         order = np.lexsort((sequence, distance, query))

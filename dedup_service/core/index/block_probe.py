@@ -182,7 +182,9 @@ def probe_all(
                 if child == 0:
                     found = scan_bucket(bucket, fingerprint, radius, limit, table, remaining, 0, arrays, found, output)
                 else:
-                    found = scan_second_level(child, fingerprint, radius, limit, table, remaining, arrays, found, output)
+                    found = scan_second_level(
+                        child, fingerprint, radius, limit, table, remaining, arrays, found, output
+                    )
         ends[query] = found
     return found
 
