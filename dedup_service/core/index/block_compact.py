@@ -71,7 +71,7 @@ _SPARE = 4096
 class CompactShard:
     """The entries of one shard. rows: sequences are row numbers, which need no table of their own."""
 
-    __slots__ = ("_bases", "_halves", "_output", "_pools", "_radius", "_counters")
+    __slots__ = ("_bases", "_counters", "_halves", "_output", "_pools", "_radius")
 
     def __init__(self, radius: int, *, hot_entries: int | None = HOT_ENTRIES, rows: bool = False) -> None:
         """Make an empty shard. hot_entries: entries above which a bucket becomes hot; None: none does."""
@@ -136,10 +136,10 @@ class CompactShard:
         if found > len(self._output[0]):
             self._output = _output(found)
             probe(fingerprints, self._radius, limit, self._bases, self._counters, self._output)
-        queries, sequences, distances = (array[:found] for array in self._output)
+        queries, sequences, distances = self._output
         if found > _MOST_OUTPUT:  # the result keeps its arrays; the next one begins small
             self._output = _output(_FIRST_OUTPUT)
-        return queries, sequences, distances
+        return queries[:found], sequences[:found], distances[:found]
 
     def insert(self, sequences: Integers, fingerprints: Fingerprints) -> None:
         """Insert entries; StateError, and no change, if one is there already.

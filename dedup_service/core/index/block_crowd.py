@@ -53,7 +53,7 @@ _FIRST = 3 * TABLES + 4
 NODES_USED, NODES_ROOM, NODES_FREE, FREE_NODE, ROW_MODE = range(_FIRST, _FIRST + 5)
 """Indexes into the counters, after those of `block_lines`. ROW_MODE: 1 if numbers are their own keys."""
 
-assert LINES_FREE < _FIRST  # noqa: S101 - the two sets of counters must not overlap
+assert LINES_FREE < _FIRST
 
 
 @kernel_inline
@@ -66,7 +66,7 @@ def key_of(number: int, bases: Integers, counters: Integers) -> int:
 def _priority(number: int) -> int:
     mixed = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    return np.int64(mixed >> np.uint64(32))
+    return int(np.int64(mixed >> np.uint64(32)))
 
 
 @kernel_inline
@@ -80,10 +80,10 @@ def _take_node(bases: Integers, counters: Integers) -> int:
     if node:
         counters[FREE_NODE] = load32(_node(node, bases))
         counters[NODES_FREE] -= 1
-        return node
+        return int(node)
     node = counters[NODES_USED]
     counters[NODES_USED] += 1
-    return node
+    return int(node)
 
 
 @kernel_inline
@@ -177,7 +177,7 @@ def crowd_remove(crowd: int, key: int, bases: Integers, counters: Integers) -> i
     header = _node(crowd - CROWD, bases)
     link = header + _ROOT
     node = load32(link)
-    number = np.int64(-1)
+    number = -1
     while node:
         address = _node(node, bases)
         number = load32(address + _NUMBER)

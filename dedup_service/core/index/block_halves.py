@@ -35,7 +35,6 @@ from dedup_service.core.index.block_lines import (
     append,
     chain_lines,
     detach,
-    entry_slot,
     give_line,
     hash_in,
     head_address,
@@ -76,7 +75,7 @@ def bits_between(one: int, other: int) -> int:
 @kernel_inline
 def half_of(fingerprint: np.uint64, half: int) -> int:
     """Return the low (0) or the high half (1)."""
-    return np.int64((fingerprint >> np.uint64(32 * half)) & np.uint64(HALF))
+    return int(np.int64((fingerprint >> np.uint64(32 * half)) & np.uint64(HALF)))
 
 
 @kernel_inline
@@ -85,7 +84,7 @@ def mixed_block(word: int, block: int) -> int:
     mixed = np.uint64((word >> (16 * block)) & _BLOCK) + np.uint64(1)
     mixed = mixed * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
-    return np.int64(mixed >> np.uint64(32))
+    return int(np.int64(mixed >> np.uint64(32)))
 
 
 @kernel_inline

@@ -108,7 +108,7 @@ def list_half(half: int, value: int, radius: int, addresses: Integers, first: in
                 at += np.uint64(1)
                 addresses[at] = item_address(bases, half, bucket, LINE_BYTES)
                 fetch(addresses[at])
-    return np.int64(at) - first + 1
+    return int(np.int64(at)) - first + 1
 
 
 @kernel_inline
@@ -229,6 +229,102 @@ def read_close(
     return found
 
 
+@kernel_inline
+def read_listed(
+    listed: Integers,
+    lengths: Integers,
+    begun: int,
+    fingerprints: Fingerprints,
+    radius: int,
+    marked: Integers,
+    counters: Integers,
+) -> int:
+    """Compare the first-level lines of a group; mark those with close entries or a further line.
+
+    listed, lengths: the addresses for each half of each fingerprint, from number `begun` on. Returns the marks.
+    """
+    marks = lines = compared = np.int64(0)
+    for place in range(2 * _GROUP):
+        length, query, half = lengths[place], begun + (place >> 1), place & 1
+        word = half_of(fingerprints[min(query, len(fingerprints) - 1)], 1 - half)
+        known = (query << _QUERY) | half
+        lines += length
+        for at in range(length):
+            line = listed[np.uint64(place * _LINES + at)]
+            meta = load32(line + META)
+            entries = meta >> COUNT_SHIFT
+            compared += entries
+            close = close_words(line, word, radius) & ((1 << entries) - 1)
+            mark = np.uint64(marks)  # written whether or not it counts: no branch to mispredict
+            marked[mark, 0], marked[mark, 1], marked[mark, 2] = line, known | (at << _FLIP), close
+            marks += (close | (meta & (HOT | NEXT))) != 0
+    counters[WORK_LINES] += lines
+    counters[WORK_COMPARED] += compared
+    return int(marks)
+
+
+@kernel_inline
+def read_items(
+    items: Integers,
+    count: int,
+    fingerprints: Fingerprints,
+    radius: int,
+    marked: Integers,
+    marks: int,
+    counters: Integers,
+) -> int:
+    """Compare overflow lines and lines of refined tables like `read_listed`; return the new number of marks."""
+    compared = np.int64(0)
+    for at in range(count):
+        line, known = items[at, 0], items[at, 1]
+        meta = load32(line + META)
+        entries = meta >> COUNT_SHIFT
+        compared += entries
+        table = known & 7
+        half = table if table < 2 else (table - 2) >> 1
+        word = half_of(fingerprints[np.uint64(known >> _QUERY)], 1 - half)
+        close = close_words(line, word, radius) & ((1 << entries) - 1)
+        mark = np.uint64(marks)
+        marked[mark, 0], marked[mark, 1], marked[mark, 2] = line, known, close
+        marks += (close | (meta & (HOT | NEXT))) != 0
+    counters[WORK_LINES] += count
+    counters[WORK_COMPARED] += compared
+    return marks
+
+
+@kernel_inline
+def follow(marked: Integers, marks: int, later: Integers, laters: int, hot: Integers, bases: Integers) -> int:
+    """List the further lines of marked buckets, and note hot ones; return the new length of the list.
+
+    hot: int64[_MOST_HOT + 2 * _ROOM + 1], what items with hot buckets know; its length is at its end.
+    """
+    for at in range(marks):
+        known, number = marked[at, 1], load32(marked[at, 0] + META) & (HOT | NEXT)
+        if number & HOT:
+            hot[hot[-1]] = known
+            hot[-1] += 1
+        elif number:
+            address = item_address(bases, OVERFLOW, number, LINE_BYTES)
+            fetch(address)
+            later[laters, 0], later[laters, 1] = address, known
+            laters += 1
+    return laters
+
+
+@kernel_inline
+def list_group(
+    begin: int, fingerprints: Fingerprints, radius: int, listing: Integers, lengths: Integers, state: State
+) -> int:
+    """List the first-level lines of the fingerprints from `begin` on; return where the next group begins."""
+    end = min(begin + _GROUP, len(fingerprints))
+    for query in range(begin, end):
+        for half in range(min(radius + 1, 2)):
+            place = 2 * (query - begin) + half
+            value = half_of(fingerprints[query], half)
+            lengths[place] = list_half(half, value, radius, listing, place * _LINES, state)
+    return end
+
+
 @long_kernel
 def probe_numbers(
     fingerprints: Fingerprints, radius: int, limit: int, bases: Integers, counters: Integers, output: CompactOutput
@@ -245,71 +341,26 @@ def probe_numbers(
     hot = np.zeros(_MOST_HOT + 2 * _ROOM + 1, np.int64)
     listed, listing = np.empty(2 * _GROUP * _LINES, np.int64), np.empty(2 * _GROUP * _LINES, np.int64)
     lengths, next_lengths = np.zeros(2 * _GROUP, np.int64), np.zeros(2 * _GROUP, np.int64)
-    halves = min(radius + 1, 2)
     begin, begun, count, found = 0, 0, 0, 0
-    lines = compared = np.int64(0)
+    counters[WORK_PROBES] += len(fingerprints)
     while begin < len(fingerprints) or count or hot[-1] or lengths[0]:
-        laters = marks = 0
+        laters = 0
         next_lengths[:] = 0
         next_begun = begin
         if begin < len(fingerprints) and count <= _ROOM // 2 and hot[-1] < _MOST_HOT:
-            for query in range(begin, min(begin + _GROUP, len(fingerprints))):
-                for half in range(halves):
-                    place = 2 * (query - begin) + half
-                    value = half_of(fingerprints[query], half)
-                    next_lengths[place] = list_half(half, value, radius, listing, place * _LINES, state)
-            begin += _GROUP
+            begin = list_group(begin, fingerprints, radius, listing, next_lengths, state)
         elif count <= _ROOM // 2 and lengths[0] == 0:
             while hot[-1] and laters + _MOST_REFINED <= _ROOM // 2:
                 hot[-1] -= 1
                 known = hot[hot[-1]]
                 laters = list_hot(known, fingerprints[known >> _QUERY], radius, later, laters, state)
-        for place in range(2 * _GROUP):
-            length, query, half = lengths[place], begun + (place >> 1), place & 1
-            word = half_of(fingerprints[min(query, len(fingerprints) - 1)], 1 - half)
-            known = (query << _QUERY) | half
-            lines += length
-            for at in range(length):
-                line = listed[np.uint64(place * _LINES + at)]
-                meta = load32(line + META)
-                entries = meta >> COUNT_SHIFT
-                compared += entries
-                close = close_words(line, word, radius) & ((1 << entries) - 1)
-                mark = np.uint64(marks)  # written whether or not it counts: no branch to mispredict
-                marked[mark, 0], marked[mark, 1], marked[mark, 2] = line, known | (at << _FLIP), close
-                marks += (close | (meta & (HOT | NEXT))) != 0
-        lines += count
-        for at in range(count):
-            line, known = items[at, 0], items[at, 1]
-            meta = load32(line + META)
-            entries = meta >> COUNT_SHIFT
-            compared += entries
-            table = known & 7
-            half = table if table < 2 else (table - 2) >> 1
-            word = half_of(fingerprints[np.uint64(known >> _QUERY)], 1 - half)
-            close = close_words(line, word, radius) & ((1 << entries) - 1)
-            mark = np.uint64(marks)
-            marked[mark, 0], marked[mark, 1], marked[mark, 2] = line, known, close
-            marks += (close | (meta & (HOT | NEXT))) != 0
-        closest = np.int64(0)
-        for at in range(marks):
-            known, number = marked[at, 1], load32(marked[at, 0] + META) & (HOT | NEXT)
-            closest |= marked[at, 2]
-            if number & HOT:
-                hot[hot[-1]] = known
-                hot[-1] += 1
-            elif number:
-                address = item_address(bases, OVERFLOW, number, LINE_BYTES)
-                fetch(address)
-                later[laters, 0], later[laters, 1] = address, known
-                laters += 1
-        if closest:
+        marks = read_listed(listed, lengths, begun, fingerprints, radius, marked, counters)
+        marks = read_items(items, count, fingerprints, radius, marked, marks, counters)
+        laters = follow(marked, marks, later, laters, hot, bases)
+        if marks:
             found = read_close(marked, marks, fingerprints, radius, limit, found, stack, output, state)
         items, later, count = later, items, laters
         listed, listing, lengths, next_lengths, begun = listing, listed, next_lengths, lengths, next_begun
-    counters[WORK_PROBES] += len(fingerprints)
-    counters[WORK_LINES] += lines
-    counters[WORK_COMPARED] += compared
     return found
 
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from dedup_service.core.index.block_crowd import (
     CROWD,
-    FREE_NODE,
     NODES_FREE,
     NODES_ROOM,
     NODES_USED,
@@ -113,7 +112,7 @@ def take_number(sequence: int, bases: Integers, counters: Integers) -> int:
         number = counters[NUMBERS_USED]
         counters[NUMBERS_USED] += 1
     store64(item_address(bases, NUMBERS, number, 8), sequence)
-    return number
+    return int(number)
 
 
 @kernel_inline

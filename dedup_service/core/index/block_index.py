@@ -79,7 +79,7 @@ class BlockIndex:
             )
         self._radius = radius
         self._max_sequence = MAX_ROW if rows else (1 << (BITS - 1)) - 1
-        self._shards: list[CompactShard] | list[Shard]
+        self._shards: list[CompactShard | Shard]
         if self._layout == "compact":
             entries = HOT_ENTRIES if min_split == _BY_LAYOUT else min_split
             self._shards = [CompactShard(radius, hot_entries=entries, rows=rows) for _ in range(shards)]

@@ -134,10 +134,10 @@ def take_line(counters: Integers, bases: Integers) -> int:
     if line:
         counters[FREE_LINE] = load32(item_address(bases, OVERFLOW, line, LINE_BYTES) + META)
         counters[LINES_FREE] -= 1
-        return line
+        return int(line)
     line = counters[LINES_USED]
     counters[LINES_USED] += 1
-    return line
+    return int(line)
 
 
 @kernel_inline
@@ -274,12 +274,12 @@ def split_next(table: int, taken: Integers, bases: Integers, counters: Integers)
 @long_kernel
 def longest_bucket(bases: Integers, counters: Integers) -> int:
     """Return the number of entries of the longest bucket of all tables."""
-    longest = np.int64(0)
+    longest = 0
     for table in range(TABLES):
         for bucket in range(counters[HEADS + table]):
             head = item_address(bases, table, bucket, LINE_BYTES)
             meta = load32(head + META)
-            entries = meta >> COUNT_SHIFT
+            entries = int(meta >> COUNT_SHIFT)
             following = meta & NEXT
             if following:
                 first = load32(item_address(bases, OVERFLOW, following, LINE_BYTES) + META)

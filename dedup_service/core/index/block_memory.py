@@ -164,4 +164,4 @@ bits. One vector instruction each for XOR, population count and comparison where
 @kernel_inline
 def item_address(bases: npt.NDArray[np.int64], pool: int, number: int, item_bytes: int) -> int:
     """Return the address of an item. bases: int64[pools, SEGMENTS]."""
-    return bases[np.uint64(pool), np.uint64(bit_length(number >> FIRST_BITS))] + number * item_bytes
+    return int(bases[np.uint64(pool), np.uint64(bit_length(number >> FIRST_BITS))] + number * item_bytes)
