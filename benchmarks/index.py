@@ -153,8 +153,9 @@ def skew(size: int, radius: int) -> None:
             index.probe_many(probes)
             rate = len(probes) / (time.process_time() - begin)
             work = index.work()
+            size_bytes = index.statistics().bytes / size
             figures[name if split else f"{name}, one level"] = (
-                f"{rate:,.0f}/s, {work.entries / work.probes:,.0f} compared, {index.statistics().bytes / size:.0f} bytes"
+                f"{rate:,.0f}/s, {work.entries / work.probes:,.0f} compared, {size_bytes:.0f} bytes"
             )
     print(f"skew k={radius} {size:,}, a fifth of the fingerprints share:")
     for name, text in figures.items():
