@@ -4,6 +4,8 @@ Kernels do the work. They stop when a pool is short or a refined table is missin
 which copies nothing, and continues them. Nothing here is thread-safe: one thread at a time, reading or writing.
 """
 
+from typing import NoReturn
+
 import numpy as np
 
 from dedup_service.core.errors import StateError
@@ -57,6 +59,9 @@ after the other.
 MAX_ROW = CROWD - 1
 """The largest row number; the 2**28 numbers above it stand for crowds."""
 
+_MOST_HOT_LINES = 40
+"""Lines above which a bucket becomes hot at the latest: what it moves at once must fit the spare lines."""
+
 _NEVER = 1 << 40
 _FEW = 16
 """Fingerprints up to which a call keeps the interpreter lock: about 10 µs."""
@@ -81,7 +86,7 @@ class CompactShard:
         item_bytes = [LINE_BYTES] * (TABLES + 1) + [NODE_BYTES, 8]
         self._pools = [Pool(size, bases) for size, bases in zip(item_bytes, self._bases, strict=True)]
         counters[ROW_MODE] = rows
-        counters[HOT_LINES] = _NEVER if hot_entries is None else max(1, hot_entries // SLOTS)
+        counters[HOT_LINES] = _NEVER if hot_entries is None else min(max(1, hot_entries // SLOTS), _MOST_HOT_LINES)
         counters[LINES_USED] = counters[NODES_USED] = 1  # number 0 is none
         for table in range(self._halves):
             self._open(table)
@@ -91,6 +96,10 @@ class CompactShard:
     def __len__(self) -> int:
         """Return the number of entries."""
         return int(self._counters[ALL])
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: a copy would have the addresses of this shard's memory."""
+        raise TypeError("a block index in the compact layout cannot be copied; insert its entries into a new one")
 
     @property
     def distinct(self) -> int:
@@ -115,7 +124,7 @@ class CompactShard:
 
     @property
     def largest_bucket(self) -> int:
-        """Entries of the longest bucket of any table; reads every bucket."""
+        """Entries of the longest bucket of any table, among 65,536 evenly spaced ones of each; takes some ms."""
         return int(longest_bucket(self._bases, self._counters))
 
     @property

@@ -273,10 +273,10 @@ def split_next(table: int, taken: Integers, bases: Integers, counters: Integers)
 
 @long_kernel
 def longest_bucket(bases: Integers, counters: Integers) -> int:
-    """Return the number of entries of the longest bucket of all tables."""
+    """Return the number of entries of the longest bucket of all tables, among 65,536 or more of each."""
     longest = 0
     for table in range(TABLES):
-        for bucket in range(counters[HEADS + table]):
+        for bucket in range(0, counters[HEADS + table], max(1, counters[HEADS + table] >> FIRST_BITS)):
             head = item_address(bases, table, bucket, LINE_BYTES)
             meta = load32(head + META)
             entries = int(meta >> COUNT_SHIFT)

@@ -1,5 +1,8 @@
 """Growth of the compact layout: exact at every size, and no insertion that pays for all."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -71,6 +74,24 @@ def test_growth_moves_no_memory() -> None:
         after = index.statistics().bytes
         assert after - before < 10_000 * 48
         before = after
+
+
+def test_an_index_is_not_copied() -> None:
+    """A copy or a pickle is refused: it would write to the memory of the first one."""
+    index = BlockIndex(3)
+    for make in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            make(index)
+
+
+def test_a_late_second_level_moves_a_bounded_bucket() -> None:
+    """However high the bound is set, a crowded bucket gets its second level while it is small, and stays exact."""
+    index, stored = BlockIndex(3, min_split=100_000), np.unique(one_half(20_000, 1, 0))
+    index.insert_many(np.arange(len(stored)), stored)
+    assert index.statistics().split_buckets == 1
+    probe = np.uint64(int(stored[77]) ^ 1 << 40)
+    pairs = index.probe(int(probe))
+    assert list(zip(pairs.distances.tolist(), pairs.sequences.tolist(), strict=True)) == brute_force(stored, probe, 3)
 
 
 def test_rows_outside_are_refused() -> None:
