@@ -61,7 +61,7 @@ class Faiss:
     """faiss: `IndexBinaryMultiHash` with so many hashes of so many bits and flips, or `IndexBinaryFlat`."""
 
     def __init__(self, hashes: int = 0, bits: int = 0, flips: int = 0) -> None:
-        import faiss
+        import faiss  # type: ignore[import-not-found]
 
         faiss.omp_set_num_threads(1)
         self._index: Any = faiss.IndexBinaryMultiHash(64, hashes, bits) if hashes else faiss.IndexBinaryFlat(64)
@@ -108,7 +108,7 @@ class Usearch:
     """usearch: a graph (HNSW) over bits, asked for the ten nearest; approximate."""
 
     def __init__(self) -> None:
-        from usearch.index import Index
+        from usearch.index import Index  # type: ignore[import-not-found]
 
         self._index: Any = Index(ndim=64, metric="hamming", dtype="b1")
 
