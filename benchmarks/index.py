@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.index_contenders import PEERS, RADIUS, Contender, Ours, installed
+from benchmarks.index_contenders import PEERS, RADIUS, ComparedIndex, Ours, installed
 from dedup_service.core.index import BlockIndex
 
 SEED = 2026
@@ -35,7 +35,7 @@ Fingerprints = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class IndexFigures:
     """One contender at one size. rate: query + insert a second; times in ms; size_bytes: of one fingerprint."""
 
     name: str
@@ -71,7 +71,7 @@ def resident_bytes() -> int:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def measure(name: str, make: Callable[[], Contender], stored: Fingerprints, seconds: float) -> Figures:
+def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, seconds: float) -> IndexFigures:
     """Fill an index, then search and insert batches for so many seconds."""
     before, index, pause = resident_bytes(), make(), 0.0
     for first in range(0, len(stored), FILL):
@@ -95,7 +95,7 @@ def measure(name: str, make: Callable[[], Contender], stored: Fingerprints, seco
         planted += len(sources)
     rate = (number - len(stored)) / spent
     p99_ms = float(np.percentile(walls, 99)) * 1e3
-    return Figures(name, len(stored), rate, p99_ms, pause * 1e3, size_bytes / len(stored), found / planted)
+    return IndexFigures(name, len(stored), rate, p99_ms, pause * 1e3, size_bytes / len(stored), found / planted)
 
 
 def warm_up() -> None:
@@ -106,9 +106,9 @@ def warm_up() -> None:
         index.probe_many(hot(50, SEED))
 
 
-def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds: float) -> list[Figures]:
+def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds: float) -> list[IndexFigures]:
     """Measure and print every contender at every size."""
-    contenders: dict[str, tuple[Callable[[], Contender], list[int]]] = {}
+    contenders: dict[str, tuple[Callable[[], ComparedIndex], list[int]]] = {}
     if RADIUS in radii:
         contenders["twinsieve, k = 3"] = (Ours, sizes)
         contenders["twinsieve, k = 3, seed layout"] = (lambda: Ours(3, "seed"), [n for n in sizes if n <= 10_000_000])
@@ -181,7 +181,7 @@ def threshold(radius: int) -> None:
         )
 
 
-def picture(results: list[Figures], path: Path) -> None:
+def picture(results: list[IndexFigures], path: Path) -> None:
     """Draw speed and bytes by size, as PNG and SVG. path: without suffix."""
     import matplotlib as mpl
 

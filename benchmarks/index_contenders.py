@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from dedup_service.core.index import BlockIndex, Layout
 
-__all__ = ["PEERS", "RADIUS", "Contender", "Ours", "installed"]
+__all__ = ["PEERS", "RADIUS", "ComparedIndex", "Ours", "installed"]
 
 RADIUS = 3
 
 Fingerprints = npt.NDArray[np.uint64]
 
 
-class Contender(Protocol):
+class ComparedIndex(Protocol):
     """An index under measurement."""
 
     def add(self, first: int, fingerprints: Fingerprints) -> None:
@@ -124,7 +124,7 @@ class Usearch:
         return int(self._index.memory_usage)
 
 
-PEERS: dict[str, tuple[Callable[[], Contender], int]] = {
+PEERS: dict[str, tuple[Callable[[], ComparedIndex], int]] = {
     "faiss MultiHash 4 × 16": (lambda: Faiss(4, 16), 10_000_000),
     "faiss MultiHash 2 × 32, 1 flip": (lambda: Faiss(2, 32, 1), 10_000_000),
     "faiss Flat": (Faiss, 1_000_000),
@@ -134,7 +134,7 @@ PEERS: dict[str, tuple[Callable[[], Contender], int]] = {
 """Each with the size above which it is left out: it takes minutes or gigabytes there."""
 
 
-def installed(name: str, make: Callable[[], Contender]) -> bool:
+def installed(name: str, make: Callable[[], ComparedIndex]) -> bool:
     """Return whether a contender can be made; print why not."""
     try:
         make()

@@ -44,7 +44,7 @@ from dedup_service.core.index.block_lines import (
     TABLES,
     longest_bucket,
 )
-from dedup_service.core.index.block_memory import FIRST_ITEMS, SEGMENTS, Pool
+from dedup_service.core.index.block_memory import FIRST_ITEMS, SEGMENTS, SegmentPool
 from dedup_service.core.index.block_probe import Distances
 
 __all__ = ["HOT_ENTRIES", "MAX_ROW", "CompactShard"]
@@ -84,7 +84,7 @@ class CompactShard:
         self._bases = np.zeros((POOLS, SEGMENTS), np.int64)
         counters = self._counters = np.zeros(COUNTERS, np.int64)
         item_bytes = [LINE_BYTES] * (TABLES + 1) + [NODE_BYTES, 8]
-        self._pools = [Pool(size, bases) for size, bases in zip(item_bytes, self._bases, strict=True)]
+        self._pools = [SegmentPool(size, bases) for size, bases in zip(item_bytes, self._bases, strict=True)]
         counters[ROW_MODE] = rows
         counters[HOT_LINES] = _NEVER if hot_entries is None else min(max(1, hot_entries // SLOTS), _MOST_HOT_LINES)
         counters[LINES_USED] = counters[NODES_USED] = 1  # number 0 is none

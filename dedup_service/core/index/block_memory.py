@@ -26,7 +26,7 @@ __all__ = [
     "FIRST_BITS",
     "FIRST_ITEMS",
     "SEGMENTS",
-    "Pool",
+    "SegmentPool",
     "bit_length",
     "close_words",
     "fetch",
@@ -46,7 +46,7 @@ _HUGE_PAGE = 1 << 21
 _CACHE_LINE = 64
 
 
-class Pool:
+class SegmentPool:
     """Items of one size. bases: int64[SEGMENTS], which kernels take, receives the addresses of segments."""
 
     __slots__ = ("_bases", "_item_bytes", "_segments")
