@@ -78,7 +78,9 @@ def measure(name: str, make: Callable[[], ComparedIndex], stored: Fingerprints, 
         begin = time.perf_counter()
         index.add(first, stored[first : first + FILL])
         pause = max(pause, time.perf_counter() - begin)
-    size_bytes = index.size_bytes() or resident_bytes() - before
+    size_bytes = float(index.size_bytes() or resident_bytes() - before)
+    if size_bytes < 8 * len(stored):  # it used memory that the process had already
+        size_bytes = float("nan")
     walls, spent, found, planted, number = [], 0.0, 0, 0, len(stored)
     while spent < seconds:
         generator = np.random.default_rng([SEED, number])
