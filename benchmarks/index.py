@@ -113,7 +113,8 @@ def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds:
     contenders: dict[str, tuple[Callable[[], ComparedIndex], list[int]]] = {}
     if RADIUS in radii:
         contenders["twinsieve, k = 3"] = (Ours, sizes)
-        contenders["twinsieve, k = 3, seed layout"] = (lambda: Ours(3, "seed"), [n for n in sizes if n <= 10_000_000])
+        if peer_sizes:
+            contenders["twinsieve, k = 3, seed layout"] = (lambda: Ours(3, "seed"), sizes)
         for name, (make, most) in PEERS.items():
             if installed(name, make):
                 contenders[name] = (make, [size for size in peer_sizes if size <= most])
@@ -209,7 +210,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="*", default=[100_000, 1_000_000], help="entries of the block index")
     parser.add_argument("--largest", type=int, default=0, help="one more size of ours, k = 3 alone")
-    parser.add_argument("--peer-sizes", type=int, nargs="*", default=[100_000], help="entries of the peers")
+    parser.add_argument(
+        "--peer-sizes",
+        type=int,
+        nargs="*",
+        default=[100_000],
+        help="entries of the peers; none: our default layout alone",
+    )
     parser.add_argument("--radius", type=int, nargs="*", default=[3, 7], help="radii of the block index")
     parser.add_argument("--seconds", type=float, default=2.0, help="processor time for each contender")
     parser.add_argument("--skew", type=int, default=500_000, help="entries of the skewed load; 0 skips it")
