@@ -108,18 +108,26 @@ def warm_up() -> None:
         index.probe_many(hot(50, SEED))
 
 
-def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds: float) -> list[IndexFigures]:
-    """Measure and print every contender at every size."""
+def chosen(
+    sizes: list[int], peer_sizes: list[int], radii: list[int]
+) -> dict[str, tuple[Callable[[], ComparedIndex], list[int]]]:
+    """Return the contenders, each with the sizes at which it is measured."""
     contenders: dict[str, tuple[Callable[[], ComparedIndex], list[int]]] = {}
     if RADIUS in radii:
         contenders["twinsieve, k = 3"] = (Ours, sizes)
         if peer_sizes:
             contenders["twinsieve, k = 3, seed layout"] = (lambda: Ours(3, "seed"), sizes)
         for name, (make, most) in PEERS.items():
-            if installed(name, make):
+            if peer_sizes and installed(name, make):
                 contenders[name] = (make, [size for size in peer_sizes if size <= most])
     if 7 in radii:
         contenders["twinsieve, k = 7"] = (lambda: Ours(7), [size for size in sizes if size <= 10_000_000])
+    return contenders
+
+
+def compared(sizes: list[int], peer_sizes: list[int], radii: list[int], seconds: float) -> list[IndexFigures]:
+    """Measure and print every contender at every size."""
+    contenders = chosen(sizes, peer_sizes, radii)
     print("| index | fingerprints | query + insert/s | p99 of 512 | longest fill of 4,096 | bytes | recall |")
     print("|---|---|---|---|---|---|---|")
     results = []
