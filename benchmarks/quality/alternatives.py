@@ -60,7 +60,7 @@ def compute(workspace: Workspace) -> list[Alternative]:
 def _rows(size: int, flips: Words) -> list[Alternative]:
     stored = uniform(size, SEED)
     probes = near(stored, 10 * PROBES, RADIUS)[::10]  # stored fingerprints with up to 3 bits flipped
-    index = BlockIndex(RADIUS)
+    index = BlockIndex(RADIUS, layout="seed")
     index.insert_many(np.arange(size), stored)
     table = np.sort(stored)
 

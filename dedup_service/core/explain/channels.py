@@ -3,7 +3,9 @@
 Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into
 four blocks of 16 bits, block 0 the lowest, with one table each. Table t finds a pair whose block t differs
 in no more bits than its tolerance, and the first table that finds it reports it (`core.index.block_layout`).
-A second level of a crowded bucket changes how long a probe takes, never which table finds a pair.
+A second level of a crowded bucket changes how long a probe takes, never which table finds a pair. These are the
+tables of the seed layout. Up to radius 3 the index has two halves in their place (`core.index.block_halves`), which
+find the same pairs.
 
 Words: what both pages have, and what only one has.
 """

@@ -3,7 +3,13 @@
 Three small, independent libraries share this folder.
 
 The block index (`block_*`) finds every entry within a radius of a fingerprint. Begin with `block_index`,
-which callers use. Then read `block_layout` (why nothing is missed), `block_probe` (search), `block_write`
+which callers use. It has two layouts.
+
+Up to radius 3, `compact`: read `block_halves` (why nothing is missed), `block_lines` (the tables and their
+growth), `block_halves_probe` (search), `block_halves_write` (insertion, removal), `block_crowd` (entries of one
+fingerprint), `block_memory` (memory that grows without being moved) and `block_compact` (one part of an index).
+
+Up to radius 7, `seed`: read `block_layout` (why nothing is missed), `block_probe` (search), `block_write`
 (insertion, removal), `block_arena` (growth) and `block_shard` (one part of an index).
 
 The cell index (`cell_*`) finds entries that share min-hash keys. Begin with `cell_index`, which callers use.
@@ -12,7 +18,7 @@ Then read `cell_table` (the cells, insertion, removal and search).
 `sequence_map` finds entries by a hash; `probe_result` has the values that the block index returns.
 """
 
-from dedup_service.core.index.block_index import BlockIndex
+from dedup_service.core.index.block_index import BlockIndex, Layout
 from dedup_service.core.index.block_probe import pairs_within
 from dedup_service.core.index.block_shard import owner
 from dedup_service.core.index.cell_index import CellIndex, CellStatistics
@@ -25,6 +31,7 @@ __all__ = [
     "CellIndex",
     "CellStatistics",
     "IndexStatistics",
+    "Layout",
     "ProbeResult",
     "SequenceMap",
     "WorkCounters",

@@ -2,6 +2,11 @@
 
 How: S shards, each with the sequences that `block_shard.owner` assigns to it. A probe asks all shards and
 merges the answers, which are therefore the same for any S.
+
+Two layouts, with the same answers. `compact` serves radii up to 3: two halves of 32 bits, about 35 bytes a
+fingerprint, growth without a pause (`block_compact`). `seed` serves radii up to 7: four blocks of 16 bits
+(`block_shard`).
+
 Invariants: an entry is a pair (sequence, fingerprint) and is stored once. Answers depend on the entries
 alone, not on the order or the way in which they were inserted. Not thread-safe: one thread at a time,
 reading or writing.
@@ -10,21 +15,26 @@ Source: Manku, Jain, Das Sarma, "Detecting Near-Duplicates for Web Crawling", WW
 the others.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError, StateError
-from dedup_service.core.index.block_layout import BUCKETS, COMPARED, FINGERPRINTS, MAX_RADIUS, PROBES
+from dedup_service.core.index.block_compact import HOT_ENTRIES, MAX_ROW, CompactShard
+from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
+from dedup_service.core.index.block_layout import MAX_RADIUS
 from dedup_service.core.index.block_shard import MIN_SPLIT, Shard, owner, owners
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
 
-__all__ = ["BlockIndex"]
+__all__ = ["BlockIndex", "Layout"]
 
 BITS = 64
-MAX_SEQUENCE = (1 << 63) - 1
+NO_LIMIT = 1 << 62
 _NO_CANDIDATES = ProbeResult(np.empty(0, np.int64), np.empty(0, np.uint8))
+
+Layout = Literal["compact", "seed"]
+_BY_LAYOUT = -1
 
 
 class BlockIndex:
@@ -36,14 +46,25 @@ class BlockIndex:
     array([2], dtype=uint8)
     """
 
-    __slots__ = ("_one_fingerprint", "_one_sequence", "_radius", "_shards")
+    __slots__ = ("_layout", "_max_sequence", "_one_fingerprint", "_one_sequence", "_radius", "_shards")
 
-    def __init__(self, radius: int, *, shards: int = 1, min_split: int | None = MIN_SPLIT) -> None:
+    def __init__(
+        self,
+        radius: int,
+        *,
+        shards: int = 1,
+        layout: Layout | None = None,
+        rows: bool = False,
+        min_split: int | None = _BY_LAYOUT,
+    ) -> None:
         """Make an empty index, exact within `radius` bits.
 
-        shards: number of parts. min_split: entries above which a crowded bucket may get a second level;
-        None: no bucket does, and probes of hot buckets are slower. Answers are the same for any value of
-        both. Raises ConfigurationError for a radius outside 0..7 or fewer than 1 shard.
+        shards: number of parts. layout: None chooses `compact` up to radius 3, else `seed`. rows: sequences are row
+        numbers, 0 to `MAX_ROW`, which the compact layout stores as they are: 8 bytes an entry less. min_split: entries
+        above which a crowded bucket may get a second level; None: no bucket does, and probes of hot buckets
+        are slower; by default what the layout does best with. Answers are the same for any value of these.
+
+        Raises ConfigurationError for a radius outside 0..7, `compact` above 3, or fewer than 1 shard.
         """
         if not 0 <= radius <= MAX_RADIUS:
             raise ConfigurationError(
@@ -51,8 +72,20 @@ class BlockIndex:
             )
         if shards < 1:
             raise ConfigurationError(f"{shards} shards cannot hold an index; give 1 or more")
+        self._layout: Layout = layout or ("compact" if radius <= MAX_COMPACT_RADIUS else "seed")
+        if self._layout == "compact" and radius > MAX_COMPACT_RADIUS:
+            raise ConfigurationError(
+                f"the compact layout is exact up to radius {MAX_COMPACT_RADIUS}, not {radius}; choose the layout seed"
+            )
         self._radius = radius
-        self._shards = [Shard(radius, min_split=min_split) for _ in range(shards)]
+        self._max_sequence = MAX_ROW if rows else (1 << (BITS - 1)) - 1
+        self._shards: list[CompactShard | Shard]
+        if self._layout == "compact":
+            entries = HOT_ENTRIES if min_split == _BY_LAYOUT else min_split
+            self._shards = [CompactShard(radius, hot_entries=entries, rows=rows) for _ in range(shards)]
+        else:
+            entries = MIN_SPLIT if min_split == _BY_LAYOUT else min_split
+            self._shards = [Shard(radius, min_split=entries) for _ in range(shards)]
         self._one_sequence = np.zeros(1, np.int64)
         self._one_fingerprint = np.zeros(1, np.uint64)
 
@@ -65,10 +98,15 @@ class BlockIndex:
         """The distance, in bits, up to which a probe finds every entry."""
         return self._radius
 
+    @property
+    def layout(self) -> Layout:
+        """How fingerprints are stored."""
+        return self._layout
+
     def insert(self, sequence: int, fingerprint: int) -> None:
         """Add an entry.
 
-        sequence: 0 to 2**63 - 1; fingerprint: 0 to 2**64 - 1; ConfigurationError outside.
+        sequence: 0 to 2**63 - 1, or a row; fingerprint: 0 to 2**64 - 1; ConfigurationError outside.
         Several sequences may have one fingerprint. Raises StateError if this pair is in the index already.
         """
         shard = self._owner(sequence, fingerprint)
@@ -80,58 +118,72 @@ class BlockIndex:
         sequences: int64[n] >= 0, in any order; fingerprints: uint64[n]. Raises like `insert`; then none was
         added.
         """
-        sequences, fingerprints = _checked_arrays(sequences, fingerprints)
-        owned = owners(sequences, len(self._shards))
-        for number, shard in enumerate(self._shards):
-            selected = owned == number
+        sequences, fingerprints = self._checked_arrays(sequences, fingerprints)
+        done: list[tuple[CompactShard | Shard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
+        for shard, some, stored in self._owned(sequences, fingerprints):
             try:
-                shard.insert(sequences[selected], fingerprints[selected])
+                shard.insert(some, stored)
             except StateError:
-                before = owned < number
-                self._undo(sequences[before], fingerprints[before])
+                for before, added, values in done:
+                    before.remove(added, values)
                 raise
+            done.append((shard, some, stored))
 
     def remove(self, sequence: int, fingerprint: int) -> None:
         """Remove an entry; StateError if this pair of sequence and fingerprint is not in the index."""
         shard = self._owner(sequence, fingerprint)
-        if not shard.remove(sequence, self._one_fingerprint):
-            raise StateError(
-                f"sequence {sequence} with fingerprint {fingerprint} is not in the index; "
-                "remove with the fingerprint that was inserted, once"
-            )
+        if not shard.remove(self._one_sequence, self._one_fingerprint):
+            raise _absent(sequence, fingerprint)
+
+    def remove_many(self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]) -> None:
+        """Remove entries, faster than one by one; arguments as for `insert_many`.
+
+        Raises StateError if one of them is not in the index; then none was removed.
+        """
+        sequences, fingerprints = self._checked_arrays(sequences, fingerprints)
+        done: list[tuple[CompactShard | Shard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]] = []
+        for shard, some, stored in self._owned(sequences, fingerprints):
+            removed = shard.remove(some, stored)
+            done.append((shard, some[:removed], stored[:removed]))
+            if removed < len(some):
+                for before, gone, values in done:
+                    before.insert(gone, values)
+                raise _absent(int(some[removed]), int(stored[removed]))
 
     def probe(self, fingerprint: int) -> ProbeResult:
         """Return every entry within the radius of a fingerprint; ConfigurationError outside 64 bits."""
-        self._one_fingerprint[0] = _checked(fingerprint, BITS, "fingerprint")
-        found = [shard.probe(self._one_fingerprint)[1:] for shard in self._shards]
-        if not any(len(sequences) for sequences, _ in found):
-            return _NO_CANDIDATES
-        sequences = np.concatenate([part for part, _ in found])
-        distances = np.concatenate([part for _, part in found])
-        if len(sequences) > 1:
-            order = np.lexsort((sequences, distances))
-            sequences, distances = sequences[order], distances[order]
-        return ProbeResult(sequences, distances)
+        self._one_fingerprint[0] = _checked(fingerprint, (1 << BITS) - 1, "fingerprint")
+        if len(self._shards) == 1:
+            _, sequences, distances = self._shards[0].probe(self._one_fingerprint, NO_LIMIT)
+            if not len(sequences):
+                return _NO_CANDIDATES
+        else:
+            _, sequences, distances = self._ask(self._one_fingerprint, NO_LIMIT)
+        order = np.lexsort((sequences, distances))
+        return ProbeResult(sequences[order], distances[order])
 
-    def probe_many(self, fingerprints: npt.NDArray[np.uint64]) -> BatchProbeResult:
-        """Return the candidates of each of fingerprints: uint64[n]; the same as n probes, faster."""
+    def probe_many(
+        self, fingerprints: npt.NDArray[np.uint64], *, most_identical: int | None = None
+    ) -> BatchProbeResult:
+        """Return the candidates of each of fingerprints: uint64[n]; the same as n probes, faster.
+
+        most_identical: of the entries that have one fingerprint, return so many at most, those with the smallest
+        sequences (of each shard). Without it, n probes of n identical entries have n * n candidates.
+        ConfigurationError below 1.
+        """
+        if most_identical is not None and most_identical < 1:
+            raise ConfigurationError(f"most_identical is {most_identical}; give 1 or more")
         fingerprints = np.array(fingerprints, np.uint64, order="C")
-        queries, sequences, distances = [], [], []
-        for shard in self._shards:
-            ends, found, bits = shard.probe(fingerprints)
-            queries.append(np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)))
-            sequences.append(found.copy())
-            distances.append(bits.copy())
-        query, sequence, distance = np.concatenate(queries), np.concatenate(sequences), np.concatenate(distances)
+        query, sequence, distance = self._ask(fingerprints, NO_LIMIT if most_identical is None else most_identical)
         order = np.lexsort((sequence, distance, query))
         offsets = np.searchsorted(query[order], np.arange(len(fingerprints) + 1))
         return BatchProbeResult(offsets, sequence[order], distance[order])
 
     def statistics(self) -> IndexStatistics:
-        """Return the present sizes; reads every bucket header (about 1 ms)."""
+        """Return the present sizes; reads 65,536 bucket headers of each table (some ms)."""
         return IndexStatistics(
             entries=len(self),
-            fingerprints=self._total(FINGERPRINTS),
+            fingerprints=sum(shard.distinct for shard in self._shards),
             bytes=sum(shard.size_bytes for shard in self._shards),
             largest_bucket=max(shard.largest_bucket for shard in self._shards),
             split_buckets=sum(shard.split_buckets for shard in self._shards),
@@ -139,41 +191,72 @@ class BlockIndex:
 
     def work(self) -> WorkCounters:
         """Return the cost of all probes so far."""
-        return WorkCounters(probes=self._total(PROBES), buckets=self._total(BUCKETS), entries=self._total(COMPARED))
+        probes, buckets, entries = np.sum([shard.work for shard in self._shards], axis=0).tolist()
+        return WorkCounters(probes=probes, buckets=buckets, entries=entries)
 
-    def _total(self, counter: int) -> int:
-        return sum(int(shard.counters[counter]) for shard in self._shards)
+    def _ask(
+        self, fingerprints: npt.NDArray[np.uint64], limit: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Return queries, sequences and distances of the candidates in all shards, unsorted."""
+        if len(self._shards) == 1:
+            return self._shards[0].probe(fingerprints, limit)
+        answers = [shard.probe(fingerprints, limit) for shard in self._shards]
+        queries, sequences, distances = (np.concatenate(parts) for parts in zip(*answers, strict=True))
+        return queries, sequences, distances
 
-    def _owner(self, sequence: int, fingerprint: int) -> Shard:
+    def _owned(
+        self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]
+    ) -> list[tuple[CompactShard | Shard, npt.NDArray[np.int64], npt.NDArray[np.uint64]]]:
+        """Return the shards with their part of the entries."""
+        if len(self._shards) == 1:
+            return [(self._shards[0], sequences, fingerprints)]
+        owned = owners(sequences, len(self._shards))
+        return [
+            (shard, sequences[owned == number], fingerprints[owned == number])
+            for number, shard in enumerate(self._shards)
+        ]
+
+    def _owner(self, sequence: int, fingerprint: int) -> CompactShard | Shard:
         """Check both values, put them where kernels read them, and return the shard of the sequence."""
-        self._one_sequence[0] = _checked(sequence, BITS - 1, "sequence")
-        self._one_fingerprint[0] = _checked(fingerprint, BITS, "fingerprint")
+        self._one_sequence[0] = _checked(sequence, self._max_sequence, "sequence")
+        self._one_fingerprint[0] = _checked(fingerprint, (1 << BITS) - 1, "fingerprint")
         if len(self._shards) == 1:
             return self._shards[0]
         return self._shards[owner(sequence, len(self._shards))]
 
-    def _undo(self, sequences: npt.NDArray[np.int64], fingerprints: npt.NDArray[np.uint64]) -> None:
-        for sequence, fingerprint in zip(sequences.tolist(), fingerprints.tolist(), strict=True):
-            self.remove(sequence, fingerprint)
+    def _checked_arrays(
+        self, sequences: Any, fingerprints: Any
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        """Return both in the form that kernels take, sequences ascending."""
+        if sequences.shape != fingerprints.shape or sequences.ndim != 1:
+            raise ConfigurationError(
+                f"sequences have shape {sequences.shape}, fingerprints {fingerprints.shape}; "
+                "give two arrays of one length"
+            )
+        if fingerprints.dtype != np.uint64 or sequences.dtype != np.int64:
+            raise ConfigurationError(
+                f"sequences are {sequences.dtype}, fingerprints {fingerprints.dtype}; give int64 and uint64"
+            )
+        if not len(sequences):
+            return sequences, fingerprints
+        if sequences.min() < 0:
+            raise ConfigurationError(f"sequence {sequences.min()} is negative; number pages from 0")
+        if sequences.max() > self._max_sequence:
+            raise ConfigurationError(f"row {sequences.max()} is above {self._max_sequence}, the largest row number")
+        if np.all(sequences[1:] >= sequences[:-1]):
+            return np.array(sequences, order="C"), np.array(fingerprints, order="C")
+        order = np.argsort(sequences, kind="stable")
+        return sequences[order], fingerprints[order]
 
 
-def _checked(value: int, bits: int, name: str) -> int:
-    if not 0 <= value < 1 << bits:
-        raise ConfigurationError(f"{name} {value} does not fit in unsigned {bits} bits")
+def _checked(value: int, most: int, name: str) -> int:
+    if not 0 <= value <= most:
+        raise ConfigurationError(f"{name} {value} does not fit in unsigned {most.bit_length()} bits")
     return value
 
 
-def _checked_arrays(sequences: Any, fingerprints: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Return copies in the form that kernels take, sequences ascending."""
-    if sequences.shape != fingerprints.shape or sequences.ndim != 1:
-        raise ConfigurationError(
-            f"sequences have shape {sequences.shape}, fingerprints {fingerprints.shape}; give two arrays of one length"
-        )
-    if fingerprints.dtype != np.uint64 or sequences.dtype != np.int64:
-        raise ConfigurationError(
-            f"sequences are {sequences.dtype}, fingerprints {fingerprints.dtype}; give int64 and uint64"
-        )
-    if len(sequences) and sequences.min() < 0:
-        raise ConfigurationError(f"sequence {sequences.min()} is negative; number pages from 0")
-    order = np.argsort(sequences, kind="stable")
-    return sequences[order], fingerprints[order]
+def _absent(sequence: int, fingerprint: int) -> StateError:
+    return StateError(
+        f"sequence {sequence} with fingerprint {fingerprint} is not in the index; "
+        "remove with the fingerprint that was inserted, once"
+    )

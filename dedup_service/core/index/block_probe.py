@@ -21,6 +21,7 @@ from dedup_service.core.index.block_layout import (
     BUCKETS,
     CHILD,
     COMPARED,
+    ENTRIES,
     LENGTH,
     PROBES,
     QUANTUM,
@@ -37,7 +38,7 @@ from dedup_service.core.index.block_layout import (
     tables_for,
     tolerance,
 )
-from dedup_service.core.kernels import kernel, kernel_inline, popcount, prefetch
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount, prefetch
 
 __all__ = ["STRIDE", "Distances", "Output", "count_within", "pairs_within", "position_of", "probe_all"]
 
@@ -74,10 +75,17 @@ def position_of(stored: Fingerprints, start: int, stop: int, fingerprint: np.uin
 
 
 @kernel_inline
-def report(row: int, distance: int, arrays: Arrays, found: int, output: Output) -> int:
-    """Write the sequences of a row's chain while there is room; return the new number of candidates."""
-    _, _, _, sequences, next_row, _ = arrays
+def report(row: int, distance: int, limit: int, arrays: Arrays, found: int, output: Output) -> int:
+    """Write the last `limit` sequences of a row's chain while there is room; return the new number of candidates."""
+    _, _, _, sequences, next_row, counters = arrays
     out_sequences, out_distances = output
+    if limit < counters[ENTRIES]:  # a chain may be longer: its end has the smallest sequences
+        length, at = 0, row
+        while at >= 0:
+            length += 1
+            at = int(next_row[at])
+        for _ in range(length - limit):
+            row = int(next_row[row])
     while row >= 0:
         if found < len(out_sequences):
             out_sequences[found] = sequences[row]
@@ -99,6 +107,7 @@ def scan_bucket(
     bucket: int,
     fingerprint: np.uint64,
     radius: int,
+    limit: int,
     table: int,
     sub_radius: int,
     sub: int,
@@ -120,7 +129,7 @@ def scan_bucket(
             difference = stored[at] ^ fingerprint
             distance = popcount(difference)
             if distance <= radius and not reported_earlier(difference, radius, table, sub_radius, sub):
-                found = report(int(rows[at]), distance, arrays, found, output)
+                found = report(int(rows[at]), distance, limit, arrays, found, output)
     return found
 
 
@@ -129,6 +138,7 @@ def scan_second_level(
     child: int,
     fingerprint: np.uint64,
     radius: int,
+    limit: int,
     table: int,
     sub_radius: int,
     arrays: Arrays,
@@ -142,13 +152,17 @@ def scan_second_level(
         key = sub_bucket(rest, sub)
         for near in range(1 + SUB_BITS * tolerance(sub_radius, sub)):
             bucket = child + (key if near == 0 else key ^ (1 << (near - 1)))
-            found = scan_bucket(bucket, fingerprint, radius, table, sub_radius, sub, arrays, found, output)
+            found = scan_bucket(bucket, fingerprint, radius, limit, table, sub_radius, sub, arrays, found, output)
     return found
 
 
-@kernel
-def probe_all(fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Integers, output: Output) -> int:
+@long_kernel
+def probe_all(
+    fingerprints: Fingerprints, radius: int, limit: int, arrays: Arrays, ends: Integers, output: Output
+) -> int:
     """Probe fingerprints: uint64[n]. ends: int64[n] receives where the candidates of each end in the output.
+
+    limit: of the entries of one stored fingerprint, so many are candidates at most, those with the smallest sequences.
 
     Returns the total number of candidates. If that exceeds the room in the output, the output is incomplete,
     and the caller must probe again with more room.
@@ -166,9 +180,11 @@ def probe_all(fingerprints: Fingerprints, radius: int, arrays: Arrays, ends: Int
                 child = int(headers[bucket, CHILD])
                 remaining = radius if near == 0 else radius - 1
                 if child == 0:
-                    found = scan_bucket(bucket, fingerprint, radius, table, remaining, 0, arrays, found, output)
+                    found = scan_bucket(bucket, fingerprint, radius, limit, table, remaining, 0, arrays, found, output)
                 else:
-                    found = scan_second_level(child, fingerprint, radius, table, remaining, arrays, found, output)
+                    found = scan_second_level(
+                        child, fingerprint, radius, limit, table, remaining, arrays, found, output
+                    )
         ends[query] = found
     return found
 

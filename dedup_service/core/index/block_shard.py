@@ -1,4 +1,4 @@
-"""One shard of the block index: four tables over one arena, how they grow, and which sequences belong to it.
+"""One shard in the seed layout: four tables over one arena, how they grow, and which sequences belong to a shard.
 
 Shard `splitmix64(sequence) % shards` owns an entry. A bare remainder would leave shards empty if sequences have
 gaps (commit markers take every other offset of a log); the mixer makes the load even for any pattern of
@@ -15,10 +15,13 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_arena import empty_arrays, more_headers, more_rows, rebuilt, split, split_room
 from dedup_service.core.index.block_layout import (
     BLOCK_BITS,
+    BUCKETS,
+    COMPARED,
     ENTRIES,
     FINGERPRINTS,
     KEYS,
     LENGTH,
+    PROBES,
     SLOTS_USED,
     STATUS,
     SUB_KEYS,
@@ -87,6 +90,16 @@ class Shard:
         return self._arrays[5]
 
     @property
+    def distinct(self) -> int:
+        """Number of distinct fingerprints."""
+        return int(self.counters[FINGERPRINTS])
+
+    @property
+    def work(self) -> tuple[int, int, int]:
+        """Fingerprints probed, bucket headers read and entries compared, in all probes."""
+        return int(self.counters[PROBES]), int(self.counters[BUCKETS]), int(self.counters[COMPARED])
+
+    @property
     def size_bytes(self) -> int:
         """Memory reserved for all arrays."""
         return sum(array.nbytes for array in self._arrays)
@@ -101,18 +114,20 @@ class Shard:
         """Number of buckets with a second level."""
         return (self._children - self._tables * KEYS) // (self._tables * SUB_KEYS)
 
-    def probe(self, fingerprints: Fingerprints) -> tuple[Integers, Integers, Distances]:
+    def probe(self, fingerprints: Fingerprints, limit: int) -> tuple[Integers, Integers, Distances]:
         """Return the candidates of fingerprints: uint64[n], unsorted.
 
-        The result is (ends int64[n], sequences int64[m], distances uint8[m]). The last two are views that
+        limit: of the entries of one stored fingerprint, so many at most, those with the smallest sequences.
+        The result is (queries int64[m], sequences int64[m], distances uint8[m]). The last two are views that
         the next probe overwrites.
         """
         ends = np.empty(len(fingerprints), np.int64)
-        found = probe_all(fingerprints, self._radius, self._arrays, ends, self._output)
+        found = probe_all(fingerprints, self._radius, limit, self._arrays, ends, self._output)
         if found > len(self._output[0]):
             self._output = (np.empty(found, np.int64), np.empty(found, np.uint8))
-            probe_all(fingerprints, self._radius, self._arrays, ends, self._output)
-        return ends, self._output[0][:found], self._output[1][:found]
+            probe_all(fingerprints, self._radius, limit, self._arrays, ends, self._output)
+        queries = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        return queries, self._output[0][:found], self._output[1][:found]
 
     def insert(self, sequences: Integers, fingerprints: Fingerprints) -> None:
         """Insert entries; StateError, and no change, if one is there already.
@@ -127,7 +142,7 @@ class Shard:
             done = insert(sequences, fingerprints, done, crowded, self._tables, self._leaves, self._arrays)
             status = self.counters[STATUS]
             if status == DUPLICATE:
-                self._undo(sequences[:done], fingerprints[:done])
+                self.remove(sequences[:done], fingerprints[:done])
                 raise StateError(
                     f"sequence {sequences[done]} with fingerprint {fingerprints[done]} is in the index already; "
                     "remove it first, or insert it once"
@@ -137,13 +152,13 @@ class Shard:
             if status == FULL:
                 self._arrays = rebuilt(self._arrays)
 
-    def remove(self, sequence: int, fingerprints: Fingerprints) -> bool:
-        """Remove the entry of a sequence and fingerprints: uint64[1]; return False if there is none."""
-        return remove_one(sequence, fingerprints, self._tables, self._leaves, self._arrays)
-
-    def _undo(self, sequences: Integers, fingerprints: Fingerprints) -> None:
+    def remove(self, sequences: Integers, fingerprints: Fingerprints) -> int:
+        """Remove entries: int64[n], uint64[n]; return how many, up to the first that is not there."""
         for number in range(len(sequences)):
-            self.remove(int(sequences[number]), fingerprints[number : number + 1])
+            one = fingerprints[number : number + 1]
+            if not remove_one(int(sequences[number]), one, self._tables, self._leaves, self._arrays):
+                return number
+        return len(sequences)
 
     def _crowded_length(self, new: int) -> int:
         """Return the length above which a bucket is split once `new` more entries are in."""

@@ -52,7 +52,8 @@ class IndexStatistics:
 
     entries: (sequence, fingerprint) pairs; fingerprints: distinct ones, which buckets store once.
     bytes: memory reserved for all arrays.
-    largest_bucket: entries of the longest list that one probe may scan; split_buckets: second levels.
+    largest_bucket: entries of the longest list that one probe may scan (in the compact layout the longest of a
+    sample if there are more than 131,071 buckets in a table); split_buckets: second levels.
     """
 
     entries: int

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dedup_service.core.index import BlockIndex, ProbeResult
 from tests.oracle import BruteForceIndex
 
-__all__ = ["agree", "fingerprints", "hot", "pairs_of", "uniform"]
+__all__ = ["agree", "fingerprints", "hot", "one_half", "pairs_of", "uniform"]
 
 WORD = (1 << 64) - 1
 TEMPLATES = (0, WORD, 0x0123456789ABCDEF)
@@ -35,6 +35,12 @@ def hot(count: int, seed: int, block: int = 1) -> npt.NDArray[np.uint64]:
     """Return fingerprints with one equal block of 16 bits, independent elsewhere: uint64[count]."""
     mask = np.uint64(0xFFFF << (16 * block))
     return (uniform(count, seed) & ~mask) | (np.uint64(0x5AA5 << (16 * block)) & mask)
+
+
+def one_half(count: int, seed: int, half: int) -> npt.NDArray[np.uint64]:
+    """Return fingerprints with one equal half of 32 bits, independent elsewhere: uint64[count]."""
+    mask = np.uint64(0xFFFF_FFFF << (32 * half))
+    return (uniform(count, seed) & ~mask) | (np.uint64(0x0123_4567_89AB_CDEF) & mask)
 
 
 def pairs_of(candidates: ProbeResult) -> list[tuple[int, int]]:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.index import BlockIndex
-from tests.core.index.streams import agree, fingerprints, hot, uniform
+from dedup_service.core.index import BlockIndex, Layout
+from tests.core.index.streams import agree, fingerprints, hot, one_half, uniform
 from tests.oracle import BruteForceIndex
 
 entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size=60, unique=True)
@@ -18,15 +18,25 @@ entries_lists = st.lists(st.tuples(st.integers(0, 40), fingerprints()), max_size
 @given(
     radius=st.integers(0, 7),
     shards=st.integers(1, 5),
+    seed=st.booleans(),
+    rows=st.booleans(),
     min_split=st.sampled_from([None, 0, 2, 8]),
     entries=entries_lists,
     probes=st.lists(fingerprints(), min_size=1, max_size=8),
 )
 def test_probes_equal_brute_force(
-    radius: int, shards: int, min_split: int | None, entries: list[tuple[int, int]], probes: list[int]
+    radius: int,
+    shards: int,
+    seed: bool,
+    rows: bool,
+    min_split: int | None,
+    entries: list[tuple[int, int]],
+    probes: list[int],
 ) -> None:
-    """Any radius, number of shards and bucket splitting gives the candidates of brute force, in order."""
-    index, oracle = BlockIndex(radius, shards=shards, min_split=min_split), BruteForceIndex(radius)
+    """Any radius, layout, number of shards and bucket splitting gives the candidates of brute force, in order."""
+    layout = "seed" if seed else None
+    index = BlockIndex(radius, shards=shards, layout=layout, rows=rows, min_split=min_split)
+    oracle = BruteForceIndex(radius)
     for sequence, fingerprint in entries:
         index.insert(sequence, fingerprint)
         oracle.insert(sequence, fingerprint)
@@ -38,10 +48,10 @@ class AnyHistory(RuleBasedStateMachine):
 
     inserted = Bundle("inserted")
 
-    @initialize(radius=st.integers(0, 7), shards=st.integers(1, 3))
-    def open(self, radius: int, shards: int) -> None:
-        """Start empty, with a second level for every bucket of more than two."""
-        self.index = BlockIndex(radius, shards=shards, min_split=2)
+    @initialize(radius=st.integers(0, 7), shards=st.integers(1, 3), seed=st.booleans(), rows=st.booleans())
+    def open(self, radius: int, shards: int, seed: bool, rows: bool) -> None:
+        """Start empty, with a second level for crowded buckets as early as the layout can."""
+        self.index = BlockIndex(radius, shards=shards, layout="seed" if seed else None, rows=rows, min_split=2)
         self.oracle = BruteForceIndex(radius)
 
     @rule(target=inserted, sequence=st.integers(0, 9), fingerprint=fingerprints())
@@ -67,6 +77,20 @@ class AnyHistory(RuleBasedStateMachine):
             with pytest.raises(StateError):
                 self.index.insert_many(sequences, stored)
 
+    @rule(wanted=st.sets(st.integers(0, 60), max_size=12), absent=st.booleans())
+    def remove_many(self, wanted: set[int], absent: bool) -> None:
+        """Remove many: all, or none if one is not there."""
+        entries = [entry for number, entry in enumerate(sorted(self.oracle.entries)) if number in wanted]
+        chosen = [*entries, (11, 0)] if absent else entries
+        sequences = np.array([sequence for sequence, _ in chosen], np.int64)
+        stored = np.array([fingerprint for _, fingerprint in chosen], np.uint64)
+        if absent and (11, 0) not in self.oracle.entries:
+            with pytest.raises(StateError, match="is not in the index"):
+                self.index.remove_many(sequences, stored)
+        else:
+            self.index.remove_many(sequences, stored)
+            self.oracle.entries.difference_update(chosen)
+
     @rule(entry=inserted)
     def remove(self, entry: tuple[int, int]) -> None:
         """Remove; a second time is refused."""
@@ -89,7 +113,7 @@ class AnyHistory(RuleBasedStateMachine):
             assert len(self.index) == len(self.oracle.entries)
 
 
-AnyHistory.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+AnyHistory.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestAnyHistory = AnyHistory.TestCase
 
 
@@ -106,11 +130,14 @@ def test_every_neighbour_within_the_radius_is_found(radius: int) -> None:
     agree(index, oracle, [0x5DEECE66D1234567, 0x5DEECE66D1234566, 0])
 
 
-@pytest.mark.parametrize("radius", [0, 1, 2, 3, 4, 5, 6, 7])
-def test_split_buckets_stay_exact(radius: int) -> None:
+@pytest.mark.parametrize(
+    ("radius", "layout"), [*((radius, "seed") for radius in range(8)), *((radius, "compact") for radius in range(4))]
+)
+def test_split_buckets_stay_exact(radius: int, layout: Layout) -> None:
     """Near copies of entries in buckets with a second level are found as by brute force."""
     stored = np.concatenate([hot(6000, 1), hot(6000, 2, block=radius % 4), uniform(500, 3)])
-    index, oracle = BlockIndex(radius), BruteForceIndex(radius)
+    stored = np.unique(np.concatenate([stored, one_half(900, 5, 0), one_half(900, 6, 1), one_half(900, 6, 1) ^ 1]))
+    index, oracle = BlockIndex(radius, layout=layout), BruteForceIndex(radius)
     index.insert_many(np.arange(len(stored)), stored)
     oracle.entries.update(enumerate(stored.tolist()))
     generator = np.random.default_rng(4)

@@ -1,14 +1,18 @@
 """Many pages with one fingerprint form a chain, not a crowded bucket."""
 
 import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dedup_service.core.index import BlockIndex
+from dedup_service.core.index import BlockIndex, Layout
 from tests.core.index.streams import pairs_of
 
 
-def test_identical_fingerprints_are_compared_once() -> None:
+@pytest.mark.parametrize("layout", ["seed", "compact"])
+def test_identical_fingerprints_are_compared_once(layout: Layout) -> None:
     """Ten thousand pages with one fingerprint are all found with one comparison, and no bucket is split."""
-    index = BlockIndex(3, min_split=8)
+    index = BlockIndex(3, layout=layout, min_split=8)
     for sequence in range(10_000):
         index.insert(sequence, 42)
     before = index.work()
@@ -21,9 +25,10 @@ def test_identical_fingerprints_are_compared_once() -> None:
     assert (statistics.largest_bucket, statistics.split_buckets) == (1, 0)
 
 
-def test_identical_fingerprints_can_be_removed_in_any_order() -> None:
+@pytest.mark.parametrize("layout", ["seed", "compact"])
+def test_identical_fingerprints_can_be_removed_in_any_order(layout: Layout) -> None:
     """The first, last and middle of a chain can be removed; the last removal empties the bucket."""
-    index = BlockIndex(2)
+    index = BlockIndex(2, layout=layout)
     index.insert_many(np.array([3, 1, 2, 5, 4]), np.full(5, 9, np.uint64))
     remaining = [1, 2, 3, 4, 5]
     for sequence in (5, 1, 3, 4, 2):
@@ -33,3 +38,48 @@ def test_identical_fingerprints_can_be_removed_in_any_order() -> None:
     assert index.statistics().fingerprints == 0
     index.insert(6, 9)
     assert pairs_of(index.probe(8)) == [(1, 6)]
+
+
+@settings(deadline=None)  # the first example may compile
+@given(
+    sequences=st.lists(st.integers(0, 2**62), unique=True, min_size=1, max_size=200),
+    order=st.randoms(),
+    most=st.integers(1, 9),
+    rows=st.booleans(),
+    layout=st.sampled_from(["seed", "compact"]),
+)
+def test_the_smallest_sequences_of_one_fingerprint(
+    sequences: list[int], order: object, most: int, rows: bool, layout: Layout
+) -> None:
+    """A limit returns the smallest sequences of each fingerprint, after insertions and removals in any order."""
+    sequences = [sequence % (1 << 31) for sequence in sequences] if rows else sequences
+    sequences = list(dict.fromkeys(sequences))
+    index = BlockIndex(3, layout=layout, rows=rows)
+    for sequence in sequences:
+        index.insert(sequence, 42)
+        index.insert(sequence, 43)
+    order.shuffle(sequences)  # type: ignore[attr-defined]
+    for sequence in sequences[::2]:
+        index.remove(sequence, 42)
+    found = index.probe_many(np.array([42], np.uint64), most_identical=most)[0]
+    kept = sorted(sequences[1::2])[:most]
+    expected = [(0, sequence) for sequence in kept] + [(1, sequence) for sequence in sorted(sequences)[:most]]
+    assert pairs_of(found) == expected
+
+
+def test_a_million_identical_pages() -> None:
+    """They are inserted, probed with a limit and removed in random order with steps that grow with the logarithm."""
+    index = BlockIndex(3, rows=True)
+    rows = np.arange(1_000_000)
+    stored = np.full(len(rows), 42, np.uint64)
+    index.insert_many(rows, stored)
+    assert index.statistics().fingerprints == 1
+    found = index.probe_many(stored[:20_000], most_identical=64)
+    assert found.offsets[-1] == 20_000 * 64
+    assert found[19_999].sequences.tolist() == list(range(64))
+    order = np.random.default_rng(1).permutation(len(rows))
+    for row in order[:1000].tolist():
+        index.remove(row, 42)
+    for begin in range(1000, len(rows), 111_000):
+        index.remove_many(order[begin : begin + 111_000], stored[begin : begin + 111_000])
+    assert (len(index), index.statistics().fingerprints) == (0, 0)

@@ -1,0 +1,291 @@
+"""Insertion into and removal from the compact layout.
+
+Kernels stop where memory is short or a refined table is missing; `block_compact` provides it and continues them.
+They read the lines of later fingerprints ahead of time, so that the lines of some of them arrive together.
+
+A fingerprint is stored once, with the number of its entry as its value. From its second entry on, the value
+is a crowd (`block_crowd`), in every table.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index.block_crowd import (
+    CROWD,
+    NODES_FREE,
+    NODES_ROOM,
+    NODES_USED,
+    ROW_MODE,
+    crowd_add,
+    crowd_has,
+    crowd_remove,
+    crowd_size,
+    end_crowd,
+    key_of,
+    new_crowd,
+    only_number,
+)
+from dedup_service.core.index.block_halves import half_of, is_crowded, leaves_of, make_hot
+from dedup_service.core.index.block_lines import (
+    ENTRIES,
+    HEAD_ROOM,
+    HEADS,
+    LINES_FREE,
+    LINES_ROOM,
+    LINES_USED,
+    LOAD,
+    LOAD_UNIT,
+    NUMBERS,
+    TABLES,
+    Integers,
+    append,
+    bucket_of,
+    entry_slot,
+    erase,
+    head_address,
+    slot_value,
+    split_next,
+)
+from dedup_service.core.index.block_memory import fetch, item_address, load32, load64, store32, store64
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
+
+__all__ = [
+    "ABSENT",
+    "ALL",
+    "DISTINCT",
+    "DONE",
+    "HOT_BUCKETS",
+    "HOT_LINES",
+    "NUMBERS_ROOM",
+    "NUMBERS_USED",
+    "PRESENT",
+    "SHORT",
+    "STATUS",
+    "UNREFINED",
+    "WORK_COMPARED",
+    "WORK_LINES",
+    "WORK_PROBES",
+    "insert_few",
+    "insert_numbers",
+    "remove_few",
+    "remove_numbers",
+]
+
+_FIRST = 27
+STATUS, ALL, DISTINCT, NUMBERS_USED, NUMBERS_ROOM, FREE_NUMBER, HOT_LINES, HOT_BUCKETS = range(_FIRST, _FIRST + 8)
+WORK_PROBES, WORK_LINES, WORK_COMPARED = range(_FIRST + 8, _FIRST + 11)
+"""Indexes into the counters, after those of `block_crowd`. FREE_NUMBER: first free number plus 1, or 0."""
+
+DONE, SHORT, UNREFINED, PRESENT, ABSENT = range(5)
+"""Why a kernel returned: all done; a pool is short; a hot bucket needs refined tables; entry there; or not there."""
+
+SPARE_LINES = 1024
+"""Overflow lines that one insertion may take: those of a bucket that becomes hot, and of splits."""
+
+_AHEAD = 12
+"""Fingerprints whose lines are on the way: 2 lines each, and a core waits for 16 at a time or more."""
+
+Fingerprints = npt.NDArray[np.uint64]
+
+
+@kernel_inline
+def is_short(counters: Integers) -> bool:
+    """Return whether a pool may not suffice for the next insertion."""
+    for table in range(TABLES):
+        if counters[HEADS + table] > 0 and counters[HEADS + table] + 4 > counters[HEAD_ROOM + table]:
+            return True
+    lines = counters[LINES_ROOM] - counters[LINES_USED] + counters[LINES_FREE]
+    nodes = counters[NODES_ROOM] - counters[NODES_USED] + counters[NODES_FREE]
+    numbers = counters[ROW_MODE] or counters[FREE_NUMBER] or counters[NUMBERS_USED] < counters[NUMBERS_ROOM]
+    return lines < SPARE_LINES or nodes < 4 or not numbers
+
+
+@kernel_inline
+def take_number(sequence: int, bases: Integers, counters: Integers) -> int:
+    """Return the number of a new entry: the row itself, or the place where its sequence is kept."""
+    if counters[ROW_MODE]:
+        return sequence
+    number = counters[FREE_NUMBER] - 1
+    if number >= 0:
+        counters[FREE_NUMBER] = load64(item_address(bases, NUMBERS, number, 8))
+    else:
+        number = counters[NUMBERS_USED]
+        counters[NUMBERS_USED] += 1
+    store64(item_address(bases, NUMBERS, number, 8), sequence)
+    return int(number)
+
+
+@kernel_inline
+def give_number(number: int, bases: Integers, counters: Integers) -> None:
+    """Free the number of an entry."""
+    if counters[ROW_MODE] == 0:
+        store64(item_address(bases, NUMBERS, number, 8), counters[FREE_NUMBER])
+        counters[FREE_NUMBER] = number + 1
+
+
+@kernel_inline
+def fetch_heads(fingerprint: np.uint64, halves: int, bases: Integers, counters: Integers) -> None:
+    """Ask for the first lines of a fingerprint."""
+    for half in range(halves):
+        fetch(head_address(half, half_of(fingerprint, half), bases, counters))
+
+
+@kernel_inline
+def set_everywhere(leaves: Integers, count: int, value: int, bases: Integers) -> None:
+    """Give a stored fingerprint another value in all its leaves."""
+    for leaf in range(count):
+        place = entry_slot(leaves[leaf, 1], leaves[leaf, 2], leaves[leaf, 3], bases)
+        store32(slot_value(place & -64, place & 63), value)
+
+
+@kernel_inline
+def join(place: int, leaves: Integers, count: int, sequence: int, bases: Integers, counters: Integers) -> bool:
+    """Add an entry to a stored fingerprint; return False if it is there already."""
+    value = load32(slot_value(place & -64, place & 63))
+    if value < CROWD:
+        if key_of(value, bases, counters) == sequence:
+            return False
+        crowd = new_crowd(bases, counters)
+        crowd_add(crowd, value, bases, counters)
+        set_everywhere(leaves, count, crowd, bases)
+    else:
+        crowd = value
+        if crowd_has(crowd, sequence, bases, counters):
+            return False
+    crowd_add(crowd, take_number(sequence, bases, counters), bases, counters)
+    return True
+
+
+@kernel_inline
+def grow_tables(taken: Integers, bases: Integers, counters: Integers) -> None:
+    """Split the next bucket of each table that is too full."""
+    for table in range(TABLES):
+        if counters[HEADS + table] and counters[ENTRIES + table] * LOAD_UNIT > counters[HEADS + table] * LOAD:
+            split_next(table, taken, bases, counters)
+
+
+@kernel_inline
+def insert_range(
+    sequences: Integers,
+    fingerprints: Fingerprints,
+    done: int,
+    halves: int,
+    leaves: Integers,
+    taken: Integers,
+    bases: Integers,
+    counters: Integers,
+) -> int:
+    """Insert entries from number `done` on; return how many are inserted. counters[STATUS]: why it returned."""
+    for at in range(done, len(fingerprints)):
+        if at + _AHEAD < len(fingerprints):
+            fetch_heads(fingerprints[at + _AHEAD], halves, bases, counters)
+        if is_short(counters):
+            counters[STATUS] = SHORT
+            return at
+        fingerprint, sequence = fingerprints[at], sequences[at]
+        count = leaves_of(fingerprint, halves, leaves, bases, counters)
+        place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
+        if place:
+            if not join(place, leaves, count, sequence, bases, counters):
+                counters[STATUS] = PRESENT
+                return at
+            counters[ALL] += 1
+            continue
+        number = take_number(sequence, bases, counters)
+        counters[ALL] += 1
+        counters[DISTINCT] += 1
+        unrefined = False
+        for leaf in range(count):
+            table, head, value = leaves[leaf, 0], leaves[leaf, 1], leaves[leaf, 2]
+            grew = append(table, head, value, leaves[leaf, 3], number, bases, counters)
+            if grew and table < 2 and is_crowded(head, counters[HOT_LINES], bases):
+                if counters[HEADS + 2 + 2 * table]:
+                    make_hot(table, bucket_of(value, counters[HEADS + table]), taken, bases, counters)
+                    counters[HOT_BUCKETS] += 1
+                else:
+                    unrefined = True
+        grow_tables(taken, bases, counters)
+        if unrefined:
+            counters[STATUS] = UNREFINED
+            return at + 1
+    counters[STATUS] = DONE
+    return len(fingerprints)
+
+
+@kernel_inline
+def remove_range(
+    sequences: Integers,
+    fingerprints: Fingerprints,
+    halves: int,
+    leaves: Integers,
+    bases: Integers,
+    counters: Integers,
+) -> int:
+    """Remove entries; return how many. counters[STATUS]: ABSENT if the next one is not there."""
+    for at in range(len(fingerprints)):
+        if at + _AHEAD < len(fingerprints):
+            fetch_heads(fingerprints[at + _AHEAD], halves, bases, counters)
+        sequence = sequences[at]
+        count = leaves_of(fingerprints[at], halves, leaves, bases, counters)
+        place = entry_slot(leaves[0, 1], leaves[0, 2], leaves[0, 3], bases)
+        counters[STATUS] = ABSENT
+        if place == 0:
+            return at
+        value = load32(slot_value(place & -64, place & 63))
+        if value >= CROWD:
+            number = crowd_remove(value, sequence, bases, counters)
+            if number < 0:
+                return at
+            give_number(number, bases, counters)
+            if crowd_size(value, bases) == 1:
+                set_everywhere(leaves, count, only_number(value, bases), bases)
+                end_crowd(value, bases, counters)
+        else:
+            if key_of(value, bases, counters) != sequence:
+                return at
+            for leaf in range(count):
+                head = leaves[leaf, 1]
+                place = entry_slot(head, leaves[leaf, 2], leaves[leaf, 3], bases)
+                erase(leaves[leaf, 0], head, place, bases, counters)
+            give_number(value, bases, counters)
+            counters[DISTINCT] -= 1
+        counters[ALL] -= 1
+    counters[STATUS] = DONE
+    return len(fingerprints)
+
+
+@long_kernel
+def insert_numbers(
+    sequences: Integers, fingerprints: Fingerprints, done: int, halves: int, bases: Integers, counters: Integers
+) -> int:
+    """Insert entries from number `done` on; return how many are inserted. counters[STATUS]: why it returned.
+
+    sequences: int64[n], rows in an index of rows; fingerprints: uint64[n]. halves: 1 or 2 tables.
+    """
+    leaves, taken = np.empty((4, 4), np.int64), np.empty((6, 3), np.int64)
+    return insert_range(sequences, fingerprints, done, halves, leaves, taken, bases, counters)
+
+
+@kernel
+def insert_few(
+    sequences: Integers, fingerprints: Fingerprints, done: int, halves: int, bases: Integers, counters: Integers
+) -> int:
+    """The same as `insert_numbers`, for one page or a few: it keeps the interpreter lock."""
+    return insert_numbers(sequences, fingerprints, done, halves, bases, counters)
+
+
+@long_kernel
+def remove_numbers(
+    sequences: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers
+) -> int:
+    """Remove entries; return how many. counters[STATUS]: ABSENT if the next one is not there."""
+    leaves = np.empty((4, 4), np.int64)
+    return remove_range(sequences, fingerprints, halves, leaves, bases, counters)
+
+
+@kernel
+def remove_few(
+    sequences: Integers, fingerprints: Fingerprints, halves: int, bases: Integers, counters: Integers
+) -> int:
+    """The same as `remove_numbers`, for one page or a few: it keeps the interpreter lock."""
+    return remove_numbers(sequences, fingerprints, halves, bases, counters)
