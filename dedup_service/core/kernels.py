@@ -30,12 +30,14 @@ __all__ = [
     "kernel",
     "kernel_inline",
     "load16",
+    "load32",
     "load64",
     "long_kernel",
     "popcount",
     "prefetch",
     "prefetch_address",
     "store16",
+    "store32",
     "store64",
 ]
 
@@ -161,6 +163,12 @@ load16 = cast("Callable[[int], int]", intrinsic(_load(16, types.int64)))
 
 store16 = cast("Callable[[int, int], None]", intrinsic(_store(16, types.int64)))
 """Write the lower 16 bits of a value to an even address. Callable from kernels only; nothing is checked."""
+
+load32 = cast("Callable[[int], int]", intrinsic(_load(32, types.int64)))
+"""Return the 32-bit word at an address, a multiple of 4. Callable from kernels only; nothing is checked."""
+
+store32 = cast("Callable[[int, int], None]", intrinsic(_store(32, types.int64)))
+"""Write the lower 32 bits of a value to an address, a multiple of 4. Callable from kernels only; nothing is checked."""
 
 load64 = cast("Callable[[int], np.uint64]", intrinsic(_load(64, types.uint64)))
 """Return the uint64 at an address, a multiple of 8. Callable from kernels only; nothing is checked."""

@@ -154,7 +154,6 @@ class CellRows:
         while not insert_entry(
             row,
             ordinal % self._slots,
-            self._slots,
             unpacked,
             self._cells.arrays,
             self._turned.arrays,
@@ -175,7 +174,7 @@ class CellRows:
         row = -2
         if levels is not None:
             slot = ordinal % self._slots
-            row = int(row_of_path(slot, self._slots, levels, path_keys(path), self._cells.arrays))
+            row = int(row_of_path(slot, levels, path_keys(path), self._cells.arrays))
         if row == -2:
             raise StateError("no entry is in the cells of this path; the index and its entries differ")
         return None if row < 0 else row
@@ -189,7 +188,6 @@ class CellRows:
         if levels is None or not remove_entry(
             -1 if row is None else row,
             ordinal % self._slots,
-            self._slots,
             levels,
             path_keys(path),
             self._cells.arrays,
@@ -225,7 +223,6 @@ class CellRows:
                 done,
                 rows,
                 slots,
-                self._slots,
                 levels,
                 keys,
                 starts,
@@ -263,7 +260,6 @@ class CellRows:
                 done,
                 keys,
                 sieves,
-                self._slots,
                 MOST_DIFFERING,
                 self._cells.arrays,
                 self._sieves.addresses,

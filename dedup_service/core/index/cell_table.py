@@ -15,19 +15,16 @@ import numpy.typing as npt
 
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.quotient_segment import (
-    BASE_BITS,
-    WIDE,
+    SLOTS,
     QuotientArrays,
     add,
-    find,
-    find_run,
+    first_of_run,
     flag_of,
     has_run,
+    located,
     prefetch_home,
-    rest_of,
-    row_of,
-    run_has,
-    segment_of,
+    run_holds,
+    seek,
     set_flag,
     set_value,
     take_out,
@@ -84,37 +81,29 @@ def cell_hash(part: int, key: np.uint32) -> int:
 
 
 @kernel_inline
-def located(value: int, slot: int, slots: int, arrays: QuotientArrays) -> tuple[int, int, int]:
-    """Return segment, home and rest of a cell."""
-    segment = segment_of(value, arrays)
-    row = row_of(value, segment, arrays[1])
-    return segment, row * slots + slot, rest_of(value, row, segment, arrays[1])
-
-
-@kernel_inline
-def turn_away(value: int, slot: int, slots: int, flagged: int, turned: QuotientArrays) -> bool:
+def turn_away(value: int, slot: int, flagged: int, turned: QuotientArrays) -> bool:
     """Count one more entry that a cell turned away; False if the table has no room for the first one."""
-    segment, home, rest = located(value, slot, slots, turned)
+    segment, home, rest = located(value, slot, turned)
+    place, free = seek(home, rest, segment, turned)
     if not flagged:
-        return bool(add(home, rest, 1, segment, turned) >= 0)
-    place = find(home, rest, segment, turned)
-    count = value_at(place, segment << BASE_BITS, turned[2])
+        return bool(add(free, home, rest, 1, segment, turned))
+    count = value_at(place, segment, turned)
     if count < MAX_TURNED:
-        set_value(place, count + 1, segment << BASE_BITS, turned[2])
+        set_value(place, count + 1, segment, turned)
     return True
 
 
 @kernel_inline
-def take_back(value: int, slot: int, slots: int, turned: QuotientArrays) -> bool:
+def take_back(value: int, slot: int, turned: QuotientArrays) -> bool:
     """Count one entry fewer that a cell turned away; return whether it still counts some."""
-    segment, home, rest = located(value, slot, slots, turned)
-    place = find(home, rest, segment, turned)
-    count = value_at(place, segment << BASE_BITS, turned[2])
+    segment, home, rest = located(value, slot, turned)
+    place, _ = seek(home, rest, segment, turned)
+    count = value_at(place, segment, turned)
     if count == 1:
         take_out(place, home, segment, turned)
         return False
     if count < MAX_TURNED:
-        set_value(place, count - 1, segment << BASE_BITS, turned[2])
+        set_value(place, count - 1, segment, turned)
     return True
 
 
@@ -126,21 +115,18 @@ def keys_of_part(level: int) -> tuple[bool, int]:
 
 
 @kernel_inline
-def offer(
-    row: int, value: int, slot: int, slots: int, cells: QuotientArrays, turned: QuotientArrays
-) -> int:
+def offer(row: int, value: int, slot: int, cells: QuotientArrays, turned: QuotientArrays) -> int:
     """Offer an entry to a cell: return 1 if it took the entry, 0 if it turned it away, -1 without room."""
-    segment, home, rest = located(value, slot, slots, cells)
-    place = find(home, rest, segment, cells)
+    segment, home, rest = located(value, slot, cells)
+    place, free = seek(home, rest, segment, cells)
     if place < 0:
-        return 1 if add(home, rest, row, segment, cells) >= 0 else -1
-    base, pages = segment << BASE_BITS, cells[2]
-    if value_at(place, base, pages) == NO_ROW:
-        set_value(place, row, base, pages)
+        return 1 if add(free, home, rest, row, segment, cells) else -1
+    if value_at(place, segment, cells) == NO_ROW:
+        set_value(place, row, segment, cells)
         return 1
-    if not turn_away(value, slot, slots, flag_of(place, base, pages), turned):
+    if not turn_away(value, slot, flag_of(place, segment, cells), turned):
         return -1
-    set_flag(place, True, base, pages)
+    set_flag(place, True, segment, cells)
     return 0
 
 
@@ -148,7 +134,6 @@ def offer(
 def insert_entry(
     row: int,
     slot: int,
-    slots: int,
     keys: npt.NDArray[np.uint32],
     cells: QuotientArrays,
     turned: QuotientArrays,
@@ -161,6 +146,9 @@ def insert_entry(
     keys: uint32[PARTS, levels]. levels: uint8[PARTS] receives where it is stored, path: uint32[keys] the keys up
     to there, of which there are progress[TAKEN].
     """
+    if progress[TAKEN] == 0:
+        for part in range(PARTS):
+            prefetch_home(cell_hash(part, keys[part, 0]), cells)
     for part in range(progress[PART], PARTS):
         if progress[LEVEL] == 0:
             levels[part] = EMPTY_PART
@@ -168,7 +156,7 @@ def insert_entry(
             key = keys[part, level]
             if key == 0:
                 break
-            took = offer(row, cell_hash(part, key), slot, slots, cells, turned)
+            took = offer(row, cell_hash(part, key), slot, cells, turned)
             if took < 0:
                 progress[PART], progress[LEVEL] = part, level
                 return False
@@ -186,7 +174,6 @@ def insert_entry(
 @kernel
 def row_of_path(
     slot: int,
-    slots: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
     cells: QuotientArrays,
@@ -197,11 +184,11 @@ def row_of_path(
         stored, count = keys_of_part(levels[part])
         taken += count
         if stored:
-            segment, home, rest = located(cell_hash(part, path[taken - 1]), slot, slots, cells)
-            place = find(home, rest, segment, cells)
+            segment, home, rest = located(cell_hash(part, path[taken - 1]), slot, cells)
+            place, _ = seek(home, rest, segment, cells)
             if place < 0:
                 return -2
-            row = value_at(place, segment << BASE_BITS, cells[2])
+            row = value_at(place, segment, cells)
             return -2 if row == NO_ROW else row
     return -1
 
@@ -210,7 +197,6 @@ def row_of_path(
 def remove_entry(
     row: int,
     slot: int,
-    slots: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
     cells: QuotientArrays,
@@ -226,21 +212,20 @@ def remove_entry(
             stored, count = keys_of_part(levels[part])
             for level in range(count):
                 value = cell_hash(part, path[taken + level])
-                segment, home, rest = located(value, slot, slots, cells)
-                place = find(home, rest, segment, cells)
+                segment, home, rest = located(value, slot, cells)
+                place, _ = seek(home, rest, segment, cells)
                 if place < 0:
                     return False
-                base, pages = segment << BASE_BITS, cells[2]
                 if stored and level == count - 1:
                     if change:
-                        set_value(place, NO_ROW, base, pages)
-                    elif value_at(place, base, pages) != row:
+                        set_value(place, NO_ROW, segment, cells)
+                    elif value_at(place, segment, cells) != row:
                         return False
-                elif not flag_of(place, base, pages):
+                elif not flag_of(place, segment, cells):
                     return False
                 elif change:
-                    set_flag(place, take_back(value, slot, slots, turned), base, pages)
-                if change and value_at(place, base, pages) == NO_ROW and not flag_of(place, base, pages):
+                    set_flag(place, take_back(value, slot, turned), segment, cells)
+                if change and value_at(place, segment, cells) == NO_ROW and not flag_of(place, segment, cells):
                     take_out(place, home, segment, cells)
             taken += count
     return True
@@ -287,7 +272,6 @@ def restore_entries(
     start: int,
     rows: npt.NDArray[np.uint32],
     slots: npt.NDArray[np.uint8],
-    all_slots: int,
     levels: npt.NDArray[np.uint8],
     paths: npt.NDArray[np.uint32],
     path_starts: npt.NDArray[np.int64],
@@ -308,7 +292,7 @@ def restore_entries(
                 for level in range(progress[LEVEL], count):
                     holds = stored and level == count - 1
                     value = cell_hash(part, paths[taken + level])
-                    if not put_back(holds, rows[number], value, slots[number], all_slots, cells, turned):
+                    if not put_back(holds, rows[number], value, slots[number], cells, turned):
                         progress[PART], progress[LEVEL] = part, level
                         return number
                 progress[LEVEL] = 0
@@ -318,62 +302,54 @@ def restore_entries(
 
 
 @kernel_inline
-def put_back(
-    holds: bool, row: int, value: int, slot: int, slots: int, cells: QuotientArrays, turned: QuotientArrays
-) -> bool:
+def put_back(holds: bool, row: int, value: int, slot: int, cells: QuotientArrays, turned: QuotientArrays) -> bool:
     """Let a cell hold a row, or count that it turned it away; False if a table has to grow first."""
-    segment, home, rest = located(value, slot, slots, cells)
-    base, pages = segment << BASE_BITS, cells[2]
-    place = find(home, rest, segment, cells)
+    segment, home, rest = located(value, slot, cells)
+    place, free = seek(home, rest, segment, cells)
     if place < 0:
-        place = add(home, rest, np.int64(row) if holds else NO_ROW, segment, cells)
-        if place < 0:
+        if not add(free, home, rest, np.int64(row) if holds else NO_ROW, segment, cells):
             return False
+        place = free
     elif holds:
-        set_value(place, np.int64(row), base, pages)
+        set_value(place, np.int64(row), segment, cells)
     if not holds:
-        if not turn_away(value, slot, slots, flag_of(place, base, pages), turned):
+        if not turn_away(value, slot, flag_of(place, segment, cells), turned):
             return False
-        set_flag(place, True, base, pages)
+        set_flag(place, True, segment, cells)
     return True
 
 
 @kernel_inline
 def collect(
-    value: int, active: np.uint64, slots: int, cells: QuotientArrays, found: npt.NDArray[np.int64], count: int
+    value: int, active: np.uint64, cells: QuotientArrays, found: npt.NDArray[np.int64], count: int
 ) -> tuple[int, np.uint64]:
     """Append the rows in the cells of a hash at the active slots, one bit each, to `found`.
 
     Returns the new count, and the slots whose cell turned entries away. The homes of all slots are adjacent, so
-    the run of one begins where that of another ends.
+    the run of one begins where that of another ends, or at its home.
     """
-    segment = segment_of(value, cells)
-    row = row_of(value, segment, cells[1])
-    rest = rest_of(value, row, segment, cells[1])
-    base, wide = segment << BASE_BITS, cells[1][segment, WIDE]
+    segment, first, rest = located(value, 0, cells)
     overflowed = np.uint64(0)
-    place = np.int64(-1)
-    for slot in range(slots):
-        home = row * slots + slot
-        if not has_run(home, base, cells):
+    place = -1
+    for slot in range(cells[3][SLOTS]):
+        home = first + slot
+        if not has_run(home, segment, cells):
             continue
-        place = find_run(home, segment, cells) if place < 0 else max(place, home)
-        at, place = run_has(place, rest, base, wide, cells)
+        place = first_of_run(home, segment, cells) if place < 0 else max(place, home)
+        at, place = run_holds(place, rest, segment, cells)
         bit = np.uint64(1) << np.uint64(slot)
         if at >= 0 and active & bit:
-            holder = value_at(at, base, cells[2])
+            holder = value_at(at, segment, cells)
             if holder != NO_ROW:
                 found[count] = holder
                 count += 1
-            if flag_of(at, base, cells[2]):
+            if flag_of(at, segment, cells):
                 overflowed |= bit
     return count, overflowed
 
 
 @kernel_inline
-def collect_all(
-    keys: npt.NDArray[np.uint32], slots: int, cells: QuotientArrays, found: npt.NDArray[np.int64]
-) -> int:
+def collect_all(keys: npt.NDArray[np.uint32], cells: QuotientArrays, found: npt.NDArray[np.int64]) -> int:
     """Write the rows that a page's keys lead to into `found`, some of them repeatedly; return how many.
 
     In each part all slots are looked at for the first key, and for the next one those whose cell turned
@@ -381,11 +357,11 @@ def collect_all(
     """
     count = 0
     for part in range(PARTS):
-        active = ~np.uint64(0) >> np.uint64(64 - slots)
+        active = ~np.uint64(0) >> np.uint64(64 - cells[3][SLOTS])
         for level in range(keys.shape[1]):
             if keys[part, level] == 0 or active == 0:
                 break
-            count, active = collect(cell_hash(part, keys[part, level]), active, slots, cells, found, count)
+            count, active = collect(cell_hash(part, keys[part, level]), active, cells, found, count)
     return count
 
 
@@ -394,7 +370,6 @@ def probe_many(
     start: int,
     keys: npt.NDArray[np.uint32],
     sieves: npt.NDArray[np.uint64],
-    slots: int,
     most_differing: int,
     cells: QuotientArrays,
     sieve_pages: npt.NDArray[np.int64],
@@ -409,18 +384,18 @@ def probe_many(
     sieves, two words a row. offsets: int64[n + 1], probed: int64[n] and found: int64[m] receive where the rows
     of each page begin, how many there were before the sieve, and the rows, ascending within a page.
     """
-    most = keys.shape[1] * keys.shape[2] * slots
+    most = keys.shape[1] * keys.shape[2] * cells[3][SLOTS]
     for part in range(PARTS if start < len(keys) else 0):
-        prefetch_home(cell_hash(part, keys[start, part, 0]), slots, cells)
+        prefetch_home(cell_hash(part, keys[start, part, 0]), cells)
     for page in range(start, len(keys)):
         first = offsets[page]
         if first + most > len(found):
             return page
         if page + 1 < len(keys):
             for part in range(PARTS):
-                prefetch_home(cell_hash(part, keys[page + 1, part, 0]), slots, cells)
+                prefetch_home(cell_hash(part, keys[page + 1, part, 0]), cells)
         rows = found[first : first + most]
-        count = collect_all(keys[page], slots, cells, rows)
+        count = collect_all(keys[page], cells, rows)
         if count > 1:
             rows[:count] = np.sort(rows[:count])
         passed = different = 0

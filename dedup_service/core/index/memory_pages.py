@@ -5,7 +5,7 @@ are cut from larger pieces, which double in size up to `_MAX_PIECE_PAGES` pages,
 and the memory of a large one is at most one piece more than its pages. A page that is given back is used for
 the next request; memory is not returned to the system before the pool is dropped.
 
-Invariant: addresses are valid as long as the pool lives. Whoever passes them to a kernel keeps the pool alive.
+Invariants: pages begin at multiples of their size; addresses are valid as long as the pool lives. Whoever passes them to a kernel keeps the pool alive.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ _FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 512
 
 
 class MemoryPages:
-    """Pages of `page_bytes` bytes each, a multiple of 8; their contents are arbitrary."""
+    """Pages of `page_bytes` bytes each, a power of two from 8 on; their contents are arbitrary."""
 
     __slots__ = ("_free", "_page_bytes", "_pieces")
 
@@ -41,9 +41,9 @@ class MemoryPages:
         """Return the address of a page."""
         if not self._free:
             pages = min(_FIRST_PIECE_PAGES << len(self._pieces), _MAX_PIECE_PAGES)
-            piece = np.empty(pages * self._page_bytes // 8, np.uint64)
+            piece = np.empty((pages + 1) * self._page_bytes // 8, np.uint64)
             self._pieces.append(piece)
-            first = piece.ctypes.data
+            first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
             self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
         return self._free.pop()
 

@@ -8,9 +8,10 @@ which homes have a run (`HOMED`) and which elements continue one (`CONTINUES`); 
 element follows, so only the rest of its hash is stored beside the value. Equal hashes of all slots have
 adjacent homes: one probe of all slots reads one cache line or two.
 
-A place has three or four columns of 16 bits: tag, lower and upper half of the value, and the upper half of
-the rest of the hash, which segments of a large table do not need (`WIDE` is 0). A tag has HOMED, CONTINUES and
-`FLAG`, one bit for the caller, then the rest of the hash plus one; an empty place has 0 there.
+A place has a tag of 16 bits, a value of 32, and in segments of small tables 16 bits more of the rest of the hash
+(`WIDE` is 1). A tag has HOMED, CONTINUES and `FLAG`, one bit for the caller, then the first part of the rest,
+which is not 0; an empty place has 0 there. Each column lies in pages of `PAGE_PLACES` places; nearly all loops
+stay within one, so they step from address to address.
 
 Invariants: no empty place lies between the home of an element and the element; the last place of a segment is
 empty, so every search ends; an empty place is no home of a run.
@@ -22,23 +23,30 @@ Source: Bender et al., "Don't thrash: how to cache your hash on flash", VLDB 201
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.kernels import kernel_inline, load16, long_kernel, prefetch_address, store16
+from dedup_service.core.kernels import (
+    kernel_inline,
+    load16,
+    load32,
+    long_kernel,
+    prefetch_address,
+    store16,
+    store32,
+    store64,
+)
 
 __all__ = [
-    "BASE_BITS",
+    "COLUMNS",
     "COLUMN_PAGES",
     "DEPTH",
     "DIRECTORY_DEPTH",
     "ELEMENTS",
     "FIELDS",
-    "FLAG",
     "FULL",
     "HASH_BITS",
     "LIMIT",
     "MAX_NARROW",
     "MAX_WIDE",
     "MOVED",
-    "PAGE_BYTES",
     "PAGE_PLACES",
     "PLACES",
     "PREFIX",
@@ -52,70 +60,63 @@ __all__ = [
     "WIDE",
     "QuotientArrays",
     "add",
-    "find",
-    "find_after",
-    "find_run",
+    "first_of_run",
     "flag_of",
     "has_run",
+    "located",
+    "next_in_run",
     "prefetch_home",
-    "rest_of",
-    "row_of",
-    "run_has",
-    "run_start",
-    "segment_of",
+    "read_in_order",
+    "run_holds",
+    "seek",
     "set_flag",
     "set_value",
-    "tag_address",
-    "tag_at",
     "take_out",
     "value_at",
     "write_in_order",
-    "read_in_order",
 ]
 
 HASH_BITS = 35
 """Bits of a hash: what a min-hash key and its part have."""
 
 PAGE_PLACES = 2048
-PAGE_BYTES = 2 * PAGE_PLACES
-"""One column of so many places."""
+"""Places of a page of a column."""
 
 COLUMN_PAGES = 32
 """Most pages of a column, so that rebuilding a segment takes less than some milliseconds."""
 
-BASE_BITS = 7
-"""A segment has 2**BASE_BITS page addresses: 4 columns of COLUMN_PAGES."""
+COLUMNS = 3
+"""Tags, values, and the upper halves of wide tags."""
+
+_BASE = COLUMNS * COLUMN_PAGES
+_VALUES, _UPPER = COLUMN_PAGES, 2 * COLUMN_PAGES
 
 DEPTH, PREFIX, ROWS, PLACES, USED, LIMIT, WIDE, SPARSE_LIMIT = range(8)
 FIELDS = 8
 """Columns of the segments int64[n, FIELDS]. DEPTH, PREFIX: the segment has the hashes that begin with these bits.
 ROWS: equal parts of its range. PLACES: of each column. USED: elements; from LIMIT on the segment has to grow, and
-below SPARSE_LIMIT it has to shrink. WIDE: 1 if it has the fourth column."""
+below SPARSE_LIMIT it has to shrink. WIDE: 1 if tags have an upper half."""
 
 DIRECTORY_DEPTH, ELEMENTS, SLOTS, FULL, SPARSE, SCANNED, MOVED = range(7)
 TABLE_COUNTERS = 7
 """Indexes into the counters int64[7]. DIRECTORY_DEPTH: bits of a hash that choose the segment. SLOTS: fixed. FULL: a
-segment that refused an element; SPARSE: one that should shrink; -1 for none. SCANNED, MOVED: places that were looked
-at and written since the table began, which tests bound."""
+segment that refused an element; SPARSE: one that should shrink; -1 for none. SCANNED, MOVED: places that were passed
+in search of a run, and written, since the table began; tests bound them."""
 
-QuotientArrays = tuple[
-    npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]
-]
-"""directory int32[2**depth]: number of the segment; segments int64[n, FIELDS]; pages int64[n << BASE_BITS], the
-addresses of each segment's pages, column after column; counters int64[TABLE_COUNTERS]."""
+QuotientArrays = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""directory int32[2**depth]: number of the segment; segments int64[n, FIELDS]; pages int64[n * 96]: addresses of
+each segment's pages, COLUMN_PAGES for each column; counters int64[TABLE_COUNTERS]."""
 
 HOMED, CONTINUES, FLAG = 1, 2, 4
 _REST = 3
-"""Shift of the rest of the hash."""
-_ELEMENT = ~HOMED
-_HAS = ~(HOMED | CONTINUES | FLAG)
+_FIRST = (1 << 13) - 1
+"""Rests that the lower half of a tag can tell apart: 1 to _FIRST."""
 
-MAX_NARROW, MAX_WIDE = (1 << 13) - 1, (1 << 29) - 1
-"""Different rests that fit into a tag of one column and of two."""
+MAX_NARROW, MAX_WIDE = _FIRST, _FIRST << 16
+"""Rests that a tag can tell apart without and with its upper half."""
 
-_LOW, _HIGH, _UPPER_TAG = COLUMN_PAGES, 2 * COLUMN_PAGES, 3 * COLUMN_PAGES
-_PAGE_SHIFT = 11
-_IN_PAGE = PAGE_PLACES - 1
+_PAGE_SHIFT, _IN_PAGE = 11, PAGE_PLACES - 1
+_TAG_PAGE = 2 * PAGE_PLACES
 
 
 @kernel_inline
@@ -139,224 +140,260 @@ def first_of_row(row: int, width: int, rows: int) -> int:
 
 @kernel_inline
 def rest_of(value: int, row: int, segment: int, segments: npt.NDArray[np.int64]) -> int:
-    """Return what a tag stores of a hash: its number within its part, plus one."""
+    """Return the number of a hash within its part."""
     width = HASH_BITS - segments[segment, DEPTH]
     own = value & ((np.int64(1) << width) - 1)
-    return int(own - first_of_row(row, width, segments[segment, ROWS]) + 1)
+    return int(own - first_of_row(row, width, segments[segment, ROWS]))
 
 
 @kernel_inline
-def tag_address(place: int, base: int, pages: npt.NDArray[np.int64]) -> int:
-    """Return the address of the lower half of a tag. base: segment << BASE_BITS."""
-    return int(pages[base + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 1))
+def located(value: int, slot: int, arrays: QuotientArrays) -> tuple[int, int, int]:
+    """Return segment, home and rest of an identity."""
+    segment = segment_of(value, arrays)
+    row = row_of(value, segment, arrays[1])
+    return segment, row * arrays[3][SLOTS] + slot, rest_of(value, row, segment, arrays[1])
 
 
 @kernel_inline
-def tag_at(place: int, base: int, wide: int, pages: npt.NDArray[np.int64]) -> int:
-    """Return the tag of a place."""
-    page, at = base + (place >> _PAGE_SHIFT), (place & _IN_PAGE) << 1
-    tag = load16(pages[page] + at)
-    if wide:
-        tag |= load16(pages[page + _UPPER_TAG] + at) << 16
-    return tag
+def tag_address(place: int, segment: int, pages: npt.NDArray[np.int64]) -> int:
+    """Return the address of a tag."""
+    return int(pages[segment * _BASE + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 1))
 
 
 @kernel_inline
-def put_tag(place: int, tag: int, base: int, wide: int, pages: npt.NDArray[np.int64]) -> None:
-    """Write the tag of a place."""
-    page, at = base + (place >> _PAGE_SHIFT), (place & _IN_PAGE) << 1
-    store16(pages[page] + at, tag)
-    if wide:
-        store16(pages[page + _UPPER_TAG] + at, tag >> 16)
+def upper_address(place: int, segment: int, pages: npt.NDArray[np.int64]) -> int:
+    """Return the address of the upper half of a wide tag."""
+    return int(pages[segment * _BASE + _UPPER + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 1))
 
 
 @kernel_inline
-def value_at(place: int, base: int, pages: npt.NDArray[np.int64]) -> int:
+def value_address(place: int, segment: int, pages: npt.NDArray[np.int64]) -> int:
+    """Return the address of a value."""
+    return int(pages[segment * _BASE + _VALUES + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 2))
+
+
+@kernel_inline
+def value_at(place: int, segment: int, arrays: QuotientArrays) -> int:
     """Return the value of a place."""
-    page, at = base + (place >> _PAGE_SHIFT), (place & _IN_PAGE) << 1
-    return load16(pages[page + _LOW] + at) | (load16(pages[page + _HIGH] + at) << 16)
+    return load32(value_address(place, segment, arrays[2]))
 
 
 @kernel_inline
-def set_value(place: int, value: int, base: int, pages: npt.NDArray[np.int64]) -> None:
+def set_value(place: int, value: int, segment: int, arrays: QuotientArrays) -> None:
     """Write the value of a place."""
-    page, at = base + (place >> _PAGE_SHIFT), (place & _IN_PAGE) << 1
-    store16(pages[page + _LOW] + at, value)
-    store16(pages[page + _HIGH] + at, value >> 16)
+    store32(value_address(place, segment, arrays[2]), value)
 
 
 @kernel_inline
-def flag_of(place: int, base: int, pages: npt.NDArray[np.int64]) -> int:
+def flag_of(place: int, segment: int, arrays: QuotientArrays) -> int:
     """Return FLAG if the flag of a place is set, or 0."""
-    return load16(tag_address(place, base, pages)) & FLAG
+    return load16(tag_address(place, segment, arrays[2])) & FLAG
 
 
 @kernel_inline
-def set_flag(place: int, on: bool, base: int, pages: npt.NDArray[np.int64]) -> None:
+def set_flag(place: int, on: bool, segment: int, arrays: QuotientArrays) -> None:
     """Set or clear the flag of a place."""
-    address = tag_address(place, base, pages)
+    address = tag_address(place, segment, arrays[2])
     tag = load16(address)
     store16(address, tag | FLAG if on else tag & ~FLAG)
 
 
 @kernel_inline
-def run_start(
-    home: int, base: int, wide: int, pages: npt.NDArray[np.int64], counters: npt.NDArray[np.int64]
-) -> int:
-    """Return the place where the run of a home begins, or where it would; the place `home` is not empty."""
+def has_run(home: int, segment: int, arrays: QuotientArrays) -> bool:
+    """Return whether an element has this home."""
+    return bool(load16(tag_address(home, segment, arrays[2])) & HOMED)
+
+
+@kernel_inline
+def prefetch_home(value: int, arrays: QuotientArrays) -> None:
+    """Fetch the cache lines of the tags and of the values at the first home of a hash."""
+    segment = segment_of(value, arrays)
+    home = row_of(value, segment, arrays[1]) * arrays[3][SLOTS]
+    prefetch_address(tag_address(home, segment, arrays[2]))
+    prefetch_address(value_address(home, segment, arrays[2]))
+
+
+@kernel_inline
+def after(address: int, page: int, pages: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Return the address of the next tag, and the number of its page."""
+    address += 2
+    if address & (_TAG_PAGE - 1) == 0:
+        page += 1
+        address = pages[page]
+    return address, page
+
+
+@kernel_inline
+def first_of_run(home: int, segment: int, arrays: QuotientArrays) -> int:
+    """Return the place where the run of a home begins, or where it would; the place `home` is not empty.
+
+    Walks back to the beginning of the cluster, counts the runs of homes before, and passes over as many.
+    """
+    pages, counters = arrays[2], arrays[3]
+    first_page = segment * _BASE
+    page = first_page + (home >> _PAGE_SHIFT)
+    address = tag_address(home, segment, pages)
     place, runs = home, 0
     while place > 0:
-        tag = tag_at(place - 1, base, wide, pages)
-        if tag & _HAS == 0:
+        before, before_page = address - 2, page
+        if address & (_TAG_PAGE - 1) == 0:
+            before_page = page - 1
+            before = pages[before_page] + _TAG_PAGE - 2
+        tag = load16(before)
+        if tag >> _REST == 0:
             break
+        address, page = before, before_page
         place -= 1
         runs += tag & HOMED
     counters[SCANNED] += home - place
-    start = place
     while runs > 0:
+        address, page = after(address, page, pages)
         place += 1
-        while load16(tag_address(place, base, pages)) & CONTINUES:
-            place += 1
-        runs -= 1
-    counters[SCANNED] += place - start
+        runs -= not load16(address) & CONTINUES
     return place
 
 
 @kernel_inline
-def find(home: int, rest: int, segment: int, arrays: QuotientArrays) -> int:
-    """Return the first place of an element, or -1."""
-    _, segments, pages, counters = arrays
-    base, wide = segment << BASE_BITS, segments[segment, WIDE]
-    counters[SCANNED] += 1
-    if not load16(tag_address(home, base, pages)) & HOMED:
-        return -1
-    place = run_start(home, base, wide, pages, counters)
-    if tag_at(place, base, wide, pages) >> _REST == rest:
-        return place
-    return find_after(place, rest, segment, arrays)
+def is_rest(place: int, tag: int, rest: int, segment: int, arrays: QuotientArrays) -> bool:
+    """Return whether the element at a place, with this tag, has the rest."""
+    if not arrays[1][segment, WIDE]:
+        return bool(tag >> _REST == rest + 1)
+    lower, upper = rest % _FIRST + 1, rest // _FIRST
+    return bool(tag >> _REST == lower and load16(upper_address(place, segment, arrays[2])) == upper)
 
 
 @kernel_inline
-def find_after(place: int, rest: int, segment: int, arrays: QuotientArrays) -> int:
+def next_in_run(place: int, rest: int, segment: int, arrays: QuotientArrays) -> int:
     """Return the first place behind `place` in its run that has `rest`, or -1."""
-    _, segments, pages, counters = arrays
-    base, wide = segment << BASE_BITS, segments[segment, WIDE]
     while True:
         place += 1
-        counters[SCANNED] += 1
-        tag = tag_at(place, base, wide, pages)
+        tag = load16(tag_address(place, segment, arrays[2]))
         if not tag & CONTINUES:
             return -1
-        if tag >> _REST == rest:
+        if is_rest(place, tag, rest, segment, arrays):
             return place
 
 
 @kernel_inline
-def has_run(home: int, base: int, arrays: QuotientArrays) -> bool:
-    """Return whether an element has this home."""
-    return bool(load16(tag_address(home, base, arrays[2])) & HOMED)
-
-
-@kernel_inline
-def find_run(home: int, segment: int, arrays: QuotientArrays) -> int:
-    """Return the place where the run of a home begins; it has one."""
-    _, segments, pages, counters = arrays
-    return run_start(home, segment << BASE_BITS, segments[segment, WIDE], pages, counters)
-
-
-@kernel_inline
-def run_has(place: int, rest: int, base: int, wide: int, arrays: QuotientArrays) -> tuple[int, int]:
-    """Return the first place of the run that begins at `place` that has `rest`, or -1, and where the run ends."""
-    pages = arrays[2]
-    at = place if tag_at(place, base, wide, pages) >> _REST == rest else -1
+def run_holds(place: int, rest: int, segment: int, arrays: QuotientArrays) -> tuple[int, int]:
+    """Return the first place with `rest` in the run that begins at `place`, or -1, and where the run ends."""
+    found = -1
+    tag = load16(tag_address(place, segment, arrays[2]))
     while True:
+        if found < 0 and is_rest(place, tag, rest, segment, arrays):
+            found = place
         place += 1
-        tag = tag_at(place, base, wide, pages)
+        tag = load16(tag_address(place, segment, arrays[2]))
         if not tag & CONTINUES:
-            return at, place
-        if at < 0 and tag >> _REST == rest:
-            at = place
+            return found, place
 
 
 @kernel_inline
-def prefetch_home(value: int, slots: int, arrays: QuotientArrays) -> None:
-    """Fetch the cache line of the tags of a hash."""
-    segment = segment_of(value, arrays)
-    home = row_of(value, segment, arrays[1]) * slots
-    prefetch_address(tag_address(home, segment << BASE_BITS, arrays[2]))
+def seek(home: int, rest: int, segment: int, arrays: QuotientArrays) -> tuple[int, int]:
+    """Return the first place of an element, or -1, and the place where another one of its home belongs."""
+    tag = load16(tag_address(home, segment, arrays[2]))
+    if tag >> _REST == 0:
+        return -1, home
+    place = first_of_run(home, segment, arrays)
+    if not tag & HOMED:
+        return -1, place
+    return run_holds(place, rest, segment, arrays)
 
 
 @kernel_inline
-def add(home: int, rest: int, value: int, segment: int, arrays: QuotientArrays) -> int:
-    """Store an element behind the others of its run and return its place, or -1 if the segment must grow first.
+def add(place: int, home: int, rest: int, value: int, segment: int, arrays: QuotientArrays) -> bool:
+    """Store an element at the place that `seek` returned; False if the segment must grow first.
 
     Later elements up to the next empty place move by one.
     """
     _, segments, pages, counters = arrays
-    base, wide = segment << BASE_BITS, segments[segment, WIDE]
     if segments[segment, USED] >= segments[segment, LIMIT]:
         counters[FULL] = segment
-        return -1
-    at_home = tag_at(home, base, wide, pages)
-    continues = 0
-    place = home
-    if at_home & _HAS:
-        place = run_start(home, base, wide, pages, counters)
-        if at_home & HOMED:
-            continues = CONTINUES
-            place += 1
-            while load16(tag_address(place, base, pages)) & CONTINUES:
-                place += 1
-    end = place
-    while tag_at(end, base, wide, pages) & _HAS:
+        return False
+    page, end = segment * _BASE + (place >> _PAGE_SHIFT), place
+    address = tag_address(place, segment, pages)
+    while load16(address) >> _REST:
+        address, page = after(address, page, pages)
         end += 1
-    counters[SCANNED] += end - place
     if end + 1 >= segments[segment, PLACES]:
         counters[FULL] = segment
-        return -1
+        return False
     counters[MOVED] += end - place + 1
-    own = tag_at(end, base, wide, pages)
-    while end > place:
-        before = tag_at(end - 1, base, wide, pages)
-        put_tag(end, (own & HOMED) | (before & _ELEMENT), base, wide, pages)
-        set_value(end, value_at(end - 1, base, pages), base, pages)
-        own = before
-        end -= 1
-    put_tag(place, (own & HOMED) | continues | (rest << _REST), base, wide, pages)
-    set_value(place, value, base, pages)
-    address = tag_address(home, base, pages)
-    store16(address, load16(address) | HOMED)
+    wide = segments[segment, WIDE]
+    own = load16(address)
+    while end > place:  # from page to page, backwards
+        first = max(place, end & ~_IN_PAGE)
+        tags, values = tag_address(end, segment, pages), value_address(end, segment, pages)
+        for _ in range(end - first):
+            before = load16(tags - 2)
+            store16(tags, (own & HOMED) | (before & ~HOMED))
+            store32(values, load32(values - 4))
+            own = before
+            tags -= 2
+            values -= 4
+        if wide:
+            uppers = upper_address(end, segment, pages)
+            for _ in range(end - first):
+                store16(uppers, load16(uppers - 2))
+                uppers -= 2
+        end = first
+        if end > place:
+            before = load16(tag_address(end - 1, segment, pages))
+            store16(tags, (own & HOMED) | (before & ~HOMED))
+            store32(values, load32(value_address(end - 1, segment, pages)))
+            if wide:
+                store16(upper_address(end, segment, pages), load16(upper_address(end - 1, segment, pages)))
+            own = before
+            end -= 1
+    home_address = tag_address(home, segment, pages)
+    continues = CONTINUES if place > home and load16(home_address) & HOMED else 0
+    put_rest(place, (own & HOMED) | continues, rest, segment, wide, pages)
+    store32(value_address(place, segment, pages), value)
+    store16(home_address, load16(home_address) | HOMED)
     segments[segment, USED] += 1
     counters[ELEMENTS] += 1
-    return place
+    return True
+
+
+@kernel_inline
+def put_rest(place: int, bits: int, rest: int, segment: int, wide: int, pages: npt.NDArray[np.int64]) -> None:
+    """Write the tag of an element."""
+    if wide:
+        store16(tag_address(place, segment, pages), bits | ((rest % _FIRST + 1) << _REST))
+        store16(upper_address(place, segment, pages), rest // _FIRST)
+    else:
+        store16(tag_address(place, segment, pages), bits | ((rest + 1) << _REST))
 
 
 @kernel_inline
 def take_out(place: int, home: int, segment: int, arrays: QuotientArrays) -> None:
     """Remove the element at `place`, of the run of `home`; later ones that can be nearer home move by one."""
     _, segments, pages, counters = arrays
-    base, wide = segment << BASE_BITS, segments[segment, WIDE]
-    begins = not tag_at(place, base, wide, pages) & CONTINUES
-    goes_on = tag_at(place + 1, base, wide, pages) & CONTINUES
+    wide = segments[segment, WIDE]
+    begins = not load16(tag_address(place, segment, pages)) & CONTINUES
+    goes_on = load16(tag_address(place + 1, segment, pages)) & CONTINUES
     hole, latest = place, home  # latest: home of the run that is moved
     while True:
-        tag = tag_at(hole + 1, base, wide, pages)
-        if tag & _HAS == 0:
+        tag = load16(tag_address(hole + 1, segment, pages))
+        if tag >> _REST == 0:
             break
         if not tag & CONTINUES:
             latest += 1
-            while not load16(tag_address(latest, base, pages)) & HOMED:
+            while not load16(tag_address(latest, segment, pages)) & HOMED:
                 latest += 1
             if latest == hole + 1:
                 break
-        own = tag_at(hole, base, wide, pages)
-        put_tag(hole, (own & HOMED) | (tag & _ELEMENT), base, wide, pages)
-        set_value(hole, value_at(hole + 1, base, pages), base, pages)
+        address = tag_address(hole, segment, pages)
+        store16(address, (load16(address) & HOMED) | (tag & ~HOMED))
+        store32(value_address(hole, segment, pages), load32(value_address(hole + 1, segment, pages)))
+        if wide:
+            store16(upper_address(hole, segment, pages), load16(upper_address(hole + 1, segment, pages)))
         hole += 1
     counters[MOVED] += hole - place + 1
-    put_tag(hole, tag_at(hole, base, wide, pages) & HOMED, base, wide, pages)
+    address = tag_address(hole, segment, pages)
+    store16(address, load16(address) & HOMED)
     if begins:
-        address = tag_address(place if goes_on else home, base, pages)
+        address = tag_address(place if goes_on else home, segment, pages)
         store16(address, load16(address) & ~(CONTINUES if goes_on else HOMED))
     segments[segment, USED] -= 1
     counters[ELEMENTS] -= 1
@@ -375,24 +412,33 @@ def read_in_order(
 ) -> int:
     """Copy the elements of a segment, in the order of their homes, to the beginnings of columns; return their number."""
     _, segments, pages, counters = arrays
-    base, wide = segment << BASE_BITS, segments[segment, WIDE]
+    wide = segments[segment, WIDE]
     width, rows, all_slots = HASH_BITS - segments[segment, DEPTH], segments[segment, ROWS], counters[SLOTS]
     prefix = segments[segment, PREFIX] << width
-    count, home, first = 0, -1, np.int64(0)
-    for place in range(segments[segment, PLACES]):
-        tag = tag_at(place, base, wide, pages)
-        if tag & _HAS == 0:
-            continue
-        if not tag & CONTINUES:
-            home += 1
-            while not load16(tag_address(home, base, pages)) & HOMED:
+    count, home, row, slot = 0, np.int64(-1), np.int64(0), np.int64(-1)
+    first = np.int64(prefix)
+    for start in range(0, segments[segment, PLACES], PAGE_PLACES):
+        tags, contents = tag_address(start, segment, pages), value_address(start, segment, pages)
+        for at in range(PAGE_PLACES):
+            tag = load16(tags + 2 * at)
+            if tag >> _REST == 0:
+                continue
+            if not tag & CONTINUES:
                 home += 1
-            first = prefix + first_of_row(home // all_slots, width, rows)
-        hashes[count] = first + (tag >> _REST) - 1
-        slots[count] = home % all_slots
-        values[count] = value_at(place, base, pages)
-        flags[count] = (tag & FLAG) != 0
-        count += 1
+                while not load16(tag_address(home, segment, pages)) & HOMED:
+                    home += 1
+                if home // all_slots != row:
+                    row = home // all_slots
+                    first = prefix + first_of_row(row, width, rows)
+                slot = home - row * all_slots
+            rest = (tag >> _REST) - 1
+            if wide:
+                rest += load16(upper_address(start + at, segment, pages)) * _FIRST
+            hashes[count] = first + rest
+            slots[count] = slot
+            values[count] = load32(contents + 4 * at)
+            flags[count] = tag & FLAG
+            count += 1
     return count
 
 
@@ -400,7 +446,8 @@ def read_in_order(
 def write_in_order(
     segment: int,
     arrays: QuotientArrays,
-    count: int,
+    begin: int,
+    end: int,
     hashes: npt.NDArray[np.int64],
     slots: npt.NDArray[np.uint8],
     values: npt.NDArray[np.uint32],
@@ -408,38 +455,45 @@ def write_in_order(
     homes: npt.NDArray[np.int64],
     order: npt.NDArray[np.int32],
 ) -> int:
-    """Fill a segment with those of the elements that are in its range; return their number, -1 if they do not fit.
+    """Fill a segment with those of the elements begin to end that are in its range.
 
-    The columns are as `read_in_order` left them: nearly in the order of the new homes, so few are moved to sort them.
+    Returns their number, -1 if they do not fit. The columns are as `read_in_order` left them: nearly in the order
+    of the new homes, so few are moved to sort them.
     """
     _, segments, pages, counters = arrays
-    base, wide = segment << BASE_BITS, segments[segment, WIDE]
-    depth, prefix, all_slots = segments[segment, DEPTH], segments[segment, PREFIX], counters[SLOTS]
-    places = segments[segment, PLACES]
-    for place in range(places):
-        put_tag(place, 0, base, wide, pages)
+    wide, depth, prefix = segments[segment, WIDE], segments[segment, DEPTH], segments[segment, PREFIX]
+    all_slots, places = counters[SLOTS], segments[segment, PLACES]
+    for start in range(0, places, PAGE_PLACES):
+        tags = tag_address(start, segment, pages)
+        for at in range(0, _TAG_PAGE, 8):
+            store64(tags + at, np.uint64(0))
     taken = 0
-    for at in range(count):
+    for at in range(begin, end):
         if hashes[at] >> (HASH_BITS - depth) != prefix:
             continue
-        home = np.int64(row_of(hashes[at], segment, segments)) * all_slots + slots[at]
+        home = np.int64(row_of(hashes[at], segment, segments)) * all_slots + np.int64(slots[at])
         to = taken
         while to > 0 and homes[to - 1] > home:
             homes[to], order[to] = homes[to - 1], order[to - 1]
             to -= 1
         homes[to], order[to] = home, at
         taken += 1
+    width, rows = HASH_BITS - depth, segments[segment, ROWS]
+    within = (np.int64(1) << width) - 1
     place = latest = np.int64(-1)
+    row, first = np.int64(0), np.int64(0)
     for number in range(taken):
         home, at = homes[number], order[number]
         place = max(home, place + 1)
         if place + 1 >= places:
             return -1
-        rest = rest_of(hashes[at], home // all_slots, segment, segments)
-        tag = (rest << _REST) | (CONTINUES if home == latest else 0) | (FLAG if flags[at] else 0)
-        put_tag(place, tag, base, wide, pages)
-        set_value(place, np.int64(values[at]), base, pages)
-        address = tag_address(home, base, pages)
+        if home >= (row + 1) * all_slots:
+            row = home // all_slots
+            first = np.int64(first_of_row(row, width, rows))
+        bits = (CONTINUES if home == latest else 0) | np.int64(flags[at])
+        put_rest(place, bits, (hashes[at] & within) - first, segment, wide, pages)
+        store32(value_address(place, segment, pages), np.int64(values[at]))
+        address = tag_address(home, segment, pages)
         store16(address, load16(address) | HOMED)
         latest = home
     counters[MOVED] += taken

@@ -16,7 +16,7 @@ import numpy as np
 
 from dedup_service.core.index.memory_pages import MemoryPages
 from dedup_service.core.index.quotient_segment import (
-    BASE_BITS,
+    COLUMNS,
     COLUMN_PAGES,
     DEPTH,
     DIRECTORY_DEPTH,
@@ -27,7 +27,6 @@ from dedup_service.core.index.quotient_segment import (
     LIMIT,
     MAX_NARROW,
     MAX_WIDE,
-    PAGE_BYTES,
     PAGE_PLACES,
     PLACES,
     PREFIX,
@@ -54,32 +53,33 @@ _SPARSE = 0.6
 _MIN_SLACK = 64
 """Places behind the last home, at least: for elements that lie behind their homes."""
 
+_ADDRESSES = COLUMNS * COLUMN_PAGES
+
 _MAX_ELEMENTS = COLUMN_PAGES * PAGE_PLACES
 
 class QuotientTable:
     """Segments with their directory. slots: 1 to 64. max_load: share of the homes from which a segment grows."""
 
-    __slots__ = ("_columns", "_copies", "_max_load", "_pages", "_segments", "_slots", "arrays", "memory")
+    __slots__ = ("_copies", "_max_load", "_segments", "_slots", "_tags", "_values", "arrays")
 
     arrays: QuotientArrays
     """What kernels work on; another tuple after growth."""
 
-    def __init__(self, slots: int = 1, *, max_load: float = 0.9) -> None:
+    def __init__(self, slots: int = 1, *, max_load: float = 0.84) -> None:
         self._slots, self._max_load = slots, max_load
-        self.memory = MemoryPages(PAGE_BYTES)
+        self._tags, self._values = MemoryPages(2 * PAGE_PLACES), MemoryPages(4 * PAGE_PLACES)
         counters = np.zeros(TABLE_COUNTERS, np.int64)
         counters[SLOTS], counters[FULL], counters[SPARSE] = slots, -1, -1
         self._segments = 1
-        self._columns = [0]
         self._copies = 0
         self.arrays = (
             np.zeros(1, np.int32),
             np.zeros((1, FIELDS), np.int64),
-            np.zeros(1 << BASE_BITS, np.int64),
+            np.zeros(_ADDRESSES, np.int64),
             counters,
         )
         self._shape(0, 0)
-        write_in_order(0, self.arrays, 0, *_scratch(0))
+        write_in_order(0, self.arrays, 0, 0, *_scratch(0))
 
     def __len__(self) -> int:
         """Return the number of elements."""
@@ -88,7 +88,7 @@ class QuotientTable:
     @property
     def size_bytes(self) -> int:
         """Memory reserved."""
-        return self.memory.size_bytes + sum(array.nbytes for array in self.arrays)
+        return self._tags.size_bytes + self._values.size_bytes + sum(array.nbytes for array in self.arrays)
 
     @property
     def largest_copy(self) -> int:
@@ -128,7 +128,7 @@ class QuotientTable:
         for segment in range(segments):
             self.arrays[1][segment, DEPTH], self.arrays[1][segment, PREFIX] = depth, segment
             self._shape(segment, expected + expected // 50)
-            write_in_order(segment, self.arrays, 0, *_scratch(0))
+            write_in_order(segment, self.arrays, 0, 0, *_scratch(0))
             self.arrays[1][segment, SPARSE_LIMIT] = 0
 
     def _rebuild(self, segment: int, *, grows: bool) -> None:
@@ -140,7 +140,7 @@ class QuotientTable:
         least = pages + 1 if grows else 1
         while least <= COLUMN_PAGES and self._pages_for(segment, used) <= COLUMN_PAGES:
             least = self._shape(segment, used, least) + 1
-            if write_in_order(segment, self.arrays, count, *columns) >= 0:
+            if write_in_order(segment, self.arrays, 0, count, *columns) >= 0:
                 return
         self._split(segment, count, columns)
 
@@ -157,14 +157,14 @@ class QuotientTable:
         directory, segments = self.arrays[0], self.arrays[1]
         shift = int(counters[DIRECTORY_DEPTH]) - depth - 1
         directory[(2 * prefix + 1) << shift : (2 * prefix + 2) << shift] = other
-        values = columns[0][:count]
+        ends = 0, int(np.count_nonzero(columns[0][:count] >> (HASH_BITS - depth - 1) == 2 * prefix)), count
         for side, half in enumerate((segment, other)):
             segments[half, DEPTH], segments[half, PREFIX] = depth + 1, 2 * prefix + side
-            own = int(np.count_nonzero(values >> (HASH_BITS - depth - 1) == 2 * prefix + side))
+            own = ends[side + 1] - ends[side]
             least = 1
             while least <= COLUMN_PAGES:
                 least = self._shape(half, own, least) + 1
-                if write_in_order(half, self.arrays, count, *columns) >= 0:
+                if write_in_order(half, self.arrays, 0, count, *columns) >= 0:
                     break
             else:
                 self._split(half, count, columns)
@@ -191,17 +191,15 @@ class QuotientTable:
         if pages > self._pages_for(segment, 0):  # so few that a page less is enough
             fewer = int(((pages - 1) * PAGE_PLACES - slack - self._slots) * self._max_load * _STEP / (_STEP + 1))
             own[SPARSE_LIMIT] = max(0, min(int(own[LIMIT] * _SPARSE), fewer - fewer // 16))
-        columns = 4 if wide else 3
-        addresses = self.arrays[2][segment << BASE_BITS : (segment + 1) << BASE_BITS].reshape(4, COLUMN_PAGES)
-        for column in range(4):
-            wanted = pages if column < columns else 0
-            for page in range(COLUMN_PAGES):
-                address = int(addresses[column, page])
-                if page < wanted and not address:
-                    addresses[column, page] = self.memory.take()
-                elif page >= wanted and address:
-                    self.memory.give_back(address)
-                    addresses[column, page] = 0
+        addresses = self.arrays[2][segment * _ADDRESSES : (segment + 1) * _ADDRESSES].reshape(COLUMNS, COLUMN_PAGES)
+        for column, memory in ((0, self._tags), (1, self._values), (2, self._tags)):
+            wanted = 0 if column == 2 and not wide else pages
+            have = int(np.count_nonzero(addresses[column]))
+            for page in range(have, wanted):
+                addresses[column, page] = memory.take()
+            for page in range(wanted, have):
+                memory.give_back(int(addresses[column, page]))
+            addresses[column, wanted:] = 0
         return pages
 
     def _make_segments(self, needed: int) -> None:
@@ -209,7 +207,7 @@ class QuotientTable:
         if needed <= len(segments):
             return
         size = max(needed, len(segments) + len(segments) // 4 + 1)
-        larger = np.zeros((size, FIELDS), np.int64), np.zeros(size << BASE_BITS, np.int64)
+        larger = np.zeros((size, FIELDS), np.int64), np.zeros(size * _ADDRESSES, np.int64)
         larger[0][: len(segments)], larger[1][: len(pages)] = segments, pages
         self.arrays = (directory, *larger, counters)
 
