@@ -170,8 +170,8 @@ load32 = cast("Callable[[int], int]", intrinsic(_load(32, types.int64)))
 store32 = cast("Callable[[int, int], None]", intrinsic(_store(32, types.int64)))
 """Write the lower 32 bits of a value to an address, a multiple of 4. Callable from kernels only; nothing is checked."""
 
-load64 = cast("Callable[[int], np.uint64]", intrinsic(_load(64, types.uint64)))
-"""Return the uint64 at an address, a multiple of 8. Callable from kernels only; nothing is checked."""
+load64 = cast("Callable[[int], int]", intrinsic(_load(64, types.int64)))
+"""Return the signed 64-bit word at an address, a multiple of 8. Callable from kernels only; nothing is checked."""
 
-store64 = cast("Callable[[int, np.uint64], None]", intrinsic(_store(64, types.uint64)))
-"""Write a uint64 to an address, a multiple of 8. Callable from kernels only; nothing is checked."""
+store64 = cast("Callable[[int, int], None]", intrinsic(_store(64, types.int64)))
+"""Write a signed 64-bit word to an address, a multiple of 8. Callable from kernels only; nothing is checked."""

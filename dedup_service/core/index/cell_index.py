@@ -155,8 +155,8 @@ class CellRows:
             row,
             ordinal % self._slots,
             unpacked,
-            self._cells.arrays,
-            self._turned.arrays,
+            self._cells.address,
+            self._turned.address,
             levels,
             path,
             progress,
@@ -174,7 +174,7 @@ class CellRows:
         row = -2
         if levels is not None:
             slot = ordinal % self._slots
-            row = int(row_of_path(slot, levels, path_keys(path), self._cells.arrays))
+            row = int(row_of_path(slot, levels, path_keys(path), self._cells.address))
         if row == -2:
             raise StateError("no entry is in the cells of this path; the index and its entries differ")
         return None if row < 0 else row
@@ -190,8 +190,8 @@ class CellRows:
             ordinal % self._slots,
             levels,
             path_keys(path),
-            self._cells.arrays,
-            self._turned.arrays,
+            self._cells.address,
+            self._turned.address,
         ):
             return False
         self._cells.shrink()
@@ -226,8 +226,8 @@ class CellRows:
                 levels,
                 keys,
                 starts,
-                self._cells.arrays,
-                self._turned.arrays,
+                self._cells.address,
+                self._turned.address,
                 progress,
             )
             self._grow()
@@ -261,7 +261,7 @@ class CellRows:
                 keys,
                 sieves,
                 MOST_DIFFERING,
-                self._cells.arrays,
+                self._cells.address,
                 self._sieves.addresses,
                 offsets,
                 probed,

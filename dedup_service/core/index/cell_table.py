@@ -16,8 +16,8 @@ import numpy.typing as npt
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.quotient_segment import (
     SLOTS,
-    QuotientArrays,
     add,
+    field,
     first_of_run,
     flag_of,
     has_run,
@@ -81,29 +81,29 @@ def cell_hash(part: int, key: np.uint32) -> int:
 
 
 @kernel_inline
-def turn_away(value: int, slot: int, flagged: int, turned: QuotientArrays) -> bool:
+def turn_away(value: int, slot: int, flagged: int, turned: int) -> bool:
     """Count one more entry that a cell turned away; False if the table has no room for the first one."""
     segment, home, rest = located(value, slot, turned)
-    place, free = seek(home, rest, segment, turned)
+    place, free = seek(home, rest, segment)
     if not flagged:
         return bool(add(free, home, rest, 1, segment, turned))
-    count = value_at(place, segment, turned)
+    count = value_at(place, segment)
     if count < MAX_TURNED:
-        set_value(place, count + 1, segment, turned)
+        set_value(place, count + 1, segment)
     return True
 
 
 @kernel_inline
-def take_back(value: int, slot: int, turned: QuotientArrays) -> bool:
+def take_back(value: int, slot: int, turned: int) -> bool:
     """Count one entry fewer that a cell turned away; return whether it still counts some."""
     segment, home, rest = located(value, slot, turned)
-    place, _ = seek(home, rest, segment, turned)
-    count = value_at(place, segment, turned)
+    place, _ = seek(home, rest, segment)
+    count = value_at(place, segment)
     if count == 1:
         take_out(place, home, segment, turned)
         return False
     if count < MAX_TURNED:
-        set_value(place, count - 1, segment, turned)
+        set_value(place, count - 1, segment)
     return True
 
 
@@ -115,18 +115,18 @@ def keys_of_part(level: int) -> tuple[bool, int]:
 
 
 @kernel_inline
-def offer(row: int, value: int, slot: int, cells: QuotientArrays, turned: QuotientArrays) -> int:
+def offer(row: int, value: int, slot: int, cells: int, turned: int) -> int:
     """Offer an entry to a cell: return 1 if it took the entry, 0 if it turned it away, -1 without room."""
     segment, home, rest = located(value, slot, cells)
-    place, free = seek(home, rest, segment, cells)
+    place, free = seek(home, rest, segment)
     if place < 0:
         return 1 if add(free, home, rest, row, segment, cells) else -1
-    if value_at(place, segment, cells) == NO_ROW:
-        set_value(place, row, segment, cells)
+    if value_at(place, segment) == NO_ROW:
+        set_value(place, row, segment)
         return 1
-    if not turn_away(value, slot, flag_of(place, segment, cells), turned):
+    if not turn_away(value, slot, flag_of(place, segment), turned):
         return -1
-    set_flag(place, True, segment, cells)
+    set_flag(place, True, segment)
     return 0
 
 
@@ -135,8 +135,8 @@ def insert_entry(
     row: int,
     slot: int,
     keys: npt.NDArray[np.uint32],
-    cells: QuotientArrays,
-    turned: QuotientArrays,
+    cells: int,
+    turned: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
     progress: npt.NDArray[np.int64],
@@ -176,7 +176,7 @@ def row_of_path(
     slot: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
-    cells: QuotientArrays,
+    cells: int,
 ) -> int:
     """Return the row in the first cell that a path says holds its entry; -1 if it says none, -2 if that is wrong."""
     taken = 0
@@ -185,10 +185,10 @@ def row_of_path(
         taken += count
         if stored:
             segment, home, rest = located(cell_hash(part, path[taken - 1]), slot, cells)
-            place, _ = seek(home, rest, segment, cells)
+            place, _ = seek(home, rest, segment)
             if place < 0:
                 return -2
-            row = value_at(place, segment, cells)
+            row = value_at(place, segment)
             return -2 if row == NO_ROW else row
     return -1
 
@@ -199,8 +199,8 @@ def remove_entry(
     slot: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
-    cells: QuotientArrays,
-    turned: QuotientArrays,
+    cells: int,
+    turned: int,
 ) -> bool:
     """Remove an entry by the levels and the path that its insertion returned.
 
@@ -213,19 +213,19 @@ def remove_entry(
             for level in range(count):
                 value = cell_hash(part, path[taken + level])
                 segment, home, rest = located(value, slot, cells)
-                place, _ = seek(home, rest, segment, cells)
+                place, _ = seek(home, rest, segment)
                 if place < 0:
                     return False
                 if stored and level == count - 1:
                     if change:
-                        set_value(place, NO_ROW, segment, cells)
-                    elif value_at(place, segment, cells) != row:
+                        set_value(place, NO_ROW, segment)
+                    elif value_at(place, segment) != row:
                         return False
-                elif not flag_of(place, segment, cells):
+                elif not flag_of(place, segment):
                     return False
                 elif change:
-                    set_flag(place, take_back(value, slot, turned), segment, cells)
-                if change and value_at(place, segment, cells) == NO_ROW and not flag_of(place, segment, cells):
+                    set_flag(place, take_back(value, slot, turned), segment)
+                if change and value_at(place, segment) == NO_ROW and not flag_of(place, segment):
                     take_out(place, home, segment, cells)
             taken += count
     return True
@@ -275,8 +275,8 @@ def restore_entries(
     levels: npt.NDArray[np.uint8],
     paths: npt.NDArray[np.uint32],
     path_starts: npt.NDArray[np.int64],
-    cells: QuotientArrays,
-    turned: QuotientArrays,
+    cells: int,
+    turned: int,
     progress: npt.NDArray[np.int64],
 ) -> int:
     """Put entries from number `start` on back where they were; return how many are done.
@@ -302,26 +302,26 @@ def restore_entries(
 
 
 @kernel_inline
-def put_back(holds: bool, row: int, value: int, slot: int, cells: QuotientArrays, turned: QuotientArrays) -> bool:
+def put_back(holds: bool, row: int, value: int, slot: int, cells: int, turned: int) -> bool:
     """Let a cell hold a row, or count that it turned it away; False if a table has to grow first."""
     segment, home, rest = located(value, slot, cells)
-    place, free = seek(home, rest, segment, cells)
+    place, free = seek(home, rest, segment)
     if place < 0:
         if not add(free, home, rest, np.int64(row) if holds else NO_ROW, segment, cells):
             return False
         place = free
     elif holds:
-        set_value(place, np.int64(row), segment, cells)
+        set_value(place, np.int64(row), segment)
     if not holds:
-        if not turn_away(value, slot, flag_of(place, segment, cells), turned):
+        if not turn_away(value, slot, flag_of(place, segment), turned):
             return False
-        set_flag(place, True, segment, cells)
+        set_flag(place, True, segment)
     return True
 
 
 @kernel_inline
 def collect(
-    value: int, active: np.uint64, cells: QuotientArrays, found: npt.NDArray[np.int64], count: int
+    value: int, active: np.uint64, cells: int, found: npt.NDArray[np.int64], count: int
 ) -> tuple[int, np.uint64]:
     """Append the rows in the cells of a hash at the active slots, one bit each, to `found`.
 
@@ -331,25 +331,25 @@ def collect(
     segment, first, rest = located(value, 0, cells)
     overflowed = np.uint64(0)
     place = -1
-    for slot in range(cells[3][SLOTS]):
+    for slot in range(field(cells, SLOTS)):
         home = first + slot
-        if not has_run(home, segment, cells):
+        if not has_run(home, segment):
             continue
-        place = first_of_run(home, segment, cells) if place < 0 else max(place, home)
-        at, place = run_holds(place, rest, segment, cells)
+        place = first_of_run(home, segment) if place < 0 else max(place, home)
+        at, place = run_holds(place, rest, segment)
         bit = np.uint64(1) << np.uint64(slot)
         if at >= 0 and active & bit:
-            holder = value_at(at, segment, cells)
+            holder = value_at(at, segment)
             if holder != NO_ROW:
                 found[count] = holder
                 count += 1
-            if flag_of(at, segment, cells):
+            if flag_of(at, segment):
                 overflowed |= bit
     return count, overflowed
 
 
 @kernel_inline
-def collect_all(keys: npt.NDArray[np.uint32], cells: QuotientArrays, found: npt.NDArray[np.int64]) -> int:
+def collect_all(keys: npt.NDArray[np.uint32], cells: int, found: npt.NDArray[np.int64]) -> int:
     """Write the rows that a page's keys lead to into `found`, some of them repeatedly; return how many.
 
     In each part all slots are looked at for the first key, and for the next one those whose cell turned
@@ -357,7 +357,7 @@ def collect_all(keys: npt.NDArray[np.uint32], cells: QuotientArrays, found: npt.
     """
     count = 0
     for part in range(PARTS):
-        active = ~np.uint64(0) >> np.uint64(64 - cells[3][SLOTS])
+        active = ~np.uint64(0) >> np.uint64(64 - field(cells, SLOTS))
         for level in range(keys.shape[1]):
             if keys[part, level] == 0 or active == 0:
                 break
@@ -371,7 +371,7 @@ def probe_many(
     keys: npt.NDArray[np.uint32],
     sieves: npt.NDArray[np.uint64],
     most_differing: int,
-    cells: QuotientArrays,
+    cells: int,
     sieve_pages: npt.NDArray[np.int64],
     offsets: npt.NDArray[np.int64],
     probed: npt.NDArray[np.int64],
@@ -384,7 +384,7 @@ def probe_many(
     sieves, two words a row. offsets: int64[n + 1], probed: int64[n] and found: int64[m] receive where the rows
     of each page begin, how many there were before the sieve, and the rows, ascending within a page.
     """
-    most = keys.shape[1] * keys.shape[2] * cells[3][SLOTS]
+    most = keys.shape[1] * keys.shape[2] * field(cells, SLOTS)
     for part in range(PARTS if start < len(keys) else 0):
         prefetch_home(cell_hash(part, keys[start, part, 0]), cells)
     for page in range(start, len(keys)):
@@ -407,7 +407,8 @@ def probe_many(
             before = row
             different += 1
             address = word_address(row, 2, sieve_pages)
-            bits = popcount(sieves[page, 0] ^ load64(address)) + popcount(sieves[page, 1] ^ load64(address + 8))
+            bits = popcount(sieves[page, 0] ^ np.uint64(load64(address)))
+            bits += popcount(sieves[page, 1] ^ np.uint64(load64(address + 8)))
             if bits <= most_differing:
                 rows[passed] = row
                 passed += 1

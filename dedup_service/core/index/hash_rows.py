@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from dedup_service.core.index.quotient_segment import (
     HASH_BITS,
-    QuotientArrays,
     add,
     located,
     next_in_run,
@@ -82,7 +81,7 @@ class HashRows:
         """Return the rows under a hash, ascending, among them those of hashes that share its first bits."""
         if self._crowded and (crowd := self._crowded.get(_first_bits(value))) is not None:
             return crowd
-        count = rows_of(np.uint64(value), self._table.arrays, self._found)
+        count = rows_of(np.uint64(value), self._table.address, self._found)
         return sorted(self._found[:count].tolist()) if count else ()
 
     def rows_many(self, values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
@@ -93,7 +92,7 @@ class HashRows:
         """
         found = np.empty(len(values) * _CROWD, np.int64)
         counts = np.zeros(len(values), np.int64)
-        rows_of_many(values, self._table.arrays, found, counts)
+        rows_of_many(values, self._table.address, found, counts)
         if self._crowded:
             for at, value in enumerate(values.tolist()):
                 crowd = self._crowded.get(_first_bits(value))
@@ -112,7 +111,7 @@ class HashRows:
             self._in_crowds += 1
             return
         while True:
-            added = add_row(np.uint64(value), row, self._table.arrays)
+            added = add_row(np.uint64(value), row, self._table.address)
             if added:
                 break
             self._table.grow()
@@ -130,7 +129,7 @@ class HashRows:
             if len(crowd) < _CROWD // 2:
                 self._dissolve(value)
             return
-        if not remove_row(np.uint64(value), row, self._table.arrays):
+        if not remove_row(np.uint64(value), row, self._table.address):
             raise KeyError((value, row))
         self._table.shrink()
 
@@ -138,7 +137,7 @@ class HashRows:
         """Move the rows under a hash out of the table, together with one that did not fit."""
         rows = list(self.rows(value))
         for other in rows:
-            remove_row(np.uint64(value), other, self._table.arrays)
+            remove_row(np.uint64(value), other, self._table.address)
         self._crowded[_first_bits(value)] = array("I", sorted([*rows, row]))
         self._in_crowds += len(rows) + 1
 
@@ -167,28 +166,28 @@ def first_bits(value: np.uint64) -> int:
 
 
 @kernel_inline
-def collect_rows(value: np.uint64, arrays: QuotientArrays, found: npt.NDArray[np.int64], start: int) -> int:
+def collect_rows(value: np.uint64, table: int, found: npt.NDArray[np.int64], start: int) -> int:
     """Write the rows under a hash into found[start:], in no order, and return how many there are."""
-    segment, home, rest = located(identity(value), 0, arrays)
-    place, _ = seek(home, rest, segment, arrays)
+    segment, home, rest = located(identity(value), 0, table)
+    place, _ = seek(home, rest, segment)
     count = 0
     while place >= 0:
-        found[start + count] = value_at(place, segment, arrays)
+        found[start + count] = value_at(place, segment)
         count += 1
-        place = next_in_run(place, rest, segment, arrays)
+        place = next_in_run(place, rest, segment)
     return count
 
 
 @kernel
-def rows_of(value: np.uint64, arrays: QuotientArrays, found: npt.NDArray[np.int64]) -> int:
+def rows_of(value: np.uint64, table: int, found: npt.NDArray[np.int64]) -> int:
     """Write the rows under a hash into found: int64[_CROWD], and return how many there are."""
-    return collect_rows(value, arrays, found, 0)
+    return collect_rows(value, table, found, 0)
 
 
 @long_kernel
 def rows_of_many(
     values: npt.NDArray[np.uint64],
-    arrays: QuotientArrays,
+    table: int,
     found: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
 ) -> None:
@@ -196,38 +195,38 @@ def rows_of_many(
     ahead = 8
     for number in range(len(values) + ahead):
         if number < len(values):
-            prefetch_home(identity(values[number]), arrays)
+            prefetch_home(identity(values[number]), table)
         at = number - ahead
         if at >= 0:
             start = at * _CROWD
-            count = collect_rows(values[at], arrays, found, start)
+            count = collect_rows(values[at], table, found, start)
             if count > 1:
                 found[start : start + count] = np.sort(found[start : start + count])
             counts[at] = count
 
 
 @kernel
-def add_row(value: np.uint64, row: int, arrays: QuotientArrays) -> int:
+def add_row(value: np.uint64, row: int, table: int) -> int:
     """Add a row and return 1; 0 if the table has to grow first, 2 without a change if the hash has _CROWD rows."""
-    segment, home, rest = located(identity(value), 0, arrays)
-    place, free = seek(home, rest, segment, arrays)
+    segment, home, rest = located(identity(value), 0, table)
+    place, free = seek(home, rest, segment)
     count = 0
     while place >= 0:
         count += 1
-        place = next_in_run(place, rest, segment, arrays)
+        place = next_in_run(place, rest, segment)
     if count >= _CROWD:
         return 2
-    return 1 if add(free, home, rest, row, segment, arrays) else 0
+    return 1 if add(free, home, rest, row, segment, table) else 0
 
 
 @kernel
-def remove_row(value: np.uint64, row: int, arrays: QuotientArrays) -> bool:
+def remove_row(value: np.uint64, row: int, table: int) -> bool:
     """Remove a row; False if the hash does not have it."""
-    segment, home, rest = located(identity(value), 0, arrays)
-    place, _ = seek(home, rest, segment, arrays)
+    segment, home, rest = located(identity(value), 0, table)
+    place, _ = seek(home, rest, segment)
     while place >= 0:
-        if value_at(place, segment, arrays) == row:
-            take_out(place, home, segment, arrays)
+        if value_at(place, segment) == row:
+            take_out(place, home, segment, table)
             return True
-        place = next_in_run(place, rest, segment, arrays)
+        place = next_in_run(place, rest, segment)
     return False

@@ -27,6 +27,7 @@ from dedup_service.core.kernels import (
     kernel_inline,
     load16,
     load32,
+    load64,
     long_kernel,
     prefetch_address,
     store16,
@@ -38,6 +39,7 @@ __all__ = [
     "COLUMNS",
     "COLUMN_PAGES",
     "DEPTH",
+    "DIRECTORY",
     "DIRECTORY_DEPTH",
     "ELEMENTS",
     "FIELDS",
@@ -47,6 +49,7 @@ __all__ = [
     "MAX_NARROW",
     "MAX_WIDE",
     "MOVED",
+    "NUMBER",
     "PAGE_PLACES",
     "PLACES",
     "PREFIX",
@@ -55,14 +58,14 @@ __all__ = [
     "SLOTS",
     "SPARSE",
     "SPARSE_LIMIT",
-    "TABLE_COUNTERS",
+    "TABLE_FIELDS",
     "USED",
     "WIDE",
-    "QuotientArrays",
     "add",
     "first_of_run",
     "flag_of",
     "has_run",
+    "field",
     "located",
     "next_in_run",
     "prefetch_home",
@@ -88,24 +91,25 @@ COLUMN_PAGES = 32
 COLUMNS = 3
 """Tags, values, and the upper halves of wide tags."""
 
-_BASE = COLUMNS * COLUMN_PAGES
-_VALUES, _UPPER = COLUMN_PAGES, 2 * COLUMN_PAGES
+DEPTH, PREFIX, ROWS, PLACES, USED, LIMIT, WIDE, SPARSE_LIMIT, NUMBER = range(9)
+FIELDS = 9
+"""First words of a segment, int64. DEPTH, PREFIX: it has the hashes that begin with these bits. ROWS: equal parts of
+its range. PLACES: of each column. USED: elements; from LIMIT on the segment has to grow, and below SPARSE_LIMIT it
+has to shrink. WIDE: 1 if tags have an upper half. NUMBER: of the segment. COLUMN_PAGES addresses of pages follow for
+each column."""
 
-DEPTH, PREFIX, ROWS, PLACES, USED, LIMIT, WIDE, SPARSE_LIMIT = range(8)
-FIELDS = 8
-"""Columns of the segments int64[n, FIELDS]. DEPTH, PREFIX: the segment has the hashes that begin with these bits.
-ROWS: equal parts of its range. PLACES: of each column. USED: elements; from LIMIT on the segment has to grow, and
-below SPARSE_LIMIT it has to shrink. WIDE: 1 if tags have an upper half."""
+_TAGS = 8 * FIELDS
+_VALUES, _UPPER = _TAGS + 8 * COLUMN_PAGES, _TAGS + 16 * COLUMN_PAGES
 
-DIRECTORY_DEPTH, ELEMENTS, SLOTS, FULL, SPARSE, SCANNED, MOVED = range(7)
-TABLE_COUNTERS = 7
-"""Indexes into the counters int64[7]. DIRECTORY_DEPTH: bits of a hash that choose the segment. SLOTS: fixed. FULL: a
-segment that refused an element; SPARSE: one that should shrink; -1 for none. SCANNED, MOVED: places that were passed
-in search of a run, and written, since the table began; tests bound them."""
+DIRECTORY, DIRECTORY_DEPTH, ELEMENTS, SLOTS, FULL, SPARSE, SCANNED, MOVED = range(8)
+TABLE_FIELDS = 8
+"""Words of a table, int64. DIRECTORY: address of the addresses of segments, one for each value of the first
+DIRECTORY_DEPTH bits of a hash. SLOTS: fixed. FULL: number of a segment that refused an element; SPARSE: of one that
+should shrink; -1 for none. SCANNED, MOVED: places that were passed in search of a run, and written, since the table
+began; tests bound them.
 
-QuotientArrays = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]
-"""directory int32[2**depth]: number of the segment; segments int64[n, FIELDS]; pages int64[n * 96]: addresses of
-each segment's pages, COLUMN_PAGES for each column; counters int64[TABLE_COUNTERS]."""
+Kernels get tables and segments by address: as tuples of arrays, every step would count references to each array,
+which made a probe take three times as long."""
 
 HOMED, CONTINUES, FLAG = 1, 2, 4
 _REST = 3
@@ -120,16 +124,28 @@ _TAG_PAGE = 2 * PAGE_PLACES
 
 
 @kernel_inline
-def segment_of(value: int, arrays: QuotientArrays) -> int:
-    """Return the segment of a hash."""
-    return int(arrays[0][value >> (HASH_BITS - arrays[3][DIRECTORY_DEPTH])])
+def field(record: int, number: int) -> int:
+    """Return a word of a table or of a segment."""
+    return load64(record + 8 * number)
 
 
 @kernel_inline
-def row_of(value: int, segment: int, segments: npt.NDArray[np.int64]) -> int:
+def change(record: int, number: int, difference: int) -> None:
+    """Add to a word of a table or of a segment."""
+    store64(record + 8 * number, load64(record + 8 * number) + difference)
+
+
+@kernel_inline
+def segment_of(value: int, table: int) -> int:
+    """Return the segment of a hash."""
+    return load64(field(table, DIRECTORY) + ((value >> (HASH_BITS - field(table, DIRECTORY_DEPTH))) << 3))
+
+
+@kernel_inline
+def row_of(value: int, segment: int) -> int:
     """Return the part of the segment's range to which a hash belongs."""
-    width = HASH_BITS - segments[segment, DEPTH]
-    return int(((value & ((np.int64(1) << width) - 1)) * segments[segment, ROWS]) >> width)
+    width = HASH_BITS - field(segment, DEPTH)
+    return int(((value & ((np.int64(1) << width) - 1)) * field(segment, ROWS)) >> width)
 
 
 @kernel_inline
@@ -139,191 +155,175 @@ def first_of_row(row: int, width: int, rows: int) -> int:
 
 
 @kernel_inline
-def rest_of(value: int, row: int, segment: int, segments: npt.NDArray[np.int64]) -> int:
-    """Return the number of a hash within its part."""
-    width = HASH_BITS - segments[segment, DEPTH]
-    own = value & ((np.int64(1) << width) - 1)
-    return int(own - first_of_row(row, width, segments[segment, ROWS]))
+def located(value: int, slot: int, table: int) -> tuple[int, int, int]:
+    """Return segment, home and rest, which is the number of a hash within its part, of an identity."""
+    segment = segment_of(value, table)
+    width = HASH_BITS - field(segment, DEPTH)
+    row = row_of(value, segment)
+    rest = (value & ((np.int64(1) << width) - 1)) - first_of_row(row, width, field(segment, ROWS))
+    return segment, row * field(table, SLOTS) + slot, int(rest)
 
 
 @kernel_inline
-def located(value: int, slot: int, arrays: QuotientArrays) -> tuple[int, int, int]:
-    """Return segment, home and rest of an identity."""
-    segment = segment_of(value, arrays)
-    row = row_of(value, segment, arrays[1])
-    return segment, row * arrays[3][SLOTS] + slot, rest_of(value, row, segment, arrays[1])
-
-
-@kernel_inline
-def tag_address(place: int, segment: int, pages: npt.NDArray[np.int64]) -> int:
+def tag_address(place: int, segment: int) -> int:
     """Return the address of a tag."""
-    return int(pages[segment * _BASE + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 1))
+    return load64(segment + _TAGS + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 1)
 
 
 @kernel_inline
-def upper_address(place: int, segment: int, pages: npt.NDArray[np.int64]) -> int:
+def upper_address(place: int, segment: int) -> int:
     """Return the address of the upper half of a wide tag."""
-    return int(pages[segment * _BASE + _UPPER + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 1))
+    return load64(segment + _UPPER + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 1)
 
 
 @kernel_inline
-def value_address(place: int, segment: int, pages: npt.NDArray[np.int64]) -> int:
+def value_address(place: int, segment: int) -> int:
     """Return the address of a value."""
-    return int(pages[segment * _BASE + _VALUES + (place >> _PAGE_SHIFT)] + ((place & _IN_PAGE) << 2))
+    return load64(segment + _VALUES + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 2)
 
 
 @kernel_inline
-def value_at(place: int, segment: int, arrays: QuotientArrays) -> int:
+def value_at(place: int, segment: int) -> int:
     """Return the value of a place."""
-    return load32(value_address(place, segment, arrays[2]))
+    return load32(value_address(place, segment))
 
 
 @kernel_inline
-def set_value(place: int, value: int, segment: int, arrays: QuotientArrays) -> None:
+def set_value(place: int, value: int, segment: int) -> None:
     """Write the value of a place."""
-    store32(value_address(place, segment, arrays[2]), value)
+    store32(value_address(place, segment), value)
 
 
 @kernel_inline
-def flag_of(place: int, segment: int, arrays: QuotientArrays) -> int:
+def flag_of(place: int, segment: int) -> int:
     """Return FLAG if the flag of a place is set, or 0."""
-    return load16(tag_address(place, segment, arrays[2])) & FLAG
+    return load16(tag_address(place, segment)) & FLAG
 
 
 @kernel_inline
-def set_flag(place: int, on: bool, segment: int, arrays: QuotientArrays) -> None:
+def set_flag(place: int, on: bool, segment: int) -> None:
     """Set or clear the flag of a place."""
-    address = tag_address(place, segment, arrays[2])
+    address = tag_address(place, segment)
     tag = load16(address)
     store16(address, tag | FLAG if on else tag & ~FLAG)
 
 
 @kernel_inline
-def has_run(home: int, segment: int, arrays: QuotientArrays) -> bool:
+def has_run(home: int, segment: int) -> bool:
     """Return whether an element has this home."""
-    return bool(load16(tag_address(home, segment, arrays[2])) & HOMED)
+    return bool(load16(tag_address(home, segment)) & HOMED)
 
 
 @kernel_inline
-def prefetch_home(value: int, arrays: QuotientArrays) -> None:
+def prefetch_home(value: int, table: int) -> None:
     """Fetch the cache lines of the tags and of the values at the first home of a hash."""
-    segment = segment_of(value, arrays)
-    home = row_of(value, segment, arrays[1]) * arrays[3][SLOTS]
-    prefetch_address(tag_address(home, segment, arrays[2]))
-    prefetch_address(value_address(home, segment, arrays[2]))
+    segment = segment_of(value, table)
+    home = row_of(value, segment) * field(table, SLOTS)
+    prefetch_address(tag_address(home, segment))
+    prefetch_address(value_address(home, segment))
 
 
 @kernel_inline
-def after(address: int, page: int, pages: npt.NDArray[np.int64]) -> tuple[int, int]:
-    """Return the address of the next tag, and the number of its page."""
+def after(address: int, place: int, segment: int) -> int:
+    """Return the address of the tag of `place`; `address` is that of the place before."""
     address += 2
-    if address & (_TAG_PAGE - 1) == 0:
-        page += 1
-        address = pages[page]
-    return address, page
+    return address if address & (_TAG_PAGE - 1) else tag_address(place, segment)
 
 
 @kernel_inline
-def first_of_run(home: int, segment: int, arrays: QuotientArrays) -> int:
+def first_of_run(home: int, segment: int) -> int:
     """Return the place where the run of a home begins, or where it would; the place `home` is not empty.
 
     Walks back to the beginning of the cluster, counts the runs of homes before, and passes over as many.
     """
-    pages, counters = arrays[2], arrays[3]
-    first_page = segment * _BASE
-    page = first_page + (home >> _PAGE_SHIFT)
-    address = tag_address(home, segment, pages)
+    address = tag_address(home, segment)
     place, runs = home, 0
     while place > 0:
-        before, before_page = address - 2, page
-        if address & (_TAG_PAGE - 1) == 0:
-            before_page = page - 1
-            before = pages[before_page] + _TAG_PAGE - 2
+        before = address - 2 if address & (_TAG_PAGE - 1) else tag_address(place - 1, segment)
         tag = load16(before)
         if tag >> _REST == 0:
             break
-        address, page = before, before_page
+        address = before
         place -= 1
         runs += tag & HOMED
-    counters[SCANNED] += home - place
     while runs > 0:
-        address, page = after(address, page, pages)
         place += 1
+        address = after(address, place, segment)
         runs -= not load16(address) & CONTINUES
     return place
 
 
 @kernel_inline
-def is_rest(place: int, tag: int, rest: int, segment: int, arrays: QuotientArrays) -> bool:
+def is_rest(place: int, tag: int, rest: int, segment: int) -> bool:
     """Return whether the element at a place, with this tag, has the rest."""
-    if not arrays[1][segment, WIDE]:
+    if not field(segment, WIDE):
         return bool(tag >> _REST == rest + 1)
     lower, upper = rest % _FIRST + 1, rest // _FIRST
-    return bool(tag >> _REST == lower and load16(upper_address(place, segment, arrays[2])) == upper)
+    return bool(tag >> _REST == lower and load16(upper_address(place, segment)) == upper)
 
 
 @kernel_inline
-def next_in_run(place: int, rest: int, segment: int, arrays: QuotientArrays) -> int:
+def next_in_run(place: int, rest: int, segment: int) -> int:
     """Return the first place behind `place` in its run that has `rest`, or -1."""
     while True:
         place += 1
-        tag = load16(tag_address(place, segment, arrays[2]))
+        tag = load16(tag_address(place, segment))
         if not tag & CONTINUES:
             return -1
-        if is_rest(place, tag, rest, segment, arrays):
+        if is_rest(place, tag, rest, segment):
             return place
 
 
 @kernel_inline
-def run_holds(place: int, rest: int, segment: int, arrays: QuotientArrays) -> tuple[int, int]:
+def run_holds(place: int, rest: int, segment: int) -> tuple[int, int]:
     """Return the first place with `rest` in the run that begins at `place`, or -1, and where the run ends."""
     found = -1
-    tag = load16(tag_address(place, segment, arrays[2]))
+    tag = load16(tag_address(place, segment))
     while True:
-        if found < 0 and is_rest(place, tag, rest, segment, arrays):
+        if found < 0 and is_rest(place, tag, rest, segment):
             found = place
         place += 1
-        tag = load16(tag_address(place, segment, arrays[2]))
+        tag = load16(tag_address(place, segment))
         if not tag & CONTINUES:
             return found, place
 
 
 @kernel_inline
-def seek(home: int, rest: int, segment: int, arrays: QuotientArrays) -> tuple[int, int]:
+def seek(home: int, rest: int, segment: int) -> tuple[int, int]:
     """Return the first place of an element, or -1, and the place where another one of its home belongs."""
-    tag = load16(tag_address(home, segment, arrays[2]))
+    tag = load16(tag_address(home, segment))
     if tag >> _REST == 0:
         return -1, home
-    place = first_of_run(home, segment, arrays)
+    place = first_of_run(home, segment)
     if not tag & HOMED:
         return -1, place
-    return run_holds(place, rest, segment, arrays)
+    return run_holds(place, rest, segment)
 
 
 @kernel_inline
-def add(place: int, home: int, rest: int, value: int, segment: int, arrays: QuotientArrays) -> bool:
+def add(place: int, home: int, rest: int, value: int, segment: int, table: int) -> bool:
     """Store an element at the place that `seek` returned; False if the segment must grow first.
 
     Later elements up to the next empty place move by one.
     """
-    _, segments, pages, counters = arrays
-    if segments[segment, USED] >= segments[segment, LIMIT]:
-        counters[FULL] = segment
+    if field(segment, USED) >= field(segment, LIMIT):
+        store64(table + 8 * FULL, field(segment, NUMBER))
         return False
-    page, end = segment * _BASE + (place >> _PAGE_SHIFT), place
-    address = tag_address(place, segment, pages)
+    end = place
+    address = tag_address(place, segment)
     while load16(address) >> _REST:
-        address, page = after(address, page, pages)
         end += 1
-    if end + 1 >= segments[segment, PLACES]:
-        counters[FULL] = segment
+        address = after(address, end, segment)
+    if end + 1 >= field(segment, PLACES):
+        store64(table + 8 * FULL, field(segment, NUMBER))
         return False
-    counters[MOVED] += end - place + 1
-    wide = segments[segment, WIDE]
+    change(table, SCANNED, place - home)
+    change(table, MOVED, end - place + 1)
+    wide = field(segment, WIDE)
     own = load16(address)
     while end > place:  # from page to page, backwards
         first = max(place, end & ~_IN_PAGE)
-        tags, values = tag_address(end, segment, pages), value_address(end, segment, pages)
+        tags, values = tag_address(end, segment), value_address(end, segment)
         for _ in range(end - first):
             before = load16(tags - 2)
             store16(tags, (own & HOMED) | (before & ~HOMED))
@@ -332,100 +332,98 @@ def add(place: int, home: int, rest: int, value: int, segment: int, arrays: Quot
             tags -= 2
             values -= 4
         if wide:
-            uppers = upper_address(end, segment, pages)
+            uppers = upper_address(end, segment)
             for _ in range(end - first):
                 store16(uppers, load16(uppers - 2))
                 uppers -= 2
         end = first
         if end > place:
-            before = load16(tag_address(end - 1, segment, pages))
+            before = load16(tag_address(end - 1, segment))
             store16(tags, (own & HOMED) | (before & ~HOMED))
-            store32(values, load32(value_address(end - 1, segment, pages)))
+            store32(values, load32(value_address(end - 1, segment)))
             if wide:
-                store16(upper_address(end, segment, pages), load16(upper_address(end - 1, segment, pages)))
+                store16(upper_address(end, segment), load16(upper_address(end - 1, segment)))
             own = before
             end -= 1
-    home_address = tag_address(home, segment, pages)
+    home_address = tag_address(home, segment)
     continues = CONTINUES if place > home and load16(home_address) & HOMED else 0
-    put_rest(place, (own & HOMED) | continues, rest, segment, wide, pages)
-    store32(value_address(place, segment, pages), value)
+    put_rest(place, (own & HOMED) | continues, rest, wide, segment)
+    store32(value_address(place, segment), value)
     store16(home_address, load16(home_address) | HOMED)
-    segments[segment, USED] += 1
-    counters[ELEMENTS] += 1
+    change(segment, USED, 1)
+    change(table, ELEMENTS, 1)
     return True
 
 
 @kernel_inline
-def put_rest(place: int, bits: int, rest: int, segment: int, wide: int, pages: npt.NDArray[np.int64]) -> None:
+def put_rest(place: int, bits: int, rest: int, wide: int, segment: int) -> None:
     """Write the tag of an element."""
     if wide:
-        store16(tag_address(place, segment, pages), bits | ((rest % _FIRST + 1) << _REST))
-        store16(upper_address(place, segment, pages), rest // _FIRST)
+        store16(tag_address(place, segment), bits | ((rest % _FIRST + 1) << _REST))
+        store16(upper_address(place, segment), rest // _FIRST)
     else:
-        store16(tag_address(place, segment, pages), bits | ((rest + 1) << _REST))
+        store16(tag_address(place, segment), bits | ((rest + 1) << _REST))
 
 
 @kernel_inline
-def take_out(place: int, home: int, segment: int, arrays: QuotientArrays) -> None:
+def take_out(place: int, home: int, segment: int, table: int) -> None:
     """Remove the element at `place`, of the run of `home`; later ones that can be nearer home move by one."""
-    _, segments, pages, counters = arrays
-    wide = segments[segment, WIDE]
-    begins = not load16(tag_address(place, segment, pages)) & CONTINUES
-    goes_on = load16(tag_address(place + 1, segment, pages)) & CONTINUES
+    wide = field(segment, WIDE)
+    begins = not load16(tag_address(place, segment)) & CONTINUES
+    goes_on = load16(tag_address(place + 1, segment)) & CONTINUES
     hole, latest = place, home  # latest: home of the run that is moved
     while True:
-        tag = load16(tag_address(hole + 1, segment, pages))
+        tag = load16(tag_address(hole + 1, segment))
         if tag >> _REST == 0:
             break
         if not tag & CONTINUES:
             latest += 1
-            while not load16(tag_address(latest, segment, pages)) & HOMED:
+            while not load16(tag_address(latest, segment)) & HOMED:
                 latest += 1
             if latest == hole + 1:
                 break
-        address = tag_address(hole, segment, pages)
+        address = tag_address(hole, segment)
         store16(address, (load16(address) & HOMED) | (tag & ~HOMED))
-        store32(value_address(hole, segment, pages), load32(value_address(hole + 1, segment, pages)))
+        store32(value_address(hole, segment), load32(value_address(hole + 1, segment)))
         if wide:
-            store16(upper_address(hole, segment, pages), load16(upper_address(hole + 1, segment, pages)))
+            store16(upper_address(hole, segment), load16(upper_address(hole + 1, segment)))
         hole += 1
-    counters[MOVED] += hole - place + 1
-    address = tag_address(hole, segment, pages)
+    change(table, MOVED, hole - place + 1)
+    address = tag_address(hole, segment)
     store16(address, load16(address) & HOMED)
     if begins:
-        address = tag_address(place if goes_on else home, segment, pages)
+        address = tag_address(place if goes_on else home, segment)
         store16(address, load16(address) & ~(CONTINUES if goes_on else HOMED))
-    segments[segment, USED] -= 1
-    counters[ELEMENTS] -= 1
-    if segments[segment, USED] < segments[segment, SPARSE_LIMIT]:
-        counters[SPARSE] = segment
+    change(segment, USED, -1)
+    change(table, ELEMENTS, -1)
+    if field(segment, USED) < field(segment, SPARSE_LIMIT):
+        store64(table + 8 * SPARSE, field(segment, NUMBER))
 
 
 @long_kernel
 def read_in_order(
     segment: int,
-    arrays: QuotientArrays,
+    table: int,
     hashes: npt.NDArray[np.int64],
     slots: npt.NDArray[np.uint8],
     values: npt.NDArray[np.uint32],
     flags: npt.NDArray[np.uint8],
 ) -> int:
-    """Copy the elements of a segment, in the order of their homes, to the beginnings of columns; return their number."""
-    _, segments, pages, counters = arrays
-    wide = segments[segment, WIDE]
-    width, rows, all_slots = HASH_BITS - segments[segment, DEPTH], segments[segment, ROWS], counters[SLOTS]
-    prefix = segments[segment, PREFIX] << width
+    """Copy the elements of a segment, in the order of their homes, to columns; return their number."""
+    wide, all_slots = field(segment, WIDE), field(table, SLOTS)
+    width, rows = HASH_BITS - field(segment, DEPTH), field(segment, ROWS)
+    prefix = field(segment, PREFIX) << width
     count, home, row, slot = 0, np.int64(-1), np.int64(0), np.int64(-1)
     first = np.int64(prefix)
-    for start in range(0, segments[segment, PLACES], PAGE_PLACES):
-        tags, contents = tag_address(start, segment, pages), value_address(start, segment, pages)
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        tags, contents = tag_address(start, segment), value_address(start, segment)
         for at in range(PAGE_PLACES):
             tag = load16(tags + 2 * at)
             if tag >> _REST == 0:
                 continue
             if not tag & CONTINUES:
                 home += 1
-                while not load16(tag_address(home, segment, pages)) & HOMED:
+                while not load16(tag_address(home, segment)) & HOMED:
                     home += 1
                 if home // all_slots != row:
                     row = home // all_slots
@@ -433,7 +431,7 @@ def read_in_order(
                 slot = home - row * all_slots
             rest = (tag >> _REST) - 1
             if wide:
-                rest += load16(upper_address(start + at, segment, pages)) * _FIRST
+                rest += load16(upper_address(start + at, segment)) * _FIRST
             hashes[count] = first + rest
             slots[count] = slot
             values[count] = load32(contents + 4 * at)
@@ -445,9 +443,8 @@ def read_in_order(
 @long_kernel
 def write_in_order(
     segment: int,
-    arrays: QuotientArrays,
-    begin: int,
-    end: int,
+    table: int,
+    count: int,
     hashes: npt.NDArray[np.int64],
     slots: npt.NDArray[np.uint8],
     values: npt.NDArray[np.uint32],
@@ -455,30 +452,29 @@ def write_in_order(
     homes: npt.NDArray[np.int64],
     order: npt.NDArray[np.int32],
 ) -> int:
-    """Fill a segment with those of the elements begin to end that are in its range.
+    """Fill a segment with those of `count` elements that are in its range.
 
     Returns their number, -1 if they do not fit. The columns are as `read_in_order` left them: nearly in the order
     of the new homes, so few are moved to sort them.
     """
-    _, segments, pages, counters = arrays
-    wide, depth, prefix = segments[segment, WIDE], segments[segment, DEPTH], segments[segment, PREFIX]
-    all_slots, places = counters[SLOTS], segments[segment, PLACES]
+    wide, depth, prefix = field(segment, WIDE), field(segment, DEPTH), field(segment, PREFIX)
+    all_slots, places = field(table, SLOTS), field(segment, PLACES)
     for start in range(0, places, PAGE_PLACES):
-        tags = tag_address(start, segment, pages)
+        tags = tag_address(start, segment)
         for at in range(0, _TAG_PAGE, 8):
-            store64(tags + at, np.uint64(0))
+            store64(tags + at, 0)
     taken = 0
-    for at in range(begin, end):
+    for at in range(count):
         if hashes[at] >> (HASH_BITS - depth) != prefix:
             continue
-        home = np.int64(row_of(hashes[at], segment, segments)) * all_slots + np.int64(slots[at])
+        home = np.int64(row_of(hashes[at], segment)) * all_slots + np.int64(slots[at])
         to = taken
         while to > 0 and homes[to - 1] > home:
             homes[to], order[to] = homes[to - 1], order[to - 1]
             to -= 1
         homes[to], order[to] = home, at
         taken += 1
-    width, rows = HASH_BITS - depth, segments[segment, ROWS]
+    width, rows = HASH_BITS - depth, field(segment, ROWS)
     within = (np.int64(1) << width) - 1
     place = latest = np.int64(-1)
     row, first = np.int64(0), np.int64(0)
@@ -491,11 +487,11 @@ def write_in_order(
             row = home // all_slots
             first = np.int64(first_of_row(row, width, rows))
         bits = (CONTINUES if home == latest else 0) | np.int64(flags[at])
-        put_rest(place, bits, (hashes[at] & within) - first, segment, wide, pages)
-        store32(value_address(place, segment, pages), np.int64(values[at]))
-        address = tag_address(home, segment, pages)
+        put_rest(place, bits, (hashes[at] & within) - first, wide, segment)
+        store32(value_address(place, segment), np.int64(values[at]))
+        address = tag_address(home, segment)
         store16(address, load16(address) | HOMED)
         latest = home
-    counters[MOVED] += taken
-    segments[segment, USED] = taken
+    change(table, MOVED, taken)
+    store64(segment + 8 * USED, taken)
     return taken

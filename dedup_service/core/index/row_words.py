@@ -58,7 +58,7 @@ def write_words(row: int, values: npt.NDArray[np.uint64], addresses: npt.NDArray
     """Write the words of a row: uint64[words]. The caller ensures that there is such a row."""
     address = word_address(row, len(values), addresses)
     for word in range(len(values)):
-        store64(address + 8 * word, values[word])
+        store64(address + 8 * word, np.int64(values[word]))
 
 
 @long_kernel
@@ -69,7 +69,7 @@ def write_words_of(
     for number in range(len(rows)):
         address = word_address(np.int64(rows[number]), values.shape[1], addresses)
         for word in range(values.shape[1]):
-            store64(address + 8 * word, values[number, word])
+            store64(address + 8 * word, np.int64(values[number, word]))
 
 
 @long_kernel
@@ -81,5 +81,5 @@ def read_words(
     for number in range(len(rows)):
         address = word_address(np.int64(rows[number]), words, addresses)
         for word in range(words):
-            found[number, word] = load64(address + 8 * word)
+            found[number, word] = np.uint64(load64(address + 8 * word))
     return found
