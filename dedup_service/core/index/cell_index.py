@@ -128,6 +128,17 @@ class CellRows:
         """Most cells that were copied while one insertion waited."""
         return max(self._cells.largest_copy, self._turned.largest_copy)
 
+    @property
+    def work(self) -> tuple[int, int]:
+        """Places from home to element, and places written, over all insertions and copies so far."""
+        (scanned, written), (others, more) = self._cells.work, self._turned.work
+        return scanned + others, written + more
+
+    @property
+    def cell_bytes_in_use(self) -> int:
+        """Memory of the cells without pages that are free."""
+        return self._cells.bytes_in_use + self._turned.bytes_in_use
+
     def statistics(self) -> CellStatistics:
         """Return the sizes of the index."""
         return CellStatistics(
@@ -241,7 +252,7 @@ class CellRows:
         if not keys:
             return np.empty(0, np.uint32), 0
         unpacked = unpacked_keys(keys, self._levels)[np.newaxis]
-        offsets, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1))
+        _, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1))
         return rows, int(probed[0])
 
     def probe_many(self, keys: npt.NDArray[np.uint32], sieves: Sieves) -> tuple[Integers, RowNumbers, Integers]:

@@ -206,29 +206,42 @@ def remove_entry(
 
     Returns False, and changes nothing, if it is not stored so. row: -1 for an entry in no cell.
     """
-    for change in range(2):  # looked at first
+    for changes in (False, True):  # looks at all cells first
         taken = 0
         for part in range(PARTS):
             stored, count = keys_of_part(levels[part])
             for level in range(count):
                 value = cell_hash(part, path[taken + level])
-                segment, home, rest = located(value, slot, cells)
-                place, _ = seek(home, rest, segment)
-                if place < 0:
+                holds = stored and level == count - 1
+                if changes:
+                    withdraw(holds, value, slot, cells, turned)
+                elif not is_as_said(holds, row, value, slot, cells):
                     return False
-                if stored and level == count - 1:
-                    if change:
-                        set_value(place, NO_ROW, segment)
-                    elif value_at(place, segment) != row:
-                        return False
-                elif not flag_of(place, segment):
-                    return False
-                elif change:
-                    set_flag(place, take_back(value, slot, turned), segment)
-                if change and value_at(place, segment) == NO_ROW and not flag_of(place, segment):
-                    take_out(place, home, segment, cells)
             taken += count
     return True
+
+
+@kernel_inline
+def is_as_said(holds: bool, row: int, value: int, slot: int, cells: int) -> bool:
+    """Return whether a cell holds a row, or, if it should not hold it, turned entries away."""
+    segment, home, rest = located(value, slot, cells)
+    place, _ = seek(home, rest, segment)
+    if place < 0:
+        return False
+    return bool(value_at(place, segment) == row if holds else flag_of(place, segment) != 0)
+
+
+@kernel_inline
+def withdraw(holds: bool, value: int, slot: int, cells: int, turned: int) -> None:
+    """Remove an entry from the cell that holds it, or from the count of one that turned it away."""
+    segment, home, rest = located(value, slot, cells)
+    place, _ = seek(home, rest, segment)
+    if holds:
+        set_value(place, NO_ROW, segment)
+    else:
+        set_flag(place, take_back(value, slot, turned), segment)
+    if value_at(place, segment) == NO_ROW and not flag_of(place, segment):
+        take_out(place, home, segment, cells)
 
 
 @long_kernel
@@ -307,11 +320,11 @@ def put_back(holds: bool, row: int, value: int, slot: int, cells: int, turned: i
     segment, home, rest = located(value, slot, cells)
     place, free = seek(home, rest, segment)
     if place < 0:
-        if not add(free, home, rest, np.int64(row) if holds else NO_ROW, segment, cells):
+        if not add(free, home, rest, int(np.int64(row)) if holds else NO_ROW, segment, cells):
             return False
         place = free
     elif holds:
-        set_value(place, np.int64(row), segment)
+        set_value(place, int(np.int64(row)), segment)
     if not holds:
         if not turn_away(value, slot, flag_of(place, segment), turned):
             return False

@@ -97,7 +97,7 @@ class HashRows:
             for at, value in enumerate(values.tolist()):
                 crowd = self._crowded.get(_first_bits(value))
                 if crowd is not None:
-                    counts[at] = _CROWD if len(crowd) > _CROWD else len(crowd)
+                    counts[at] = min(len(crowd), _CROWD)
                     found[at * _CROWD : at * _CROWD + counts[at]] = crowd[:_CROWD]
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])

@@ -5,7 +5,8 @@ are cut from larger pieces, which double in size up to `_MAX_PIECE_PAGES` pages,
 and the memory of a large one is at most one piece more than its pages. A page that is given back is used for
 the next request; memory is not returned to the system before the pool is dropped.
 
-Invariants: pages begin at multiples of their size; addresses are valid as long as the pool lives. Whoever passes them to a kernel keeps the pool alive.
+Invariants: pages begin at multiples of their size; addresses are valid as long as the pool lives. Whoever passes
+them to a kernel keeps the pool alive.
 """
 
 import numpy as np
@@ -20,12 +21,13 @@ _FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 512
 class MemoryPages:
     """Pages of `page_bytes` bytes each, a power of two from 8 on; their contents are arbitrary."""
 
-    __slots__ = ("_free", "_page_bytes", "_pieces")
+    __slots__ = ("_free", "_page_bytes", "_pieces", "_used")
 
     def __init__(self, page_bytes: int) -> None:
         self._page_bytes = page_bytes
         self._pieces: list[npt.NDArray[np.uint64]] = []
         self._free: list[int] = []
+        self._used = 0
 
     @property
     def size_bytes(self) -> int:
@@ -33,9 +35,9 @@ class MemoryPages:
         return sum(piece.nbytes for piece in self._pieces)
 
     @property
-    def free_pages(self) -> int:
-        """How many pages are reserved and not in use."""
-        return len(self._free)
+    def used_bytes(self) -> int:
+        """Memory of the pages that are in use."""
+        return self._used * self._page_bytes
 
     def take(self) -> int:
         """Return the address of a page."""
@@ -45,8 +47,10 @@ class MemoryPages:
             self._pieces.append(piece)
             first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
             self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
+        self._used += 1
         return self._free.pop()
 
     def give_back(self, address: int) -> None:
         """Give back a page that `take` returned."""
+        self._used -= 1
         self._free.append(address)

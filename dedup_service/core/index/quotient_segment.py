@@ -62,10 +62,10 @@ __all__ = [
     "USED",
     "WIDE",
     "add",
+    "field",
     "first_of_run",
     "flag_of",
     "has_run",
-    "field",
     "located",
     "next_in_run",
     "prefetch_home",
@@ -413,8 +413,7 @@ def read_in_order(
     wide, all_slots = field(segment, WIDE), field(table, SLOTS)
     width, rows = HASH_BITS - field(segment, DEPTH), field(segment, ROWS)
     prefix = field(segment, PREFIX) << width
-    count, home, row, slot = 0, np.int64(-1), np.int64(0), np.int64(-1)
-    first = np.int64(prefix)
+    count, home, row, slot, first = 0, -1, 0, -1, prefix
     for start in range(0, field(segment, PLACES), PAGE_PLACES):
         tags, contents = tag_address(start, segment), value_address(start, segment)
         for at in range(PAGE_PLACES):
@@ -467,7 +466,7 @@ def write_in_order(
     for at in range(count):
         if hashes[at] >> (HASH_BITS - depth) != prefix:
             continue
-        home = np.int64(row_of(hashes[at], segment)) * all_slots + np.int64(slots[at])
+        home = row_of(hashes[at], segment) * all_slots + np.int64(slots[at])
         to = taken
         while to > 0 and homes[to - 1] > home:
             homes[to], order[to] = homes[to - 1], order[to - 1]
@@ -476,22 +475,22 @@ def write_in_order(
         taken += 1
     width, rows = HASH_BITS - depth, field(segment, ROWS)
     within = (np.int64(1) << width) - 1
-    place = latest = np.int64(-1)
-    row, first = np.int64(0), np.int64(0)
+    place = latest = -1
+    row = first = 0
     for number in range(taken):
-        home, at = homes[number], order[number]
-        place = max(home, place + 1)
+        at, own_home = order[number], int(homes[number])
+        place = max(own_home, place + 1)
         if place + 1 >= places:
             return -1
-        if home >= (row + 1) * all_slots:
-            row = home // all_slots
-            first = np.int64(first_of_row(row, width, rows))
-        bits = (CONTINUES if home == latest else 0) | np.int64(flags[at])
-        put_rest(place, bits, (hashes[at] & within) - first, wide, segment)
-        store32(value_address(place, segment), np.int64(values[at]))
-        address = tag_address(home, segment)
+        if own_home >= (row + 1) * all_slots:
+            row = own_home // all_slots
+            first = first_of_row(row, width, rows)
+        bits = (CONTINUES if own_home == latest else 0) | int(np.int64(flags[at]))
+        put_rest(place, bits, int((hashes[at] & within) - first), wide, segment)
+        store32(value_address(place, segment), int(np.int64(values[at])))
+        address = tag_address(own_home, segment)
         store16(address, load16(address) | HOMED)
-        latest = home
+        latest = own_home
     change(table, MOVED, taken)
     store64(segment + 8 * USED, taken)
     return taken

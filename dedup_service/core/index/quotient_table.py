@@ -69,6 +69,7 @@ Scratch = tuple[npt.NDArray[Any], ...]
 
 _MAX_ELEMENTS = COLUMN_PAGES * PAGE_PLACES
 
+
 class QuotientTable:
     """Segments with their directory. slots: 1 to 64. max_load: share of the homes from which a segment grows."""
 
@@ -96,6 +97,11 @@ class QuotientTable:
         """Memory reserved."""
         segments = len(self._segments) * _RECORD_BYTES
         return self._tags.size_bytes + self._values.size_bytes + self._directory.nbytes + segments
+
+    @property
+    def bytes_in_use(self) -> int:
+        """Memory of the segments' pages."""
+        return self._tags.used_bytes + self._values.used_bytes
 
     @property
     def largest_copy(self) -> int:

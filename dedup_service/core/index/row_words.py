@@ -58,7 +58,7 @@ def write_words(row: int, values: npt.NDArray[np.uint64], addresses: npt.NDArray
     """Write the words of a row: uint64[words]. The caller ensures that there is such a row."""
     address = word_address(row, len(values), addresses)
     for word in range(len(values)):
-        store64(address + 8 * word, np.int64(values[word]))
+        store64(address + 8 * word, int(np.int64(values[word])))
 
 
 @long_kernel
@@ -67,19 +67,17 @@ def write_words_of(
 ) -> None:
     """Write the words of many rows, uint64[n, words]."""
     for number in range(len(rows)):
-        address = word_address(np.int64(rows[number]), values.shape[1], addresses)
+        address = word_address(int(np.int64(rows[number])), values.shape[1], addresses)
         for word in range(values.shape[1]):
-            store64(address + 8 * word, np.int64(values[number, word]))
+            store64(address + 8 * word, int(np.int64(values[number, word])))
 
 
 @long_kernel
-def read_words(
-    rows: npt.NDArray[np.uint32], words: int, addresses: npt.NDArray[np.int64]
-) -> npt.NDArray[np.uint64]:
+def read_words(rows: npt.NDArray[np.uint32], words: int, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
     """Return the words of many rows: uint64[n, words]."""
     found = np.empty((len(rows), words), np.uint64)
     for number in range(len(rows)):
-        address = word_address(np.int64(rows[number]), words, addresses)
+        address = word_address(int(np.int64(rows[number])), words, addresses)
         for word in range(words):
             found[number, word] = np.uint64(load64(address + 8 * word))
     return found
