@@ -2,16 +2,18 @@
 
 Each structure is filled alone with generated pages from numpy's PCG64, seed 2026: cells with eight random keys a
 page (every page in its first cells, the most cells that pages can need), and the tables of hashes with one hash
-a page. "anonymous" is the growth of the process's anonymous memory, in bytes a page, beside the bytes that the
-structure reports. "add" is in batches for cells, one by one for hashes; "probe" in batches of 300 pages that
+a page. "anonymous" is the growth of the anonymous memory of a process that fills this structure alone, in bytes
+a page, beside the bytes that the structure reports. "add" is in batches for cells, one by one for hashes; "probe" in batches of 300 pages that
 are not stored, as most pages of a crawl are.
 
     python -m benchmarks.tables [--sizes 1000000 10000000]
 """
 
 import argparse
+import multiprocessing
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,7 @@ from dedup_service.core.index.hash_rows import HashRows
 SEED = 2026
 BATCH = 20_000
 PROBED, PROBE_BATCH = 30_000, 300
+WARM_UP = 20_000
 NANOSECONDS = 1e9
 
 
@@ -36,6 +39,8 @@ def anonymous_bytes() -> int:
 
 def measure_cells(pages: int) -> list[dict[str, float]]:
     """Return what cells and sieve take of each page, and the time of an insertion and of a probe."""
+    if pages > WARM_UP:
+        measure_cells(WARM_UP)  # compiles the loops
     generator = np.random.default_rng(SEED)
     index, before, spent = CellRows(), anonymous_bytes(), 0.0
     for first in range(0, pages, BATCH):
@@ -68,6 +73,8 @@ def measure_cells(pages: int) -> list[dict[str, float]]:
 
 def measure_hashes(pages: int) -> dict[str, float]:
     """Return what a table of hashes takes of each page, and the time of an insertion and of a search."""
+    if pages > WARM_UP:
+        measure_hashes(WARM_UP)  # compiles the loops
     generator = np.random.default_rng(SEED)
     table, before, spent = HashRows(), anonymous_bytes(), 0.0
     for first in range(0, pages, BATCH):
@@ -97,14 +104,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000_000, 10_000_000], help="kept pages")
     arguments = parser.parse_args()
-    measure_cells(1000), measure_hashes(10_000)  # compiles the loops
+    spawn = multiprocessing.get_context("spawn")
     columns = ("bytes", "anonymous", "add ns", "probe ns", "copy")
     for pages in arguments.sizes:
         table = Table(title=f"{pages:,} pages; bytes and ns a page; load {os.getloadavg()[0]:.1f}")
         for heading in ("structure", *columns):
             table.add_column(heading, justify="left" if heading == "structure" else "right")
-        cells, sieve = measure_cells(pages)
-        for name, figures in (("cells", cells), ("sieve", sieve), ("hash to row, each table", measure_hashes(pages))):
+        with ProcessPoolExecutor(1, mp_context=spawn, max_tasks_per_child=1) as processes:
+            cells, sieve = processes.submit(measure_cells, pages).result()
+            hashes = processes.submit(measure_hashes, pages).result()
+        for name, figures in (("cells", cells), ("sieve", sieve), ("hash to row, each table", hashes)):
             table.add_row(name, *(f"{figures[column]:,.1f}" if column in figures else "" for column in columns))
         Console(width=100).print(table)
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 __all__ = ["MemoryPages"]
 
-_FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 512
-"""Pages of the first piece, and of the largest ones: 1 MB for pages of 2 KB."""
+_FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 128
+"""Pages of the first piece, and of the largest ones: 1 MB for pages of 8 KB."""
 
 
 class MemoryPages:
