@@ -3,8 +3,8 @@
 Each structure is filled alone with generated pages from numpy's PCG64, seed 2026: cells with eight random keys a
 page (every page in its first cells, the most cells that pages can need), and the tables of hashes with one hash
 a page. "anonymous" is the growth of the anonymous memory of a process that fills this structure alone, in bytes
-a page, beside the bytes that the structure reports. "add" is in batches for cells, one by one for hashes; "probe" in batches of 300 pages that
-are not stored, as most pages of a crawl are.
+a page, beside the bytes that the structure reports. "add" is in batches for cells, one by one for hashes;
+"probe" in batches of 300 pages that are not stored, as most pages of a crawl are. Times are of the processor.
 
     python -m benchmarks.tables [--sizes 1000000 10000000]
 """
