@@ -102,13 +102,13 @@ def test_a_collision_changes_no_answer() -> None:
         found.remove(TWINS[1], 1)
 
 
-def test_a_large_table_takes_about_seven_bytes_a_row() -> None:
-    """Two bytes of tag and four of row where the table is large enough, four and four before; growth copies little."""
+def test_a_table_of_many_segments_is_small_and_grows_by_one() -> None:
+    """Eight bytes a place at this size, most of them taken, and some free pages; growth copies one segment."""
     table = HashRows()
     values = np.random.default_rng(3).integers(0, 1 << 64, 300_000, np.uint64)
     for row, value in enumerate(values.tolist()):
         table.add(value, row)
-    assert table.size_bytes < 10.5 * len(values)
+    assert table.size_bytes < 13 * len(values)
     assert table.largest_copy <= 1 << 16
     offsets, rows = table.rows_many(values)
     assert np.array_equal(rows, np.arange(len(values)))
