@@ -19,9 +19,10 @@ log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -39,10 +40,13 @@ from dedup_service.core.page import CHANNELS, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates", "RemovedEntry"]
+__all__ = ["Batch", "CandidateSizes", "Candidates", "EntryLookup", "LocalCandidates", "RemovedEntry"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
+
+EntryLookup = Callable[[int], Entry | None]
+"""Returns the live entry of a sequence, or None."""
 
 _MAX_EQUAL = 64
 """Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
@@ -82,8 +86,11 @@ class Candidates(Protocol):
         """
         ...
 
-    def equal_texts(self, prepared: PreparedPage) -> list[int]:
-        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending."""
+    def equal_texts(self, prepared: PreparedPage, entry_at: EntryLookup) -> list[int]:
+        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending.
+
+        entry_at: returns the live entry of a sequence, by which a proposal is confirmed.
+        """
         ...
 
     def add(self, entry: Entry, evidence: Evidence) -> None:
@@ -249,12 +256,20 @@ class LocalCandidates:
             for path in (self._paths.get(gone.entry.sequence),)
         ]
 
-    def equal_texts(self, prepared: PreparedPage) -> list[int]:
-        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending."""
+    def equal_texts(self, prepared: PreparedPage, entry_at: EntryLookup) -> list[int]:
+        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending.
+
+        entry_at: returns the live entry of a sequence, by which a proposal is confirmed.
+        """
         found: set[int] = set()
         for texts, value in self._text_hashes(prepared):
-            found.update(texts.some(value, _MAX_EQUAL))
+            found.update(texts.some(value, _MAX_EQUAL, partial(self._has_text, texts, value, entry_at)))
         return sorted(found)
+
+    def _has_text(self, texts: SequenceMap, value: int, entry_at: EntryLookup, sequence: int) -> bool:
+        """Whether an entry has this hash in one of the tables of texts."""
+        entry = entry_at(sequence)
+        return entry is not None and value == (entry.text_hash if texts is self._texts else entry.body_hash)
 
     def _text_hashes(self, page: Entry | PreparedPage) -> list[tuple[SequenceMap, int]]:
         """Return the tables in which a page is looked up by its text, each with its hash there."""

@@ -31,6 +31,7 @@ from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.index import SequenceMap
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.layout import IndexLayout
@@ -119,9 +120,10 @@ class Decider:
         self.space_id = space_id
         self._names = names
         self._table = EntryTable(restored)
-        self._visits: dict[int, int] = {}
+        self._visits = SequenceMap()
         for piece in restored:
-            self._visits.update(zip(piece.rows["url_hash"].tolist(), piece.rows["sequence"].tolist(), strict=True))
+            for url, sequence in zip(piece.rows["url_hash"].tolist(), piece.rows["sequence"].tolist(), strict=True):
+                self._visits.add(url, sequence)
         self._overrides = overrides or Overrides()
         self._candidates = candidates or LocalCandidates(
             rule, restored, layout=layout, removed=state.removed, shards=shards
@@ -146,7 +148,7 @@ class Decider:
 
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None if the URL is unknown."""
-        return self._visits.get(url_hash(canonical_url))
+        return self._visit_of(url_hash(canonical_url))
 
     def holds(self, sequence: int) -> bool:
         """Whether the page at `sequence` has a live entry."""
@@ -182,7 +184,7 @@ class Decider:
         if prepared.body_hash is None:
             return self._undecided(sequence, prepared, remember=False)
         url = url_hash(prepared.page.canonical_url)
-        visit = self._visits.get(url)
+        visit = self._visit_of(url)
         if visit is not None:
             return self._revisited(sequence, prepared, visit)
         override = self._override_match(prepared, url)
@@ -245,6 +247,10 @@ class Decider:
                 f"page {sequence} has no entry to retract: it was not kept, or its entry was removed already"
             )
         self._remove(entry)
+
+    def _visit_of(self, url: int) -> int | None:
+        """Return the kept visit of the URL with this hash, or None."""
+        return self._visits.first(url, lambda sequence: self._table[sequence].url_hash == url)
 
     def _claimed_visit(self, prepared: PreparedPage, url: int) -> int | None:
         """Return the kept visit of the URL that a page claims; None without one, or if a person said otherwise."""
@@ -328,7 +334,7 @@ class Decider:
     def _override_match(self, prepared: PreparedPage, url: int) -> Match | None:
         """Return the kept page that a correction says this one is a duplicate of, or None."""
         original = self._overrides.duplicate_of(url)
-        visit = None if original is None else self._visits.get(original)
+        visit = None if original is None else self._visit_of(original)
         if visit is None:
             return None
         distance = self._table[visit].distance_to(prepared.fingerprint)
@@ -360,7 +366,7 @@ class Decider:
 
     def _same_text(self, prepared: PreparedPage, url: int) -> Match | None:
         """Return the match with the earliest entry of the same text, or None. A crowd of them costs no more."""
-        for sequence in self._candidates.equal_texts(prepared):
+        for sequence in self._candidates.equal_texts(prepared, self._table.get):
             entry = self._table[sequence]
             found = self._matcher.compare(entry, prepared, self._evidence)
             if isinstance(found, Match) and not self._overrides.are_distinct(url, entry.url_hash):
@@ -414,13 +420,13 @@ class Decider:
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
         entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url), self._ordinal - 1)
         self._table.add(entry)
-        self._visits[entry.url_hash] = sequence
+        self._visits.add(entry.url_hash, sequence)
         self._candidates.add(entry, self._evidence)
         return entry
 
     def _remove(self, entry: Entry) -> None:
         self._candidates.remove(entry, self._ordinal - 1)
         self._table.remove(entry.sequence)
-        self._visits.pop(entry.url_hash, None)
+        self._visits.remove(entry.url_hash, entry.sequence)
         if self._guard_tracker is not None:
             self._guard_tracker.forget(entry.sequence)

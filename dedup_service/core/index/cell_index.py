@@ -12,13 +12,16 @@ Nothing is cut off: an entry whose keys all led to full cells is counted in them
 levels · slots entries, and the *sieve*, the first 128 bits of the sketch, leaves out most of those that
 share a key by chance: bits of two sketches of similarity J are equal with probability (1 + J)/2.
 
+`CellRows` stores rows, numbers below 2**32 that the caller gives; `CellIndex` gives each entry a row, and
+stores and finds its sequence. About 60 bytes an entry, sieves not counted (docs/performance.md).
+
 Slots do not depend on one another: the entries that a probe finds are the union of what it finds in each
 slot alone, so that slots can be spread over machines.
 Invariants: answers are a function of the insertions and removals in their order. Putting the live entries
 back by their paths, in any order, gives the same index. Not thread-safe.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,24 +29,31 @@ import numpy.typing as npt
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.evidence.keys import LEVELS, MAX_LEVELS, PARTS, unpacked_keys
 from dedup_service.core.index.cell_table import (
-    CELLS_USED,
-    COUNTERS,
     EMPTY_PART,
-    ENTRIES,
-    FIRST_CELLS,
-    FREE_ROW,
-    OVERFLOWED,
-    PROBED,
-    Rows,
+    MAX_ROWS,
+    PROGRESS,
+    STORED,
+    TAKEN,
     insert_entry,
-    larger_cells,
-    probe_cells,
+    probe_many,
     remove_entry,
     restore_entries,
-    room,
+    row_of_path,
+    split_paths,
 )
+from dedup_service.core.index.quotient_table import QuotientTable
+from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
-__all__ = ["MAX_SLOTS", "MOST_DIFFERING", "SIEVE_BYTES", "CellIndex", "CellStatistics", "path_keys", "path_size"]
+__all__ = [
+    "MAX_SLOTS",
+    "MOST_DIFFERING",
+    "SIEVE_BYTES",
+    "CellIndex",
+    "CellRows",
+    "CellStatistics",
+    "path_keys",
+    "path_size",
+]
 
 MAX_SLOTS = 64
 SIEVE_BYTES = 16
@@ -55,7 +65,13 @@ MIN_EQUAL = 0.58
 MOST_DIFFERING = int(8 * SIEVE_BYTES * (1 - MIN_EQUAL))
 """Bits of the sieve in which an entry may differ from a page."""
 
-_FIRST_ROWS = 128
+_SIEVE_WORDS = SIEVE_BYTES // 8
+_FOUND = 1 << 16
+"""Rows for which a batch of probes has room at first."""
+
+Integers = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.uint32]
+Sieves = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +79,214 @@ class CellStatistics:
     """Sizes of a cell index.
 
     entries: stored in at least one cell. cells: with an entry, or that turned some away. overflowed: those
-    that turned some away. bytes: memory reserved for all arrays.
+    that turned some away. bytes: memory reserved for all tables, sieve_bytes for the sieves among them.
     """
 
     entries: int
     cells: int
     overflowed: int
     bytes: int
+    sieve_bytes: int = 0
+
+
+class CellRows:
+    """Rows by the keys of their entries. slots: 1 to 64. levels: keys of each part, 1 to 32.
+
+    A row is a number below 2**32 - 1 that the caller gives an entry, and may give another one once that entry
+    was removed. Rows should be dense: each has 16 bytes for its sieve.
+    """
+
+    __slots__ = ("_cells", "_entries", "_found", "_levels", "_sieves", "_slots", "_turned")
+
+    def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
+        if not 1 <= slots <= MAX_SLOTS or not 1 <= levels <= MAX_LEVELS:
+            raise ConfigurationError(
+                f"a cell index has 1 to {MAX_SLOTS} slots and 1 to {MAX_LEVELS} levels, got {slots} and {levels}"
+            )
+        self._slots, self._levels = slots, levels
+        self._cells, self._turned = QuotientTable(slots), QuotientTable(slots)
+        self._sieves = RowWords(_SIEVE_WORDS)
+        self._entries = 0
+        self._found = np.empty(_FOUND, np.int64)
+
+    def __len__(self) -> int:
+        """Return the number of entries that are in at least one cell."""
+        return self._entries
+
+    @property
+    def slots(self) -> int:
+        """Number of slots."""
+        return self._slots
+
+    @property
+    def levels(self) -> int:
+        """Keys of each part."""
+        return self._levels
+
+    @property
+    def largest_copy(self) -> int:
+        """Most cells that were copied while one insertion waited."""
+        return max(self._cells.largest_copy, self._turned.largest_copy)
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Places from home to element, and places written, over all insertions and copies so far."""
+        (scanned, written), (others, more) = self._cells.work, self._turned.work
+        return scanned + others, written + more
+
+    @property
+    def cell_bytes_in_use(self) -> int:
+        """Memory of the cells without pages that are free."""
+        return self._cells.bytes_in_use + self._turned.bytes_in_use
+
+    def statistics(self) -> CellStatistics:
+        """Return the sizes of the index."""
+        return CellStatistics(
+            entries=self._entries,
+            cells=len(self._cells),
+            overflowed=len(self._turned),
+            bytes=self._cells.size_bytes + self._turned.size_bytes + self._sieves.size_bytes,
+            sieve_bytes=self._sieves.size_bytes,
+        )
+
+    def insert(self, row: int, ordinal: int, keys: bytes, sieve: bytes) -> bytes:
+        """Store an entry and return its path, by which it can be removed, or put back into an empty index.
+
+        keys: packed (`core.evidence.keys`), b"" for none. sieve: SIEVE_BYTES bytes. The path has one byte a
+        part for the level, and four for each key up to there.
+        """
+        if not 0 <= row < MAX_ROWS:
+            raise StateError(f"a row is a number from 0 to {MAX_ROWS - 1}, got {row}: the index is full")
+        self._sieves.make_room(row + 1)
+        write_words(row, np.frombuffer(sieve, np.uint64), self._sieves.addresses)
+        levels, path = np.empty(PARTS, np.uint8), np.empty(PARTS * self._levels, np.uint32)
+        progress = np.zeros(PROGRESS, np.int64)
+        unpacked = unpacked_keys(keys, self._levels)
+        while not insert_entry(
+            row,
+            ordinal % self._slots,
+            unpacked,
+            self._cells.address,
+            self._turned.address,
+            levels,
+            path,
+            progress,
+        ):
+            self._grow()
+        self._entries += progress[STORED] > 0
+        return levels.tobytes() + path[: progress[TAKEN]].tobytes()
+
+    def row_of(self, ordinal: int, path: bytes) -> int | None:
+        """Return the row that the cells of a path hold; None if the path says that there is none.
+
+        StateError for a path that is wrong. Only the first cell is looked at: `remove` checks the others.
+        """
+        levels = _levels_of(path)
+        row = -2
+        if levels is not None:
+            slot = ordinal % self._slots
+            row = int(row_of_path(slot, levels, path_keys(path), self._cells.address))
+        if row == -2:
+            raise StateError("no entry is in the cells of this path; the index and its entries differ")
+        return None if row < 0 else row
+
+    def remove(self, row: int | None, ordinal: int, path: bytes) -> bool:
+        """Remove an entry by its path; return False if the index does not have it so, and then nothing changes.
+
+        row: None for an entry in no cell.
+        """
+        levels = _levels_of(path)
+        if levels is None or not remove_entry(
+            -1 if row is None else row,
+            ordinal % self._slots,
+            levels,
+            path_keys(path),
+            self._cells.address,
+            self._turned.address,
+        ):
+            return False
+        self._cells.shrink()
+        self._turned.shrink()
+        self._entries -= row is not None
+        return True
+
+    def restore(self, rows: RowNumbers, ordinals: Integers, sieves: Sieves, paths: bytes) -> None:
+        """Put entries back by their paths, in any order.
+
+        rows: uint32[n]. ordinals: int64[n]. sieves: uint64[n, 2]. paths: all paths, end to end. The index is
+        empty or has other entries. StateError if the paths are cut off, and then nothing changes.
+        """
+        count = len(rows)
+        if not count:
+            return
+        packed = np.frombuffer(paths, np.uint8)
+        levels, starts = np.empty((count, PARTS), np.uint8), np.empty(count, np.int64)
+        keys = np.empty(max(0, (len(packed) - PARTS * count)) // 4, np.uint32)
+        if not split_paths(packed, levels, starts, keys):
+            raise StateError(f"the paths of {count} entries are cut off or too long: {len(packed)} bytes")
+        self._cells.reserve(int(np.count_nonzero(levels < EMPTY_PART)))
+        self._sieves.make_room(int(rows.max()) + 1)
+        write_words_of(rows, sieves, self._sieves.addresses)
+        slots = (ordinals % self._slots).astype(np.uint8)
+        done, progress = 0, np.zeros(PROGRESS, np.int64)
+        while done < count:
+            done = restore_entries(
+                done,
+                rows,
+                slots,
+                levels,
+                keys,
+                starts,
+                self._cells.address,
+                self._turned.address,
+                progress,
+            )
+            self._grow()
+        self._entries += int(np.count_nonzero((levels < EMPTY_PART).any(axis=1)))
+
+    def probe(self, keys: bytes, sieve: bytes) -> tuple[RowNumbers, int]:
+        """Return the rows of the entries that the keys lead to and that pass the sieve, ascending: uint32[m].
+
+        keys, sieve: as for `insert`. The number is how many entries there were before the sieve.
+        """
+        if not keys:
+            return np.empty(0, np.uint32), 0
+        unpacked = unpacked_keys(keys, self._levels)[np.newaxis]
+        _, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1))
+        return rows, int(probed[0])
+
+    def probe_many(self, keys: npt.NDArray[np.uint32], sieves: Sieves) -> tuple[Integers, RowNumbers, Integers]:
+        """Return what the keys of many pages lead to: in one loop, without the interpreter lock.
+
+        keys: uint32[n, PARTS, levels], 0 after the last key of a part. sieves: uint64[n, 2].
+
+        Returns:
+            offsets int64[n + 1] and rows uint32[m]: page i has rows[offsets[i]:offsets[i + 1]], ascending; and
+            how many entries each page had before the sieve, int64[n].
+        """
+        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
+        done = 0
+        while True:
+            done = probe_many(
+                done,
+                keys,
+                sieves,
+                MOST_DIFFERING,
+                self._cells.address,
+                self._sieves.addresses,
+                offsets,
+                probed,
+                self._found,
+            )
+            if done == len(keys):
+                return offsets, self._found[: offsets[-1]].astype(np.uint32), probed
+            longer = np.empty(2 * len(self._found), np.int64)
+            longer[: offsets[done]] = self._found[: offsets[done]]
+            self._found = longer
+
+    def _grow(self) -> None:
+        self._cells.grow()
+        self._turned.grow()
 
 
 class CellIndex:
@@ -82,38 +299,32 @@ class CellIndex:
     [10]
     """
 
-    __slots__ = ("_cells", "_counters", "_found", "_levels", "_room_for", "_rows", "_slots")
+    __slots__ = ("_cells", "_free", "_probed", "_rows_used", "_sequences")
 
     def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
-        if not 1 <= slots <= MAX_SLOTS or not 1 <= levels <= MAX_LEVELS:
-            raise ConfigurationError(
-                f"a cell index has 1 to {MAX_SLOTS} slots and 1 to {MAX_LEVELS} levels, got {slots} and {levels}"
-            )
-        self._slots, self._levels = slots, levels
-        self._cells = np.zeros((FIRST_CELLS, 3), np.uint32)
-        self._rows: Rows = (np.empty(_FIRST_ROWS, np.int64), np.empty((_FIRST_ROWS, 2), np.uint64))
-        self._counters = np.zeros(COUNTERS, np.int64)
-        self._counters[FREE_ROW] = -1
-        self._room_for = 0
-        self._found = np.empty(PARTS * levels * slots, np.int64)
+        self._cells = CellRows(slots=slots, levels=levels)
+        self._sequences = RowWords(1)
+        self._free: list[int] = []
+        self._rows_used = self._probed = 0
 
     def __len__(self) -> int:
         """Return the number of entries that are in at least one cell."""
-        return int(self._counters[ENTRIES])
+        return len(self._cells)
 
     @property
     def probed(self) -> int:
         """How many entries the last probe found before the sieve."""
-        return int(self._counters[PROBED])
+        return self._probed
+
+    @property
+    def largest_copy(self) -> int:
+        """Most cells that were copied while one insertion waited."""
+        return self._cells.largest_copy
 
     def statistics(self) -> CellStatistics:
         """Return the sizes of the index."""
-        return CellStatistics(
-            entries=len(self),
-            cells=int(self._counters[CELLS_USED]),
-            overflowed=int(self._counters[OVERFLOWED]),
-            bytes=self._cells.nbytes + sum(array.nbytes for array in self._rows),
-        )
+        sizes = self._cells.statistics()
+        return replace(sizes, bytes=sizes.bytes + self._sequences.size_bytes)
 
     def insert(self, sequence: int, ordinal: int, keys: bytes, sieve: bytes) -> bytes:
         """Store an entry and return its path, by which it can be removed, or put back into an empty index.
@@ -121,111 +332,76 @@ class CellIndex:
         keys: packed (`core.evidence.keys`), b"" for none. sieve: SIEVE_BYTES bytes. The path has one byte a
         part for the level, and four for each key up to there.
         """
-        self._room_for -= 1
-        if self._room_for < 0:
-            self._make_room()
-        levels, path = np.empty(PARTS, np.uint8), np.empty(PARTS * self._levels, np.uint32)
-        taken = insert_entry(
-            sequence,
-            ordinal % self._slots,
-            unpacked_keys(keys, self._levels),
-            _sieve(sieve),
-            self._cells,
-            self._rows,
-            self._counters,
-            levels,
-            path,
-        )
-        return levels.tobytes() + path[:taken].tobytes()
+        row = self._free[-1] if self._free else self._rows_used
+        stored = len(self._cells)
+        path = self._cells.insert(row, ordinal, keys, sieve)
+        if len(self._cells) > stored:
+            if self._free:
+                self._free.pop()
+            else:
+                self._rows_used += 1
+            self._sequences.make_room(row + 1)
+            write_words(row, np.array([sequence], np.int64).view(np.uint64), self._sequences.addresses)
+        return path
 
     def remove(self, sequence: int, ordinal: int, path: bytes) -> None:
         """Remove an entry by its path; StateError if the index does not have it so, and then nothing changes."""
-        levels = np.frombuffer(path[:PARTS], np.uint8)
-        if path_size(path) != len(path) or not remove_entry(
-            sequence,
-            ordinal % self._slots,
-            levels.copy(),
-            path_keys(path),
-            self._cells,
-            self._rows,
-            self._counters,
-        ):
-            raise StateError(f"entry {sequence} is not in the cells of its path; the index and its entries differ")
+        try:
+            row = self._cells.row_of(ordinal, path)
+        except StateError:
+            raise _not_there(sequence) from None
+        if row is not None and self._sequence(row) != sequence:
+            raise _not_there(sequence)
+        if not self._cells.remove(row, ordinal, path):
+            raise _not_there(sequence)
+        if row is not None:
+            self._free.append(row)
 
-    def restore(
-        self,
-        sequences: npt.NDArray[np.int64],
-        ordinals: npt.NDArray[np.int64],
-        sieves: npt.NDArray[np.uint64],
-        paths: bytes,
-    ) -> None:
+    def restore(self, sequences: Integers, ordinals: Integers, sieves: Sieves, paths: bytes) -> None:
         """Put entries back by their paths, in any order.
 
         sequences, ordinals: int64[n]. sieves: uint64[n, 2]. paths: all paths, end to end.
         """
-        packed = np.frombuffer(paths, np.uint8)
-        levels, keys, starts = (
-            np.empty((len(sequences), PARTS), np.uint8),
-            bytearray(),
-            np.empty(len(sequences), np.int64),
-        )
-        at = 0
-        for number in range(len(sequences)):
-            levels[number] = packed[at : at + PARTS]
-            end = at + path_size(paths, at)
-            starts[number] = len(keys) // 4
-            keys += paths[at + PARTS : end]
-            at = end
-        path_keys = np.frombuffer(keys, "<u4").astype(np.uint32, copy=False)
-        slots = (ordinals % self._slots).astype(np.uint8)
-        self._make_rows(len(self) + len(sequences))
-        done = self._room_for = 0
-        while True:
-            done = restore_entries(
-                done, sequences, slots, sieves, levels, path_keys, starts, self._cells, self._rows, self._counters
-            )
-            if done == len(sequences):
-                return
-            self._cells = larger_cells(self._cells)
+        rows = np.arange(self._rows_used, self._rows_used + len(sequences), dtype=np.uint32)
+        self._cells.restore(rows, ordinals, sieves, paths)
+        self._rows_used += len(sequences)
+        self._sequences.make_room(self._rows_used)
+        write_words_of(rows, sequences.astype(np.int64).view(np.uint64).reshape(-1, 1), self._sequences.addresses)
 
-    def probe(self, keys: bytes, sieve: bytes) -> npt.NDArray[np.int64]:
+    def probe(self, keys: bytes, sieve: bytes) -> Integers:
         """Return the sequences of the entries that the keys lead to and that pass the sieve: int64[m], ascending.
 
         keys, sieve: as for `insert`.
         """
-        if not keys:
-            self._counters[PROBED] = 0
-            return self._found[:0].copy()
-        count = probe_cells(
-            unpacked_keys(keys, self._levels),
-            self._slots,
-            _sieve(sieve),
-            MOST_DIFFERING,
-            self._cells,
-            self._rows,
-            self._counters,
-            self._found,
-        )
-        return self._found[:count].copy()
+        rows, self._probed = self._cells.probe(keys, sieve)
+        return np.sort(self._sequences_of(rows))
 
-    def _make_room(self) -> None:
-        """Make room for an entry, and count how many more there surely is room for."""
-        self._make_rows(len(self) + 1)
-        needed = PARTS * self._levels
-        while self._counters[CELLS_USED] + needed > room(len(self._cells)):
-            self._cells = larger_cells(self._cells)
-        cells = (room(len(self._cells)) - int(self._counters[CELLS_USED])) // needed
-        self._room_for = min(cells, len(self._rows[0]) - len(self)) - 1
+    def probe_many(self, keys: npt.NDArray[np.uint32], sieves: Sieves) -> tuple[Integers, Integers, Integers]:
+        """Return what the keys of many pages lead to, as `CellRows.probe_many`, with sequences int64[m] for rows.
 
-    def _make_rows(self, needed: int) -> None:
-        """Make room for so many entries, and for a quarter more than before at least."""
-        sequences, sieves = self._rows
-        if needed <= len(sequences):
-            return
-        size = max(needed, len(sequences) + len(sequences) // 4)
-        grown: Rows = (np.empty(size, np.int64), np.empty((size, 2), np.uint64))
-        grown[0][: len(sequences)], grown[1][: len(sieves)] = sequences, sieves
-        self._rows = grown
+        Those of a page are in no order.
+        """
+        offsets, rows, probed = self._cells.probe_many(keys, sieves)
+        return offsets, self._sequences_of(rows), probed
+
+    def _sequence(self, row: int) -> int:
+        return int(self._sequences_of(np.array([row], np.uint32))[0])
+
+    def _sequences_of(self, rows: RowNumbers) -> Integers:
+        if not len(rows):
+            return np.empty(0, np.int64)
+        return read_words(rows, 1, self._sequences.addresses)[:, 0].view(np.int64)
+
+
+def _not_there(sequence: int) -> StateError:
+    return StateError(f"entry {sequence} is not in the cells of its path; the index and its entries differ")
+
+
+def _levels_of(path: bytes) -> npt.NDArray[np.uint8] | None:
+    """Return the levels of a path; None if it has another length than they say."""
+    if len(path) < PARTS or path_size(path) != len(path):
+        return None
+    return np.frombuffer(path[:PARTS], np.uint8).copy()
 
 
 def path_keys(path: bytes) -> npt.NDArray[np.uint32]:
@@ -237,7 +413,3 @@ def path_size(paths: bytes, start: int = 0) -> int:
     """Return how many bytes the path that begins at `start` has."""
     levels = paths[start : start + PARTS]
     return PARTS + 4 * sum(level + 1 if level < EMPTY_PART else level - EMPTY_PART for level in levels)
-
-
-def _sieve(sieve: bytes) -> npt.NDArray[np.uint64]:
-    return np.frombuffer(sieve, np.uint64)

@@ -1,151 +1,110 @@
-"""The table of the cell index: where a cell is, and insertion, removal and search as kernels.
+"""The cells of the cell index: where a cell is, and insertion, removal and search as kernels.
 
-A cell is identified by a part, a 32-bit key and a slot. It is one row of an open-addressed table: key, the
-row of its entry or `NO_ROW`, and a word with part, slot and the number of entries that it turned away. The
-cells of one key lie behind one another whatever their slots, so that a probe of all slots reads one run of
-memory. Cells that hold nothing and turned nobody away are removed; later cells move up, so the table does
-not degrade however many entries are added and removed.
-Invariants: at most 7 of 10 table slots are taken, so every search ends.
+A cell is identified by a part, a 32-bit key and a slot. The 35 bits of part and key are mixed by a bijection,
+so that two cells never have the same hash, and are the identity of an element of a quotient table
+(`quotient_segment`), whose value is the row of the cell's entry, or `NO_ROW`. The flag of an element says that
+the cell turned entries away; how many is in a second table under the same identity, since few cells did.
+A cell that holds nothing and turned nobody away is removed.
 
-Source: Knuth, TAOCP 3, 6.4, algorithms L (linear probing) and R (deletion).
+Kernels that store something return False when a table has no room in one segment. The caller lets that table
+grow and calls again with the same `progress`: what was stored stays.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.keys import PARTS
-from dedup_service.core.hash_table import steps
-from dedup_service.core.kernels import kernel, kernel_inline, long_kernel, popcount
+from dedup_service.core.index.quotient_segment import (
+    SLOTS,
+    add,
+    field,
+    first_of_run,
+    flag_of,
+    has_run,
+    located,
+    prefetch_home,
+    run_holds,
+    seek,
+    set_flag,
+    set_value,
+    take_out,
+    value_at,
+)
+from dedup_service.core.index.row_words import word_address
+from dedup_service.core.kernels import kernel, kernel_inline, load64, long_kernel, popcount
 
 __all__ = [
-    "CELLS_USED",
-    "COUNTERS",
     "EMPTY_PART",
-    "ENTRIES",
-    "FIRST_CELLS",
-    "FREE_ROW",
-    "MAX_PATH",
-    "OVERFLOWED",
-    "PROBED",
-    "ROWS_USED",
-    "Cells",
-    "Rows",
+    "MAX_ROWS",
+    "MAX_TURNED",
+    "PROGRESS",
+    "STORED",
+    "TAKEN",
+    "cell_hash",
     "insert_entry",
-    "larger_cells",
-    "probe_cells",
+    "probe_many",
     "remove_entry",
     "restore_entries",
-    "room",
+    "row_of_path",
+    "split_paths",
 ]
 
-Cells = npt.NDArray[np.uint32]
-"""uint32[cells, 3]: key, row, word. A word of 0 marks an empty place."""
-
-Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]
-"""Of each row: its sequence int64[rows], or the next free row; the first bits of its sketch uint64[rows, 2]."""
-
-FIRST_CELLS = 1024
-"""Places of an empty table."""
-
-KEY, ROW, WORD = 0, 1, 2
-NO_ROW = np.uint32(0xFFFFFFFF)
-
-ENTRIES, ROWS_USED, FREE_ROW, CELLS_USED, OVERFLOWED, PROBED = range(6)
-COUNTERS = 6
-"""Indexes into the counters int64[6]: entries stored in some cell, rows ever used, first free row or -1, cells, cells
-that turned entries away, and the entries that the last probe found before the sieve."""
+NO_ROW = 0xFFFFFFFF
+MAX_ROWS = NO_ROW
+"""Rows are 0 to MAX_ROWS - 1."""
 
 EMPTY_PART = 128
 """Level of a part in which an entry is in no cell, plus the number of its keys there, all of which turned it away."""
 
-MAX_PATH = PARTS * 32
-"""The most keys of a path."""
+MAX_TURNED = (1 << 22) - 1
+"""Entries that a cell turned away: at this count it stays, so the cell counts as overflowed for good."""
 
-_USED = np.uint32(1 << 31)
-_TURNED = np.uint32((1 << 22) - 1)
-"""Entries that a cell turned away: at 4,194,303 the count stays, so the cell counts as overflowed for good."""
+PART, LEVEL, TAKEN, STORED = range(4)
+PROGRESS = 4
+"""How far an insertion is: int64[4], zeros at first. Part and level that come next, keys of the path so far, and parts
+in which the entry is in a cell."""
 
-_PART_BITS, _SLOT_BITS = 28, 22
-_MIX = np.uint64(0x9E3779B1)
-_LOW32, _S32 = np.uint64(0xFFFFFFFF), np.uint64(32)
-_ONE = np.uint64(1)
-
-
-@kernel_inline
-def room(cells: int) -> int:
-    """Return how many of the places may be taken: 70%."""
-    return cells * 7 // 10
+_HASH = np.int64((1 << 35) - 1)
+_FIRST, _SECOND = np.int64(0x4F1BBCDCB), np.int64(0x5BD1E9955)
+"""Odd multipliers below 2**35; each step of `cell_hash` can be undone, so no two cells share a hash."""
 
 
 @kernel_inline
-def home(key: np.uint32, part: int, cells: int) -> int:
-    """Return the place at which the search for the cells of a key begins."""
-    mixed = ((np.uint64(key) ^ (np.uint64(part) << np.uint64(29))) * _MIX) & _LOW32
-    return int(np.int64((mixed * np.uint64(cells)) >> _S32))
+def cell_hash(part: int, key: np.uint32) -> int:
+    """Return part and key, 35 bits, mixed by a bijection."""
+    value = (np.int64(part) << np.int64(32)) | np.int64(key)
+    value ^= value >> np.int64(18)
+    value = (value * _FIRST) & _HASH
+    value ^= value >> np.int64(17)
+    value = (value * _SECOND) & _HASH
+    return int(value ^ (value >> np.int64(18)))
 
 
 @kernel_inline
-def identity(part: int, slot: int) -> np.uint32:
-    """Return the upper bits of the word of a cell: that it is used, its part and its slot."""
-    return _USED | (np.uint32(part) << np.uint32(_PART_BITS)) | (np.uint32(slot) << np.uint32(_SLOT_BITS))
+def turn_away(value: int, slot: int, flagged: int, turned: int) -> bool:
+    """Count one more entry that a cell turned away; False if the table has no room for the first one."""
+    segment, home, rest = located(value, slot, turned)
+    place, free = seek(home, rest, segment)
+    if not flagged:
+        return bool(add(free, home, rest, 1, segment, turned))
+    count = value_at(place, segment)
+    if count < MAX_TURNED:
+        set_value(place, count + 1, segment)
+    return True
 
 
 @kernel_inline
-def find(key: np.uint32, part: int, slot: int, cells: Cells) -> int:
-    """Return the place of a cell, or the empty place where it belongs."""
-    count = len(cells)
-    wanted = identity(part, slot)
-    at = home(key, part, count)
-    while cells[at, WORD] != 0 and (cells[at, KEY] != key or (cells[at, WORD] & ~_TURNED) != wanted):
-        at = at + 1 if at + 1 < count else 0
-    return at
-
-
-@kernel_inline
-def create(at: int, key: np.uint32, part: int, slot: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
-    """Make a cell without an entry at an empty place."""
-    cells[at, KEY] = key
-    cells[at, ROW] = NO_ROW
-    cells[at, WORD] = identity(part, slot)
-    counters[CELLS_USED] += 1
-
-
-@kernel_inline
-def drop_if_bare(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
-    """Remove a cell without an entry that turned nobody away; later cells that can be nearer home move up."""
-    if cells[at, ROW] != NO_ROW or (cells[at, WORD] & _TURNED) != 0:
-        return
-    count = len(cells)
-    hole = scanned = at
-    while True:
-        scanned = scanned + 1 if scanned + 1 < count else 0
-        if cells[scanned, WORD] == 0:
-            break
-        part = int((cells[scanned, WORD] >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1))
-        if steps(home(cells[scanned, KEY], part, count), scanned, count) >= steps(hole, scanned, count):
-            for column in range(3):
-                cells[hole, column] = cells[scanned, column]
-            hole = scanned
-    cells[hole, WORD] = 0
-    counters[CELLS_USED] -= 1
-
-
-@kernel_inline
-def turn_away(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
-    """Count one more entry that a cell turned away."""
-    turned = cells[at, WORD] & _TURNED
-    counters[OVERFLOWED] += turned == 0
-    if turned < _TURNED:
-        cells[at, WORD] += np.uint32(1)
-
-
-@kernel_inline
-def take_back(at: int, cells: Cells, counters: npt.NDArray[np.int64]) -> None:
-    """Count one entry fewer that a cell turned away."""
-    turned = cells[at, WORD] & _TURNED
-    if turned < _TURNED:
-        cells[at, WORD] -= np.uint32(1)
-        counters[OVERFLOWED] -= turned == 1
+def take_back(value: int, slot: int, turned: int) -> bool:
+    """Count one entry fewer that a cell turned away; return whether it still counts some."""
+    segment, home, rest = located(value, slot, turned)
+    place, _ = seek(home, rest, segment)
+    count = value_at(place, segment)
+    if count == 1:
+        take_out(place, home, segment, turned)
+        return False
+    if count < MAX_TURNED:
+        set_value(place, count - 1, segment)
+    return True
 
 
 @kernel_inline
@@ -156,241 +115,315 @@ def keys_of_part(level: int) -> tuple[bool, int]:
 
 
 @kernel_inline
-def new_row(sequence: int, sieve: npt.NDArray[np.uint64], rows: Rows, counters: npt.NDArray[np.int64]) -> int:
-    """Return a row for an entry; the caller ensures that there is one. sieve: uint64[2]."""
-    sequences, sieves = rows
-    row = counters[FREE_ROW]
-    if row >= 0:
-        counters[FREE_ROW] = sequences[row]
-    else:
-        row = counters[ROWS_USED]
-        counters[ROWS_USED] += 1
-    sequences[row] = sequence
-    sieves[row, 0], sieves[row, 1] = sieve[0], sieve[1]
-    counters[ENTRIES] += 1
-    return int(row)
-
-
-@kernel_inline
-def free_row(row: int, rows: Rows, counters: npt.NDArray[np.int64]) -> None:
-    """Give back the row of an entry."""
-    rows[0][row] = counters[FREE_ROW]
-    counters[FREE_ROW] = row
-    counters[ENTRIES] -= 1
+def offer(row: int, value: int, slot: int, cells: int, turned: int) -> int:
+    """Offer an entry to a cell: return 1 if it took the entry, 0 if it turned it away, -1 without room."""
+    segment, home, rest = located(value, slot, cells)
+    place, free = seek(home, rest, segment)
+    if place < 0:
+        return 1 if add(free, home, rest, row, segment, cells) else -1
+    if value_at(place, segment) == NO_ROW:
+        set_value(place, row, segment)
+        return 1
+    if not turn_away(value, slot, flag_of(place, segment), turned):
+        return -1
+    set_flag(place, True, segment)
+    return 0
 
 
 @kernel
 def insert_entry(
-    sequence: int,
+    row: int,
     slot: int,
     keys: npt.NDArray[np.uint32],
-    sieve: npt.NDArray[np.uint64],
-    cells: Cells,
-    rows: Rows,
-    counters: npt.NDArray[np.int64],
+    cells: int,
+    turned: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
-) -> int:
-    """Store an entry, in each part under the first key whose cell is free.
+    progress: npt.NDArray[np.int64],
+) -> bool:
+    """Store an entry, in each part under the first key whose cell is free; False if a table has to grow first.
 
-    keys: uint32[PARTS, levels]; sieve: uint64[2]. levels: uint8[PARTS] receives where it is stored, path:
-    uint32[keys] the keys up to there. Returns how many keys the path has. The caller ensures that there is a
-    row, and room for all keys.
+    keys: uint32[PARTS, levels]. levels: uint8[PARTS] receives where it is stored, path: uint32[keys] the keys up
+    to there, of which there are progress[TAKEN].
     """
-    row = new_row(sequence, sieve, rows, counters)
-    taken = stored = 0
-    for part in range(PARTS):
-        levels[part] = EMPTY_PART
-        for level in range(keys.shape[1]):
+    if progress[TAKEN] == 0:
+        for part in range(PARTS):
+            prefetch_home(cell_hash(part, keys[part, 0]), cells)
+    for part in range(progress[PART], PARTS):
+        if progress[LEVEL] == 0:
+            levels[part] = EMPTY_PART
+        for level in range(progress[LEVEL], keys.shape[1]):
             key = keys[part, level]
             if key == 0:
                 break
-            path[taken] = key
-            taken += 1
-            at = find(key, part, slot, cells)
-            if cells[at, WORD] == 0:
-                create(at, key, part, slot, cells, counters)
-            if cells[at, ROW] == NO_ROW:
-                cells[at, ROW] = row
+            took = offer(row, cell_hash(part, key), slot, cells, turned)
+            if took < 0:
+                progress[PART], progress[LEVEL] = part, level
+                return False
+            path[progress[TAKEN]] = key
+            progress[TAKEN] += 1
+            if took:
                 levels[part] = level
-                stored += 1
+                progress[STORED] += 1
                 break
-            turn_away(at, cells, counters)
             levels[part] = EMPTY_PART + level + 1
-    if stored == 0:
-        free_row(row, rows, counters)
-    return taken
+        progress[LEVEL] = 0
+    return True
+
+
+@kernel
+def row_of_path(
+    slot: int,
+    levels: npt.NDArray[np.uint8],
+    path: npt.NDArray[np.uint32],
+    cells: int,
+) -> int:
+    """Return the row in the first cell that a path says holds its entry; -1 if it says none, -2 if that is wrong."""
+    taken = 0
+    for part in range(PARTS):
+        stored, count = keys_of_part(levels[part])
+        taken += count
+        if stored:
+            segment, home, rest = located(cell_hash(part, path[taken - 1]), slot, cells)
+            place, _ = seek(home, rest, segment)
+            if place < 0:
+                return -2
+            row = value_at(place, segment)
+            return -2 if row == NO_ROW else row
+    return -1
 
 
 @kernel
 def remove_entry(
-    sequence: int,
+    row: int,
     slot: int,
     levels: npt.NDArray[np.uint8],
     path: npt.NDArray[np.uint32],
-    cells: Cells,
-    rows: Rows,
-    counters: npt.NDArray[np.int64],
+    cells: int,
+    turned: int,
 ) -> bool:
     """Remove an entry by the levels and the path that its insertion returned.
 
-    Returns False, and changes nothing, if it is not stored so.
+    Returns False, and changes nothing, if it is not stored so. row: -1 for an entry in no cell.
     """
-    row, taken = np.int64(-1), 0
-    for part in range(PARTS):
-        stored, count = keys_of_part(levels[part])
-        for level in range(count):
-            at = find(path[taken + level], part, slot, cells)
-            if stored and level == count - 1:
-                if cells[at, WORD] == 0 or cells[at, ROW] == NO_ROW or rows[0][cells[at, ROW]] != sequence:
+    for changes in (False, True):  # looks at all cells first
+        taken = 0
+        for part in range(PARTS):
+            stored, count = keys_of_part(levels[part])
+            for level in range(count):
+                value = cell_hash(part, path[taken + level])
+                holds = stored and level == count - 1
+                if changes:
+                    withdraw(holds, value, slot, cells, turned)
+                elif not is_as_said(holds, row, value, slot, cells):
                     return False
-                row = np.int64(cells[at, ROW])
-            elif cells[at, WORD] & _TURNED == 0:
-                return False
-        taken += count
-    taken = 0
-    for part in range(PARTS):
-        stored, count = keys_of_part(levels[part])
-        for level in range(count):
-            at = find(path[taken + level], part, slot, cells)
-            if stored and level == count - 1:
-                cells[at, ROW] = NO_ROW
-            else:
-                take_back(at, cells, counters)
-            drop_if_bare(at, cells, counters)
-        taken += count
-    if row >= 0:
-        free_row(int(row), rows, counters)
+            taken += count
     return True
+
+
+@kernel_inline
+def is_as_said(holds: bool, row: int, value: int, slot: int, cells: int) -> bool:
+    """Return whether a cell holds a row, or, if it should not hold it, turned entries away."""
+    segment, home, rest = located(value, slot, cells)
+    place, _ = seek(home, rest, segment)
+    if place < 0:
+        return False
+    return bool(value_at(place, segment) == row if holds else flag_of(place, segment) != 0)
+
+
+@kernel_inline
+def withdraw(holds: bool, value: int, slot: int, cells: int, turned: int) -> None:
+    """Remove an entry from the cell that holds it, or from the count of one that turned it away."""
+    segment, home, rest = located(value, slot, cells)
+    place, _ = seek(home, rest, segment)
+    if holds:
+        set_value(place, NO_ROW, segment)
+    else:
+        set_flag(place, take_back(value, slot, turned), segment)
+    if value_at(place, segment) == NO_ROW and not flag_of(place, segment):
+        take_out(place, home, segment, cells)
+
+
+@long_kernel
+def split_paths(
+    paths: npt.NDArray[np.uint8],
+    levels: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    keys: npt.NDArray[np.uint32],
+) -> bool:
+    """Split paths that lie end to end; False if their lengths are not as they say.
+
+    paths: uint8[m]. Receive the levels: uint8[n, PARTS], and the keys of all paths, those of path i from starts[i]
+    on: int64[n], uint32[(m - PARTS * n) / 4].
+    """
+    at = taken = 0
+    for number in range(len(levels)):
+        if at + PARTS > len(paths):
+            return False
+        count = 0
+        for part in range(PARTS):
+            levels[number, part] = paths[at + part]
+            count += keys_of_part(paths[at + part])[1]
+        at += PARTS
+        starts[number] = taken
+        if at + 4 * count > len(paths) or taken + count > len(keys):
+            return False
+        for key in range(taken, taken + count):
+            keys[key] = (
+                np.uint32(paths[at])
+                | np.uint32(paths[at + 1]) << np.uint32(8)
+                | np.uint32(paths[at + 2]) << np.uint32(16)
+                | np.uint32(paths[at + 3]) << np.uint32(24)
+            )
+            at += 4
+        taken += count
+    return bool(at == len(paths))
 
 
 @long_kernel
 def restore_entries(
     start: int,
-    sequences: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.uint32],
     slots: npt.NDArray[np.uint8],
-    sieves: npt.NDArray[np.uint64],
     levels: npt.NDArray[np.uint8],
     paths: npt.NDArray[np.uint32],
     path_starts: npt.NDArray[np.int64],
-    cells: Cells,
-    rows: Rows,
-    counters: npt.NDArray[np.int64],
+    cells: int,
+    turned: int,
+    progress: npt.NDArray[np.int64],
 ) -> int:
     """Put entries from number `start` on back where they were; return how many are done.
 
-    It stops where the table has no room left for an entry. sequences: int64[n]; slots: uint8[n]; sieves:
-    uint64[n, 2]; levels: uint8[n, PARTS]; paths: uint32[m], those of entry i from path_starts[i] on.
+    It stops where a table has to grow. rows: uint32[n]; slots: uint8[n]; levels: uint8[n, PARTS]; paths:
+    uint32[m], those of entry i from path_starts[i] on.
     """
-    for number in range(start, len(sequences)):
-        if counters[CELLS_USED] + MAX_PATH > room(len(cells)):
-            return number
-        row = new_row(sequences[number], sieves[number], rows, counters)
+    for number in range(start, len(rows)):
         taken = path_starts[number]
-        in_cells = 0
         for part in range(PARTS):
             stored, count = keys_of_part(levels[number, part])
-            for place in range(count):
-                key = paths[taken + place]
-                at = find(key, part, slots[number], cells)
-                if cells[at, WORD] == 0:
-                    create(at, key, part, slots[number], cells, counters)
-                if stored and place == count - 1:
-                    cells[at, ROW] = row
-                    in_cells += 1
-                else:
-                    turn_away(at, cells, counters)
+            if part >= progress[PART]:
+                for level in range(progress[LEVEL], count):
+                    holds = stored and level == count - 1
+                    value = cell_hash(part, paths[taken + level])
+                    if not put_back(holds, rows[number], value, slots[number], cells, turned):
+                        progress[PART], progress[LEVEL] = part, level
+                        return number
+                progress[LEVEL] = 0
             taken += count
-        if in_cells == 0:
-            free_row(row, rows, counters)
-    return len(sequences)
+        progress[PART] = 0
+    return len(rows)
+
+
+@kernel_inline
+def put_back(holds: bool, row: int, value: int, slot: int, cells: int, turned: int) -> bool:
+    """Let a cell hold a row, or count that it turned it away; False if a table has to grow first."""
+    segment, home, rest = located(value, slot, cells)
+    place, free = seek(home, rest, segment)
+    if place < 0:
+        if not add(free, home, rest, int(np.int64(row)) if holds else NO_ROW, segment, cells):
+            return False
+        place = free
+    elif holds:
+        set_value(place, int(np.int64(row)), segment)
+    if not holds:
+        if not turn_away(value, slot, flag_of(place, segment), turned):
+            return False
+        set_flag(place, True, segment)
+    return True
 
 
 @kernel_inline
 def collect(
-    key: np.uint32,
-    part: int,
-    active: np.uint64,
-    cells: Cells,
-    found: npt.NDArray[np.int64],
-    count: int,
+    value: int, active: np.uint64, cells: int, found: npt.NDArray[np.int64], count: int
 ) -> tuple[int, np.uint64]:
-    """Append the rows in the cells of a key at the active slots, one bit each, to `found`.
+    """Append the rows in the cells of a hash at the active slots, one bit each, to `found`.
 
-    Returns the new count, and the slots whose cell turned entries away.
+    Returns the new count, and the slots whose cell turned entries away. The homes of all slots are adjacent, so
+    the run of one begins where that of another ends, or at its home.
     """
-    places = len(cells)
+    segment, first, rest = located(value, 0, cells)
     overflowed = np.uint64(0)
-    at = home(key, part, places)
-    while cells[at, WORD] != 0:
-        word = cells[at, WORD]
-        if cells[at, KEY] == key and (word >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1) == part:
-            bit = _ONE << np.uint64((word >> np.uint32(_SLOT_BITS)) & np.uint32(63))
-            if active & bit:
-                if cells[at, ROW] != NO_ROW:
-                    found[count] = cells[at, ROW]
-                    count += 1
-                if word & _TURNED:
-                    overflowed |= bit
-        at = at + 1 if at + 1 < places else 0
+    place = -1
+    for slot in range(field(cells, SLOTS)):
+        home = first + slot
+        if not has_run(home, segment):
+            continue
+        place = first_of_run(home, segment) if place < 0 else max(place, home)
+        at, place = run_holds(place, rest, segment)
+        bit = np.uint64(1) << np.uint64(slot)
+        if at >= 0 and active & bit:
+            holder = value_at(at, segment)
+            if holder != NO_ROW:
+                found[count] = holder
+                count += 1
+            if flag_of(at, segment):
+                overflowed |= bit
     return count, overflowed
 
 
-@kernel
-def probe_cells(
-    keys: npt.NDArray[np.uint32],
-    slots: int,
-    sieve: npt.NDArray[np.uint64],
-    most_differing: int,
-    cells: Cells,
-    rows: Rows,
-    counters: npt.NDArray[np.int64],
-    found: npt.NDArray[np.int64],
-) -> int:
-    """Find the entries that a page's keys lead to; return how many there are, each once, ascending.
+@kernel_inline
+def collect_all(keys: npt.NDArray[np.uint32], cells: int, found: npt.NDArray[np.int64]) -> int:
+    """Write the rows that a page's keys lead to into `found`, some of them repeatedly; return how many.
 
     In each part all slots are looked at for the first key, and for the next one those whose cell turned
-    entries away. keys: uint32[PARTS, levels]. sieve: uint64[2]; an entry of which more than `most_differing`
-    of these bits differ is left out. found: int64[PARTS * levels * slots] receives the sequences.
+    entries away. keys: uint32[PARTS, levels]; found: int64[PARTS * levels * slots].
     """
     count = 0
     for part in range(PARTS):
-        active = ~np.uint64(0) >> np.uint64(64 - slots)
+        active = ~np.uint64(0) >> np.uint64(64 - field(cells, SLOTS))
         for level in range(keys.shape[1]):
             if keys[part, level] == 0 or active == 0:
                 break
-            count, active = collect(keys[part, level], part, active, cells, found, count)
-    if count > 1:
-        found[:count] = np.sort(found[:count])
-    passed = different = 0
-    before = np.int64(-1)
-    for place in range(count):
-        row = found[place]
-        if row == before:
-            continue
-        before = row
-        different += 1
-        bits = popcount(sieve[0] ^ rows[1][row, 0]) + popcount(sieve[1] ^ rows[1][row, 1])
-        if bits <= most_differing:
-            found[passed] = rows[0][row]
-            passed += 1
-    counters[PROBED] = different
-    if passed > 1:
-        found[:passed] = np.sort(found[:passed])
-    return passed
+            count, active = collect(cell_hash(part, keys[part, level]), active, cells, found, count)
+    return count
 
 
 @long_kernel
-def larger_cells(cells: Cells) -> Cells:
-    """Return the same cells in a table half as large again."""
-    larger = np.zeros((len(cells) + len(cells) // 2, 3), np.uint32)
-    slots_mask = np.uint32((1 << (_PART_BITS - _SLOT_BITS)) - 1)
-    for place in range(len(cells)):
-        word = cells[place, WORD]
-        if word != 0:
-            part = int((word >> np.uint32(_PART_BITS)) & np.uint32(PARTS - 1))
-            slot = int((word >> np.uint32(_SLOT_BITS)) & slots_mask)
-            at = find(cells[place, KEY], part, slot, larger)
-            for column in range(3):
-                larger[at, column] = cells[place, column]
-    return larger
+def probe_many(
+    start: int,
+    keys: npt.NDArray[np.uint32],
+    sieves: npt.NDArray[np.uint64],
+    most_differing: int,
+    cells: int,
+    sieve_pages: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    probed: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
+) -> int:
+    """Find the entries that the keys of pages from number `start` on lead to; return how many pages are done.
+
+    It stops where `found` may be too short for a page. keys: uint32[n, PARTS, levels]. sieves: uint64[n, 2]; an
+    entry of which more than `most_differing` of these bits differ is left out. sieve_pages: of the entries'
+    sieves, two words a row. offsets: int64[n + 1], probed: int64[n] and found: int64[m] receive where the rows
+    of each page begin, how many there were before the sieve, and the rows, ascending within a page.
+    """
+    most = keys.shape[1] * keys.shape[2] * field(cells, SLOTS)
+    for part in range(PARTS if start < len(keys) else 0):
+        prefetch_home(cell_hash(part, keys[start, part, 0]), cells)
+    for page in range(start, len(keys)):
+        first = offsets[page]
+        if first + most > len(found):
+            return page
+        if page + 1 < len(keys):
+            for part in range(PARTS):
+                prefetch_home(cell_hash(part, keys[page + 1, part, 0]), cells)
+        rows = found[first : first + most]
+        count = collect_all(keys[page], cells, rows)
+        if count > 1:
+            rows[:count] = np.sort(rows[:count])
+        passed = different = 0
+        before = np.int64(-1)
+        for place in range(count):
+            row = rows[place]
+            if row == before:
+                continue
+            before = row
+            different += 1
+            address = word_address(row, 2, sieve_pages)
+            bits = popcount(sieves[page, 0] ^ np.uint64(load64(address)))
+            bits += popcount(sieves[page, 1] ^ np.uint64(load64(address + 8)))
+            if bits <= most_differing:
+                rows[passed] = row
+                passed += 1
+        probed[page], offsets[page + 1] = different, first + passed
+    return len(keys)

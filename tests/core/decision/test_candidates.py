@@ -127,6 +127,16 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
         assert (verdict.kind is VerdictKind.DUPLICATE) == expected
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_channel_that_the_rule_does_not_probe_has_no_index(profile: str) -> None:
+    """Only `simhash` probes bodies; the other profiles find them by keys and exact texts."""
+    candidates = LocalCandidates(PROFILES[profile])
+    entry = Entry.from_page(1, crowd(1, text_hash=5), 1, 1)
+    candidates.add(entry, Evidence(entry.evidence))
+    expected = {"words", "body"} if profile == "simhash" else {"words"}
+    assert set(candidates.sizes().channels) == expected
+
+
 def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
     """Copies are not kept, so there are more than one only where pages were updated to one text."""
     candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=2))
@@ -137,10 +147,10 @@ def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
         candidates.add(entry, Evidence(entry.evidence))
         entries.append(entry)
     copy = replace(crowd(200, text_hash=5), keys=b"")
-    assert candidates.equal_texts(copy) == list(range(64))
+    assert candidates.equal_texts(copy, entries.__getitem__) == list(range(64))
     candidates.begin(100)
     candidates.remove(entries[3], 99)
-    assert candidates.equal_texts(copy) == [at for at in range(65) if at != 3]
+    assert candidates.equal_texts(copy, entries.__getitem__) == [at for at in range(65) if at != 3]
 
 
 @pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])

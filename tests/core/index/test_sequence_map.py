@@ -1,5 +1,7 @@
 """The map from hashes to sequences, against a dictionary of sorted lists."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -53,13 +55,16 @@ class History(RuleBasedStateMachine):
     @rule(value=st.sampled_from(HASHES) | st.integers(0, WORD), limit=st.integers(1, 4))
     def look_up(self, value: int, limit: int) -> None:
         expected = self.expected.get(value, [])
-        assert self.map.some(value, limit) == expected[:limit]
-        assert self.map.first(value) == (expected[0] if expected else None)
+        assert self.map.some(value, limit, self._has(value)) == expected[:limit]
+        assert self.map.first(value, self._has(value)) == (expected[0] if expected else None)
 
     @invariant()
     def everything_is_found(self) -> None:
-        assert len(self.map) == len(self.expected)
-        assert {value: self.map.some(value, 99) for value in self.expected} == self.expected
+        assert len(self.map) == sum(map(len, self.expected.values()))
+        assert {value: self.map.some(value, 99, self._has(value)) for value in self.expected} == self.expected
+
+    def _has(self, value: int) -> Callable[[int], bool]:
+        return lambda sequence: sequence in self.expected.get(value, [])
 
     def _expect(self, value: int, sequence: int) -> None:
         self.expected.setdefault(value, []).append(sequence)
@@ -71,14 +76,13 @@ TestHistory = History.TestCase
 
 
 def test_it_grows_and_forgets() -> None:
-    """Thousands of hashes, half of them removed again: what is left is found, and 16 to 36 bytes are taken for each."""
-    values = np.random.default_rng(1).integers(0, 1 << 64, 5_000, np.uint64)
+    """Thousands of hashes, half of them removed again: what is left is found."""
+    values = np.random.default_rng(1).integers(0, 1 << 64, 20_000, np.uint64).tolist()
     found = SequenceMap()
-    for sequence, value in enumerate(values.tolist()):
+    for sequence, value in enumerate(values):
         found.add(value, sequence)
-    assert 16 / 0.7 <= found.size_bytes / 5_000 <= 16 / 0.46
-    for sequence in range(0, 5_000, 2):
-        found.remove(int(values[sequence]), sequence)
-    expected = [None if sequence % 2 == 0 else sequence for sequence in range(5_000)]
-    assert [found.first(value) for value in values.tolist()] == expected
-    assert len(found) == 2_500
+    for sequence in range(0, 20_000, 2):
+        found.remove(values[sequence], sequence)
+    expected = [None if sequence % 2 == 0 else sequence for sequence in range(20_000)]
+    assert [found.first(value, lambda at, value=value: values[at] == value) for value in values] == expected
+    assert len(found) == 10_000

@@ -1,0 +1,232 @@
+"""Rows by a hash of 64 bits: six bytes a place, 35 bits of the hash, which the caller confirms.
+
+An element of a quotient table (`quotient_table`) is a row under the first `HASH_BITS` bits of the mixed hash.
+So a search may find rows of another hash: of 10^8 hashes, another one has the same bits with probability .003.
+The caller compares the whole hash, which a row has, and nothing else is lost by a collision.
+
+Nearly every hash has one row, since copies are not kept. Rows of one that has more than `_CROWD` are in an
+ascending array beside the table, so a crowded hash costs others nothing.
+Invariant: answers are a function of the rows that are in it. Not thread-safe.
+"""
+
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index.quotient_segment import (
+    HASH_BITS,
+    add,
+    located,
+    next_in_run,
+    prefetch_home,
+    seek,
+    take_out,
+    value_at,
+)
+from dedup_service.core.index.quotient_table import QuotientTable
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
+from dedup_service.core.splitmix import mix64_in_kernel
+
+__all__ = ["HashRows"]
+
+_CROWD = 16
+"""Rows of one hash that lie in the table, at most."""
+
+_MAX_LOAD = 0.9
+"""More than the cells have: these tables are searched three times a page, cells 64 times."""
+
+_SHIFT = np.uint64(64 - HASH_BITS)
+
+
+class HashRows:
+    """Rows (0 to 2**32 - 1) by hashes (unsigned 64-bit); each row once under a hash.
+
+    >>> texts = HashRows()
+    >>> for row in (2, 1, 5):
+    ...     texts.add(7, row)
+    >>> list(texts.rows(7)), list(texts.rows(8))
+    ([1, 2, 5], [])
+    """
+
+    __slots__ = ("_crowded", "_found", "_in_crowds", "_table")
+
+    def __init__(self) -> None:
+        self._table = QuotientTable(max_load=_MAX_LOAD)
+        self._crowded: dict[int, array[int]] = {}
+        self._in_crowds = 0
+        self._found = np.empty(_CROWD, np.int64)
+
+    def __len__(self) -> int:
+        """Return the number of rows, one that has two hashes counted twice."""
+        return len(self._table) + self._in_crowds
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory reserved."""
+        return self._table.size_bytes + sum(rows.itemsize * len(rows) for rows in self._crowded.values())
+
+    @property
+    def largest_copy(self) -> int:
+        """Most rows that were copied while one insertion waited."""
+        return self._table.largest_copy
+
+    def reserve(self, rows: int) -> None:
+        """Prepare an empty table for so many rows."""
+        self._table.reserve(rows)
+
+    def rows(self, value: int) -> Sequence[int]:
+        """Return the rows under a hash, ascending, among them those of hashes that share its first bits."""
+        if self._crowded and (crowd := self._crowded.get(_first_bits(value))) is not None:
+            return crowd
+        count = rows_of(np.uint64(value), self._table.address, self._found)
+        return sorted(self._found[:count].tolist()) if count else ()
+
+    def rows_many(self, values: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32]]:
+        """Return the rows under many hashes, in one loop without the interpreter lock.
+
+        values: uint64[n]. Returns offsets int64[n + 1] and rows uint32[m]; hash i has rows[offsets[i]:offsets[i + 1]],
+        as `rows` has them. A crowded hash has its first _CROWD rows alone; ask `rows` for the others.
+        """
+        found = np.empty(len(values) * _CROWD, np.int64)
+        counts = np.zeros(len(values), np.int64)
+        rows_of_many(values, self._table.address, found, counts)
+        if self._crowded:
+            for at, value in enumerate(values.tolist()):
+                crowd = self._crowded.get(_first_bits(value))
+                if crowd is not None:
+                    counts[at] = min(len(crowd), _CROWD)
+                    found[at * _CROWD : at * _CROWD + counts[at]] = crowd[:_CROWD]
+        offsets = np.zeros(len(values) + 1, np.int64)
+        np.cumsum(counts, out=offsets[1:])
+        kept = np.arange(_CROWD) < counts[:, np.newaxis]
+        return offsets, found.reshape(-1, _CROWD)[kept].astype(np.uint32)
+
+    def add(self, value: int, row: int) -> None:
+        """Add a row to a hash; it does not have it."""
+        if self._crowded and (crowd := self._crowded.get(_first_bits(value))) is not None:
+            insort(crowd, row)
+            self._in_crowds += 1
+            return
+        while True:
+            added = add_row(np.uint64(value), row, self._table.address)
+            if added:
+                break
+            self._table.grow()
+        if added > 1:
+            self._make_crowd(value, row)
+
+    def remove(self, value: int, row: int) -> None:
+        """Remove a row from a hash; KeyError if it does not have it."""
+        if self._crowded and (crowd := self._crowded.get(_first_bits(value))) is not None:
+            at = bisect_left(crowd, row)
+            if at == len(crowd) or crowd[at] != row:
+                raise KeyError((value, row))
+            del crowd[at]
+            self._in_crowds -= 1
+            if len(crowd) < _CROWD // 2:
+                self._dissolve(value)
+            return
+        if not remove_row(np.uint64(value), row, self._table.address):
+            raise KeyError((value, row))
+        self._table.shrink()
+
+    def _make_crowd(self, value: int, row: int) -> None:
+        """Move the rows under a hash out of the table, together with one that did not fit."""
+        rows = list(self.rows(value))
+        for other in rows:
+            remove_row(np.uint64(value), other, self._table.address)
+        self._crowded[_first_bits(value)] = array("I", sorted([*rows, row]))
+        self._in_crowds += len(rows) + 1
+
+    def _dissolve(self, value: int) -> None:
+        """Move the few rows of a crowd back into the table."""
+        rows = self._crowded.pop(_first_bits(value))
+        self._in_crowds -= len(rows)
+        for row in rows:
+            self.add(value, row)
+
+
+def _first_bits(value: int) -> int:
+    return int(first_bits(np.uint64(value)))
+
+
+@kernel_inline
+def identity(value: np.uint64) -> int:
+    """Return the first bits of a mixed hash."""
+    return int(np.int64(mix64_in_kernel(value) >> _SHIFT))
+
+
+@kernel
+def first_bits(value: np.uint64) -> int:
+    """Return what the table knows of a hash."""
+    return int(identity(value))
+
+
+@kernel_inline
+def collect_rows(value: np.uint64, table: int, found: npt.NDArray[np.int64], start: int) -> int:
+    """Write the rows under a hash into found[start:], in no order, and return how many there are."""
+    segment, home, rest = located(identity(value), 0, table)
+    place, _ = seek(home, rest, segment)
+    count = 0
+    while place >= 0:
+        found[start + count] = value_at(place, segment)
+        count += 1
+        place = next_in_run(place, rest, segment)
+    return count
+
+
+@kernel
+def rows_of(value: np.uint64, table: int, found: npt.NDArray[np.int64]) -> int:
+    """Write the rows under a hash into found: int64[_CROWD], and return how many there are."""
+    return collect_rows(value, table, found, 0)
+
+
+@long_kernel
+def rows_of_many(
+    values: npt.NDArray[np.uint64],
+    table: int,
+    found: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+) -> None:
+    """Write the rows under each hash, ascending, into found: int64[n * _CROWD], and their number into counts."""
+    ahead = 8
+    for number in range(len(values) + ahead):
+        if number < len(values):
+            prefetch_home(identity(values[number]), table)
+        at = number - ahead
+        if at >= 0:
+            start = at * _CROWD
+            count = collect_rows(values[at], table, found, start)
+            if count > 1:
+                found[start : start + count] = np.sort(found[start : start + count])
+            counts[at] = count
+
+
+@kernel
+def add_row(value: np.uint64, row: int, table: int) -> int:
+    """Add a row and return 1; 0 if the table has to grow first, 2 without a change if the hash has _CROWD rows."""
+    segment, home, rest = located(identity(value), 0, table)
+    place, free = seek(home, rest, segment)
+    count = 0
+    while place >= 0:
+        count += 1
+        place = next_in_run(place, rest, segment)
+    if count >= _CROWD:
+        return 2
+    return 1 if add(free, home, rest, row, segment, table) else 0
+
+
+@kernel
+def remove_row(value: np.uint64, row: int, table: int) -> bool:
+    """Remove a row; False if the hash does not have it."""
+    segment, home, rest = located(identity(value), 0, table)
+    place, _ = seek(home, rest, segment)
+    while place >= 0:
+        if value_at(place, segment) == row:
+            take_out(place, home, segment, table)
+            return True
+        place = next_in_run(place, rest, segment)
+    return False

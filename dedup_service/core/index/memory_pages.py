@@ -1,0 +1,56 @@
+"""Memory in pages of one size, addressed directly by kernels: tables grow without copying what they have.
+
+A numpy array grows by a copy, which takes a second for some gigabytes; here a table takes one more page. Pages
+are cut from larger pieces, which double in size up to `_MAX_PIECE_PAGES` pages, so that a small table is small
+and the memory of a large one is at most one piece more than its pages. A page that is given back is used for
+the next request; memory is not returned to the system before the pool is dropped.
+
+Invariants: pages begin at multiples of their size; addresses are valid as long as the pool lives. Whoever passes
+them to a kernel keeps the pool alive.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["MemoryPages"]
+
+_FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 128
+"""Pages of the first piece, and of the largest ones: 1 MB for pages of 8 KB."""
+
+
+class MemoryPages:
+    """Pages of `page_bytes` bytes each, a power of two from 8 on; their contents are arbitrary."""
+
+    __slots__ = ("_free", "_page_bytes", "_pieces", "_used")
+
+    def __init__(self, page_bytes: int) -> None:
+        self._page_bytes = page_bytes
+        self._pieces: list[npt.NDArray[np.uint64]] = []
+        self._free: list[int] = []
+        self._used = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory reserved, free pages included."""
+        return sum(piece.nbytes for piece in self._pieces)
+
+    @property
+    def used_bytes(self) -> int:
+        """Memory of the pages that are in use."""
+        return self._used * self._page_bytes
+
+    def take(self) -> int:
+        """Return the address of a page."""
+        if not self._free:
+            pages = min(_FIRST_PIECE_PAGES << len(self._pieces), _MAX_PIECE_PAGES)
+            piece = np.empty((pages + 1) * self._page_bytes // 8, np.uint64)
+            self._pieces.append(piece)
+            first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
+            self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))
+        self._used += 1
+        return self._free.pop()
+
+    def give_back(self, address: int) -> None:
+        """Give back a page that `take` returned."""
+        self._used -= 1
+        self._free.append(address)

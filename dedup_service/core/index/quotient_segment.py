@@ -1,0 +1,496 @@
+"""One segment of a quotient table: where an element is, and how it gets in and out, as kernels.
+
+A table stores elements, each a 32-bit value under an identity: a hash of `HASH_BITS` bits, and a slot from 0
+to `slots` - 1. It keeps no hash: the place of an element says most of it. A segment has the hashes of one
+range in `rows` equal parts, and each part has one *home* place a slot. An element whose home is taken lies
+behind it, elements of one home together (a *run*), runs in the order of their homes. Two bits a place say
+which homes have a run (`HOMED`) and which elements continue one (`CONTINUES`); from them the home of every
+element follows, so only the rest of its hash is stored beside the value. Equal hashes of all slots have
+adjacent homes: one probe of all slots reads one cache line or two.
+
+A place has a tag of 16 bits, a value of 32, and in segments of small tables 16 bits more of the rest of the hash
+(`WIDE` is 1). A tag has HOMED, CONTINUES and `FLAG`, one bit for the caller, then the first part of the rest,
+which is not 0; an empty place has 0 there. Each column lies in pages of `PAGE_PLACES` places; nearly all loops
+stay within one, so they step from address to address.
+
+Invariants: no empty place lies between the home of an element and the element; the last place of a segment is
+empty, so every search ends; an empty place is no home of a run.
+
+Source: Bender et al., "Don't thrash: how to cache your hash on flash", VLDB 2012 (quotient filter); Cleary,
+"Compact hash tables using bidirectional linear probing", IEEE ToC 1984 (two bits a place).
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.kernels import (
+    kernel_inline,
+    load16,
+    load32,
+    load64,
+    long_kernel,
+    prefetch_address,
+    store16,
+    store32,
+    store64,
+)
+
+__all__ = [
+    "COLUMNS",
+    "COLUMN_PAGES",
+    "DEPTH",
+    "DIRECTORY",
+    "DIRECTORY_DEPTH",
+    "ELEMENTS",
+    "FIELDS",
+    "FULL",
+    "HASH_BITS",
+    "LIMIT",
+    "MAX_NARROW",
+    "MAX_WIDE",
+    "MOVED",
+    "NUMBER",
+    "PAGE_PLACES",
+    "PLACES",
+    "PREFIX",
+    "ROWS",
+    "SCANNED",
+    "SLOTS",
+    "SPARSE",
+    "SPARSE_LIMIT",
+    "TABLE_FIELDS",
+    "USED",
+    "WIDE",
+    "add",
+    "field",
+    "first_of_run",
+    "flag_of",
+    "has_run",
+    "located",
+    "next_in_run",
+    "prefetch_home",
+    "read_in_order",
+    "run_holds",
+    "seek",
+    "set_flag",
+    "set_value",
+    "take_out",
+    "value_at",
+    "write_in_order",
+]
+
+HASH_BITS = 35
+"""Bits of a hash: what a min-hash key and its part have."""
+
+PAGE_PLACES = 2048
+"""Places of a page of a column."""
+
+COLUMN_PAGES = 32
+"""Most pages of a column, so that rebuilding a segment takes less than some milliseconds."""
+
+COLUMNS = 3
+"""Tags, values, and the upper halves of wide tags."""
+
+DEPTH, PREFIX, ROWS, PLACES, USED, LIMIT, WIDE, SPARSE_LIMIT, NUMBER = range(9)
+FIELDS = 9
+"""First words of a segment, int64. DEPTH, PREFIX: it has the hashes that begin with these bits. ROWS: equal parts of
+its range. PLACES: of each column. USED: elements; from LIMIT on the segment has to grow, and below SPARSE_LIMIT it
+has to shrink. WIDE: 1 if tags have an upper half. NUMBER: of the segment. COLUMN_PAGES addresses of pages follow for
+each column."""
+
+_TAGS = 8 * FIELDS
+_VALUES, _UPPER = _TAGS + 8 * COLUMN_PAGES, _TAGS + 16 * COLUMN_PAGES
+
+DIRECTORY, DIRECTORY_DEPTH, ELEMENTS, SLOTS, FULL, SPARSE, SCANNED, MOVED = range(8)
+TABLE_FIELDS = 8
+"""Words of a table, int64. DIRECTORY: address of the addresses of segments, one for each value of the first
+DIRECTORY_DEPTH bits of a hash. SLOTS: fixed. FULL: number of a segment that refused an element; SPARSE: of one that
+should shrink; -1 for none. SCANNED, MOVED: places that were passed in search of a run, and written, since the table
+began; tests bound them.
+
+Kernels get tables and segments by address: as tuples of arrays, every step would count references to each array,
+which made a probe take three times as long."""
+
+HOMED, CONTINUES, FLAG = 1, 2, 4
+_REST = 3
+_FIRST = (1 << 13) - 1
+"""Rests that the lower half of a tag can tell apart: 1 to _FIRST."""
+
+MAX_NARROW, MAX_WIDE = _FIRST, _FIRST << 16
+"""Rests that a tag can tell apart without and with its upper half."""
+
+_PAGE_SHIFT, _IN_PAGE = 11, PAGE_PLACES - 1
+_TAG_PAGE = 2 * PAGE_PLACES
+
+
+@kernel_inline
+def field(record: int, number: int) -> int:
+    """Return a word of a table or of a segment."""
+    return load64(record + 8 * number)
+
+
+@kernel_inline
+def change(record: int, number: int, difference: int) -> None:
+    """Add to a word of a table or of a segment."""
+    store64(record + 8 * number, load64(record + 8 * number) + difference)
+
+
+@kernel_inline
+def segment_of(value: int, table: int) -> int:
+    """Return the segment of a hash."""
+    return load64(field(table, DIRECTORY) + ((value >> (HASH_BITS - field(table, DIRECTORY_DEPTH))) << 3))
+
+
+@kernel_inline
+def row_of(value: int, segment: int) -> int:
+    """Return the part of the segment's range to which a hash belongs."""
+    width = HASH_BITS - field(segment, DEPTH)
+    return int(((value & ((np.int64(1) << width) - 1)) * field(segment, ROWS)) >> width)
+
+
+@kernel_inline
+def first_of_row(row: int, width: int, rows: int) -> int:
+    """Return the smallest hash, without its prefix, of a part."""
+    return int(((np.int64(row) << width) + rows - 1) // rows)
+
+
+@kernel_inline
+def located(value: int, slot: int, table: int) -> tuple[int, int, int]:
+    """Return segment, home and rest, which is the number of a hash within its part, of an identity."""
+    segment = segment_of(value, table)
+    width = HASH_BITS - field(segment, DEPTH)
+    row = row_of(value, segment)
+    rest = (value & ((np.int64(1) << width) - 1)) - first_of_row(row, width, field(segment, ROWS))
+    return segment, row * field(table, SLOTS) + slot, int(rest)
+
+
+@kernel_inline
+def tag_address(place: int, segment: int) -> int:
+    """Return the address of a tag."""
+    return load64(segment + _TAGS + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 1)
+
+
+@kernel_inline
+def upper_address(place: int, segment: int) -> int:
+    """Return the address of the upper half of a wide tag."""
+    return load64(segment + _UPPER + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 1)
+
+
+@kernel_inline
+def value_address(place: int, segment: int) -> int:
+    """Return the address of a value."""
+    return load64(segment + _VALUES + ((place >> _PAGE_SHIFT) << 3)) + ((place & _IN_PAGE) << 2)
+
+
+@kernel_inline
+def value_at(place: int, segment: int) -> int:
+    """Return the value of a place."""
+    return load32(value_address(place, segment))
+
+
+@kernel_inline
+def set_value(place: int, value: int, segment: int) -> None:
+    """Write the value of a place."""
+    store32(value_address(place, segment), value)
+
+
+@kernel_inline
+def flag_of(place: int, segment: int) -> int:
+    """Return FLAG if the flag of a place is set, or 0."""
+    return load16(tag_address(place, segment)) & FLAG
+
+
+@kernel_inline
+def set_flag(place: int, on: bool, segment: int) -> None:
+    """Set or clear the flag of a place."""
+    address = tag_address(place, segment)
+    tag = load16(address)
+    store16(address, tag | FLAG if on else tag & ~FLAG)
+
+
+@kernel_inline
+def has_run(home: int, segment: int) -> bool:
+    """Return whether an element has this home."""
+    return bool(load16(tag_address(home, segment)) & HOMED)
+
+
+@kernel_inline
+def prefetch_home(value: int, table: int) -> None:
+    """Fetch the cache lines of the tags and of the values at the first home of a hash."""
+    segment = segment_of(value, table)
+    home = row_of(value, segment) * field(table, SLOTS)
+    prefetch_address(tag_address(home, segment))
+    prefetch_address(value_address(home, segment))
+
+
+@kernel_inline
+def after(address: int, place: int, segment: int) -> int:
+    """Return the address of the tag of `place`; `address` is that of the place before."""
+    address += 2
+    return address if address & (_TAG_PAGE - 1) else tag_address(place, segment)
+
+
+@kernel_inline
+def first_of_run(home: int, segment: int) -> int:
+    """Return the place where the run of a home begins, or where it would; the place `home` is not empty.
+
+    Walks back to the beginning of the cluster, counts the runs of homes before, and passes over as many.
+    """
+    address = tag_address(home, segment)
+    place, runs = home, 0
+    while place > 0:
+        before = address - 2 if address & (_TAG_PAGE - 1) else tag_address(place - 1, segment)
+        tag = load16(before)
+        if tag >> _REST == 0:
+            break
+        address = before
+        place -= 1
+        runs += tag & HOMED
+    while runs > 0:
+        place += 1
+        address = after(address, place, segment)
+        runs -= not load16(address) & CONTINUES
+    return place
+
+
+@kernel_inline
+def is_rest(place: int, tag: int, rest: int, segment: int) -> bool:
+    """Return whether the element at a place, with this tag, has the rest."""
+    if not field(segment, WIDE):
+        return bool(tag >> _REST == rest + 1)
+    lower, upper = rest % _FIRST + 1, rest // _FIRST
+    return bool(tag >> _REST == lower and load16(upper_address(place, segment)) == upper)
+
+
+@kernel_inline
+def next_in_run(place: int, rest: int, segment: int) -> int:
+    """Return the first place behind `place` in its run that has `rest`, or -1."""
+    while True:
+        place += 1
+        tag = load16(tag_address(place, segment))
+        if not tag & CONTINUES:
+            return -1
+        if is_rest(place, tag, rest, segment):
+            return place
+
+
+@kernel_inline
+def run_holds(place: int, rest: int, segment: int) -> tuple[int, int]:
+    """Return the first place with `rest` in the run that begins at `place`, or -1, and where the run ends."""
+    found = -1
+    tag = load16(tag_address(place, segment))
+    while True:
+        if found < 0 and is_rest(place, tag, rest, segment):
+            found = place
+        place += 1
+        tag = load16(tag_address(place, segment))
+        if not tag & CONTINUES:
+            return found, place
+
+
+@kernel_inline
+def seek(home: int, rest: int, segment: int) -> tuple[int, int]:
+    """Return the first place of an element, or -1, and the place where another one of its home belongs."""
+    tag = load16(tag_address(home, segment))
+    if tag >> _REST == 0:
+        return -1, home
+    place = first_of_run(home, segment)
+    if not tag & HOMED:
+        return -1, place
+    return run_holds(place, rest, segment)
+
+
+@kernel_inline
+def add(place: int, home: int, rest: int, value: int, segment: int, table: int) -> bool:
+    """Store an element at the place that `seek` returned; False if the segment must grow first.
+
+    Later elements up to the next empty place move by one.
+    """
+    if field(segment, USED) >= field(segment, LIMIT):
+        store64(table + 8 * FULL, field(segment, NUMBER))
+        return False
+    end = place
+    address = tag_address(place, segment)
+    while load16(address) >> _REST:
+        end += 1
+        address = after(address, end, segment)
+    if end + 1 >= field(segment, PLACES):
+        store64(table + 8 * FULL, field(segment, NUMBER))
+        return False
+    change(table, SCANNED, place - home)
+    change(table, MOVED, end - place + 1)
+    wide = field(segment, WIDE)
+    own = load16(address)
+    while end > place:  # from page to page, backwards
+        first = max(place, end & ~_IN_PAGE)
+        tags, values = tag_address(end, segment), value_address(end, segment)
+        for _ in range(end - first):
+            before = load16(tags - 2)
+            store16(tags, (own & HOMED) | (before & ~HOMED))
+            store32(values, load32(values - 4))
+            own = before
+            tags -= 2
+            values -= 4
+        if wide:
+            uppers = upper_address(end, segment)
+            for _ in range(end - first):
+                store16(uppers, load16(uppers - 2))
+                uppers -= 2
+        end = first
+        if end > place:
+            before = load16(tag_address(end - 1, segment))
+            store16(tags, (own & HOMED) | (before & ~HOMED))
+            store32(values, load32(value_address(end - 1, segment)))
+            if wide:
+                store16(upper_address(end, segment), load16(upper_address(end - 1, segment)))
+            own = before
+            end -= 1
+    home_address = tag_address(home, segment)
+    continues = CONTINUES if place > home and load16(home_address) & HOMED else 0
+    put_rest(place, (own & HOMED) | continues, rest, wide, segment)
+    store32(value_address(place, segment), value)
+    store16(home_address, load16(home_address) | HOMED)
+    change(segment, USED, 1)
+    change(table, ELEMENTS, 1)
+    return True
+
+
+@kernel_inline
+def put_rest(place: int, bits: int, rest: int, wide: int, segment: int) -> None:
+    """Write the tag of an element."""
+    if wide:
+        store16(tag_address(place, segment), bits | ((rest % _FIRST + 1) << _REST))
+        store16(upper_address(place, segment), rest // _FIRST)
+    else:
+        store16(tag_address(place, segment), bits | ((rest + 1) << _REST))
+
+
+@kernel_inline
+def take_out(place: int, home: int, segment: int, table: int) -> None:
+    """Remove the element at `place`, of the run of `home`; later ones that can be nearer home move by one."""
+    wide = field(segment, WIDE)
+    begins = not load16(tag_address(place, segment)) & CONTINUES
+    goes_on = load16(tag_address(place + 1, segment)) & CONTINUES
+    hole, latest = place, home  # latest: home of the run that is moved
+    while True:
+        tag = load16(tag_address(hole + 1, segment))
+        if tag >> _REST == 0:
+            break
+        if not tag & CONTINUES:
+            latest += 1
+            while not load16(tag_address(latest, segment)) & HOMED:
+                latest += 1
+            if latest == hole + 1:
+                break
+        address = tag_address(hole, segment)
+        store16(address, (load16(address) & HOMED) | (tag & ~HOMED))
+        store32(value_address(hole, segment), load32(value_address(hole + 1, segment)))
+        if wide:
+            store16(upper_address(hole, segment), load16(upper_address(hole + 1, segment)))
+        hole += 1
+    change(table, MOVED, hole - place + 1)
+    address = tag_address(hole, segment)
+    store16(address, load16(address) & HOMED)
+    if begins:
+        address = tag_address(place if goes_on else home, segment)
+        store16(address, load16(address) & ~(CONTINUES if goes_on else HOMED))
+    change(segment, USED, -1)
+    change(table, ELEMENTS, -1)
+    if field(segment, USED) < field(segment, SPARSE_LIMIT):
+        store64(table + 8 * SPARSE, field(segment, NUMBER))
+
+
+@long_kernel
+def read_in_order(
+    segment: int,
+    table: int,
+    hashes: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.uint8],
+    values: npt.NDArray[np.uint32],
+    flags: npt.NDArray[np.uint8],
+) -> int:
+    """Copy the elements of a segment, in the order of their homes, to columns; return their number."""
+    wide, all_slots = field(segment, WIDE), field(table, SLOTS)
+    width, rows = HASH_BITS - field(segment, DEPTH), field(segment, ROWS)
+    prefix = field(segment, PREFIX) << width
+    count, home, row, slot, first = 0, -1, 0, -1, prefix
+    for start in range(0, field(segment, PLACES), PAGE_PLACES):
+        tags, contents = tag_address(start, segment), value_address(start, segment)
+        for at in range(PAGE_PLACES):
+            tag = load16(tags + 2 * at)
+            if tag >> _REST == 0:
+                continue
+            if not tag & CONTINUES:
+                home += 1
+                while not load16(tag_address(home, segment)) & HOMED:
+                    home += 1
+                if home // all_slots != row:
+                    row = home // all_slots
+                    first = prefix + first_of_row(row, width, rows)
+                slot = home - row * all_slots
+            rest = (tag >> _REST) - 1
+            if wide:
+                rest += load16(upper_address(start + at, segment)) * _FIRST
+            hashes[count] = first + rest
+            slots[count] = slot
+            values[count] = load32(contents + 4 * at)
+            flags[count] = tag & FLAG
+            count += 1
+    return count
+
+
+@long_kernel
+def write_in_order(
+    segment: int,
+    table: int,
+    count: int,
+    hashes: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.uint8],
+    values: npt.NDArray[np.uint32],
+    flags: npt.NDArray[np.uint8],
+    homes: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int32],
+) -> int:
+    """Fill a segment with those of `count` elements that are in its range.
+
+    Returns their number, -1 if they do not fit. The columns are as `read_in_order` left them: nearly in the order
+    of the new homes, so few are moved to sort them.
+    """
+    wide, depth, prefix = field(segment, WIDE), field(segment, DEPTH), field(segment, PREFIX)
+    all_slots, places = field(table, SLOTS), field(segment, PLACES)
+    for start in range(0, places, PAGE_PLACES):
+        tags = tag_address(start, segment)
+        for at in range(0, _TAG_PAGE, 8):
+            store64(tags + at, 0)
+    taken = 0
+    for at in range(count):
+        if hashes[at] >> (HASH_BITS - depth) != prefix:
+            continue
+        home = row_of(hashes[at], segment) * all_slots + np.int64(slots[at])
+        to = taken
+        while to > 0 and homes[to - 1] > home:
+            homes[to], order[to] = homes[to - 1], order[to - 1]
+            to -= 1
+        homes[to], order[to] = home, at
+        taken += 1
+    width, rows = HASH_BITS - depth, field(segment, ROWS)
+    within = (np.int64(1) << width) - 1
+    place = latest = -1
+    row = first = 0
+    for number in range(taken):
+        at, own_home = order[number], int(homes[number])
+        place = max(own_home, place + 1)
+        if place + 1 >= places:
+            return -1
+        if own_home >= (row + 1) * all_slots:
+            row = own_home // all_slots
+            first = first_of_row(row, width, rows)
+        bits = (CONTINUES if own_home == latest else 0) | int(np.int64(flags[at]))
+        put_rest(place, bits, int((hashes[at] & within) - first), wide, segment)
+        store32(value_address(place, segment), int(np.int64(values[at])))
+        address = tag_address(own_home, segment)
+        store16(address, load16(address) | HOMED)
+        latest = own_home
+    change(table, MOVED, taken)
+    store64(segment + 8 * USED, taken)
+    return taken

@@ -1,0 +1,236 @@
+"""A hash table of six bytes a place that grows by small steps: segments, and the directory that finds them.
+
+The directory has a segment for each value of the first bits of a hash; a segment has its own number of these
+bits (extendible hashing). A segment that is full gets a sixteenth more places, and one that has reached its
+largest size is split in two. So places are 85% to 90% taken at nearly every size, and an insertion that has to wait for
+growth waits for the rebuilding of one segment, of at most `COLUMN_PAGES` · `PAGE_PLACES` places. A segment from
+which most elements were removed shrinks in the same way.
+
+A page of the table is 2,048 places of one column; pages of segments that shrink serve others.
+Elements, homes and tags are those of `quotient_segment`.
+
+Source: Fagin et al., "Extendible hashing", ACM TODS 1979.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.index.memory_pages import MemoryPages
+from dedup_service.core.index.quotient_segment import (
+    COLUMN_PAGES,
+    COLUMNS,
+    DEPTH,
+    DIRECTORY,
+    DIRECTORY_DEPTH,
+    ELEMENTS,
+    FIELDS,
+    FULL,
+    HASH_BITS,
+    LIMIT,
+    MAX_NARROW,
+    MAX_WIDE,
+    MOVED,
+    NUMBER,
+    PAGE_PLACES,
+    PLACES,
+    PREFIX,
+    ROWS,
+    SCANNED,
+    SLOTS,
+    SPARSE,
+    SPARSE_LIMIT,
+    TABLE_FIELDS,
+    USED,
+    WIDE,
+    read_in_order,
+    write_in_order,
+)
+
+__all__ = ["QuotientTable"]
+
+_STEP = 16
+"""A segment that is full grows by 1/16, so that each element is copied some 16 times while its segment doubles."""
+
+_SPARSE = 0.6
+"""Share of the limit below which a segment shrinks."""
+
+_MIN_SLACK = 64
+"""Places behind the last home, at least: for elements that lie behind their homes."""
+
+_RECORD_BYTES = 8 * (FIELDS + COLUMNS * COLUMN_PAGES) + 112
+"""Of a segment, an array of its own."""
+
+Record = npt.NDArray[np.int64]
+"""The words of a segment (`quotient_segment`)."""
+
+Scratch = tuple[npt.NDArray[Any], ...]
+
+_MAX_ELEMENTS = COLUMN_PAGES * PAGE_PLACES
+
+
+class QuotientTable:
+    """Segments with their directory. slots: 1 to 64. max_load: share of the homes from which a segment grows."""
+
+    __slots__ = ("_copies", "_directory", "_max_load", "_segments", "_slots", "_table", "_tags", "_values", "address")
+
+    address: int
+    """Of the table, for kernels; whoever calls one keeps the table alive."""
+
+    def __init__(self, slots: int = 1, *, max_load: float = 0.84) -> None:
+        self._slots, self._max_load = slots, max_load
+        self._tags, self._values = MemoryPages(2 * PAGE_PLACES), MemoryPages(4 * PAGE_PLACES)
+        self._copies = 0
+        self._segments: list[Record] = []
+        self._table = np.zeros(TABLE_FIELDS, np.int64)
+        self._table[SLOTS], self._table[FULL], self._table[SPARSE] = slots, -1, -1
+        self.address = self._table.ctypes.data
+        self._begin(0, 0)
+
+    def __len__(self) -> int:
+        """Return the number of elements."""
+        return int(self._table[ELEMENTS])
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory reserved."""
+        segments = len(self._segments) * _RECORD_BYTES
+        return self._tags.size_bytes + self._values.size_bytes + self._directory.nbytes + segments
+
+    @property
+    def bytes_in_use(self) -> int:
+        """Memory of the segments' pages."""
+        return self._tags.used_bytes + self._values.used_bytes
+
+    @property
+    def largest_copy(self) -> int:
+        """Most elements that were copied while one insertion waited."""
+        return self._copies
+
+    @property
+    def work(self) -> tuple[int, int]:
+        """Places between homes and elements when these were stored, and places written, since the table began."""
+        return int(self._table[SCANNED]), int(self._table[MOVED])
+
+    def grow(self) -> bool:
+        """Make room in the segment that refused an element; False if none did."""
+        segment = int(self._table[FULL])
+        if segment < 0:
+            return False
+        self._table[FULL] = -1
+        self._rebuild(self._segments[segment], grows=True)
+        return True
+
+    def shrink(self) -> None:
+        """Give back pages of the segment from which most elements were removed, if there is one."""
+        segment = int(self._table[SPARSE])
+        if segment >= 0:
+            self._table[SPARSE] = -1
+            self._rebuild(self._segments[segment], grows=False)
+
+    def reserve(self, elements: int) -> None:
+        """Prepare an empty table for so many elements: few segments grow until there are more."""
+        depth = 0
+        while elements / (1 << depth) > _MAX_ELEMENTS * self._max_load * 0.75:
+            depth += 1
+        if not len(self) and depth:
+            self._release(self._segments.pop())
+            self._begin(depth, elements >> depth)
+
+    def _begin(self, depth: int, expected: int) -> None:
+        """Make the segments of an empty table. expected: elements in each of them."""
+        self._table[DIRECTORY_DEPTH] = depth
+        for prefix in range(1 << depth):
+            segment = self._new_segment(depth, prefix)
+            self._shape(segment, expected + expected // 50)
+            write_in_order(_address(segment), self.address, 0, *_scratch(0))
+            segment[SPARSE_LIMIT] = 0
+        self._set_directory(np.array([_address(segment) for segment in self._segments], np.int64))
+
+    def _set_directory(self, directory: npt.NDArray[np.int64]) -> None:
+        self._directory = directory
+        self._table[DIRECTORY] = directory.ctypes.data
+
+    def _new_segment(self, depth: int, prefix: int) -> Record:
+        segment = np.zeros(FIELDS + COLUMNS * COLUMN_PAGES, np.int64)
+        segment[DEPTH], segment[PREFIX], segment[NUMBER] = depth, prefix, len(self._segments)
+        self._segments.append(segment)
+        return segment
+
+    def _rebuild(self, segment: Record, *, grows: bool) -> None:
+        used, pages = int(segment[USED]), int(segment[PLACES]) // PAGE_PLACES
+        columns = _scratch(used)
+        count = read_in_order(_address(segment), self.address, *columns[:4])
+        self._copies = max(self._copies, count)
+        if not self._fill(segment, count, columns, used, pages + 1 if grows else 1):
+            self._split(segment, count, columns)
+
+    def _fill(self, segment: Record, count: int, columns: Scratch, own: int, least: int) -> bool:
+        """Write the `own` elements of a segment among those in the columns; False if it cannot have enough pages."""
+        while max(least, self._pages_for(segment, own)) <= COLUMN_PAGES:
+            least = self._shape(segment, own, least) + 1
+            if write_in_order(_address(segment), self.address, count, *columns) >= 0:
+                return True
+        return False
+
+    def _split(self, segment: Record, count: int, columns: Scratch) -> None:
+        """Spread the elements of a segment, in `columns`, over two."""
+        depth, prefix = int(segment[DEPTH]), int(segment[PREFIX])
+        if depth == self._table[DIRECTORY_DEPTH]:
+            self._set_directory(np.repeat(self._directory, 2))
+            self._table[DIRECTORY_DEPTH] += 1
+        other = self._new_segment(depth + 1, 2 * prefix + 1)
+        segment[DEPTH], segment[PREFIX] = depth + 1, 2 * prefix
+        shift = int(self._table[DIRECTORY_DEPTH]) - depth - 1
+        self._directory[(2 * prefix + 1) << shift : (2 * prefix + 2) << shift] = _address(other)
+        prefixes = columns[0][:count] >> (HASH_BITS - depth - 1)
+        for half in (segment, other):
+            if not self._fill(half, count, columns, int(np.count_nonzero(prefixes == half[PREFIX])), 1):
+                self._split(half, count, columns)
+
+    def _pages_for(self, segment: Record, elements: int) -> int:
+        """Return how many pages a column needs for so many elements and some more."""
+        min_rows = -(-(1 << (HASH_BITS - int(segment[DEPTH]))) // MAX_WIDE)
+        homes = max(min_rows * self._slots, int(elements * (1 + 1 / _STEP) / self._max_load))
+        return -(-(homes + self._slots + max(_MIN_SLACK, 2 * self._slots, homes >> 7)) // PAGE_PLACES)
+
+    def _shape(self, segment: Record, elements: int, least: int = 1) -> int:
+        """Give a segment the pages that so many elements need, at least `least`; return their number a column."""
+        pages = min(max(least, self._pages_for(segment, elements)), COLUMN_PAGES)
+        places = pages * PAGE_PLACES
+        slack = max(_MIN_SLACK, 2 * self._slots, places >> 7)
+        rows = (places - slack) // self._slots
+        wide = -(-(1 << (HASH_BITS - int(segment[DEPTH]))) // rows) > MAX_NARROW
+        segment[ROWS], segment[PLACES], segment[WIDE] = rows, places, wide
+        segment[LIMIT] = max(1, int(rows * self._slots * self._max_load))
+        segment[SPARSE_LIMIT] = 0
+        if pages > self._pages_for(segment, 0):  # so few that a page less is enough
+            fewer = int(((pages - 1) * PAGE_PLACES - slack - self._slots) * self._max_load * _STEP / (_STEP + 1))
+            segment[SPARSE_LIMIT] = max(0, min(int(segment[LIMIT] * _SPARSE), fewer - fewer // 16))
+        self._set_pages(segment, pages, pages, pages if wide else 0)
+        return pages
+
+    def _release(self, segment: Record) -> None:
+        self._set_pages(segment, 0, 0, 0)
+
+    def _set_pages(self, segment: Record, *wanted: int) -> None:
+        """Take or give back pages, so that each column has as many as wanted."""
+        addresses = segment[FIELDS:].reshape(COLUMNS, COLUMN_PAGES)
+        for column, memory in enumerate((self._tags, self._values, self._tags)):
+            have = int(np.count_nonzero(addresses[column]))
+            for page in range(have, wanted[column]):
+                addresses[column, page] = memory.take()
+            for page in range(wanted[column], have):
+                memory.give_back(int(addresses[column, page]))
+            addresses[column, wanted[column] :] = 0
+
+
+def _address(record: Record) -> int:
+    return record.ctypes.data
+
+
+def _scratch(elements: int) -> Scratch:
+    """Return columns for elements: hashes, slots, values, flags; homes and order."""
+    kinds = (np.int64, np.uint8, np.uint32, np.uint8, np.int64, np.int32)
+    return tuple(np.empty(elements, kind) for kind in kinds)

@@ -1,0 +1,130 @@
+"""The table of rows by hash, against a dictionary of sorted lists that knows the first 35 mixed bits alone."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from dedup_service.core.index import SequenceMap
+from dedup_service.core.index.hash_rows import HashRows, first_bits
+from dedup_service.core.splitmix import FIRST_MULTIPLIER, SECOND_MULTIPLIER
+
+WORD = (1 << 64) - 1
+
+
+def unmixed(value: int) -> int:
+    """Return the hash that SplitMix64's finaliser mixes to this value."""
+    value ^= value >> 31 ^ value >> 62
+    value = value * pow(int(SECOND_MULTIPLIER), -1, 1 << 64) & WORD
+    value ^= value >> 27 ^ value >> 54
+    value = value * pow(int(FIRST_MULTIPLIER), -1, 1 << 64) & WORD
+    return value ^ value >> 30 ^ value >> 60
+
+
+TWINS = [unmixed(5 << 40 | low) for low in range(4)]
+"""Different hashes of which the table knows the same bits."""
+NEIGHBOURS = [unmixed((5 << 40) + (number << 29)) for number in range(1, 30)]
+"""Hashes that have one home or adjacent ones."""
+
+
+def bits(value: int) -> int:
+    """What the table knows of a hash."""
+    return int(first_bits(np.uint64(value)))
+
+
+def test_hashes_that_share_their_first_bits_exist() -> None:
+    """The tests below meet collisions that would take a hundred thousand random hashes."""
+    assert len(set(TWINS)) == 4
+    assert len(set(map(bits, TWINS))) == 1
+
+
+class History(RuleBasedStateMachine):
+    """Any history of additions and removals, with crowds, twins and neighbours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.expected = HashRows(), dict[int, list[tuple[int, int]]]()
+        self.unused = iter(range(10_000))
+
+    @rule(value=st.sampled_from(TWINS + NEIGHBOURS) | st.integers(0, WORD), count=st.sampled_from([1, 1, 1, 12]))
+    def add(self, value: int, count: int) -> None:
+        for _ in range(count):
+            row = next(self.unused)
+            self.table.add(value, row)
+            self.expected.setdefault(bits(value), []).append((row, value))
+
+    @precondition(lambda self: self.expected)
+    @rule(data=st.data(), count=st.integers(1, 12))
+    def remove(self, data: st.DataObject, count: int) -> None:
+        for _ in range(count):
+            if not self.expected:
+                return
+            key = data.draw(st.sampled_from(sorted(self.expected)))
+            row, value = data.draw(st.sampled_from(self.expected[key]))
+            self.table.remove(value, row)
+            self.expected[key].remove((row, value))
+            if not self.expected[key]:
+                del self.expected[key]
+
+    @rule(value=st.sampled_from(TWINS + NEIGHBOURS))
+    def refuse_to_remove_what_is_not_there(self, value: int) -> None:
+        with pytest.raises(KeyError):
+            self.table.remove(value, 20_000)
+
+    @invariant()
+    def everything_is_found(self) -> None:
+        values = [*TWINS, *NEIGHBOURS, *(value for rows in self.expected.values() for _, value in rows)]
+        offsets, found = self.table.rows_many(np.array(values, np.uint64))
+        for value, (start, end) in zip(values, pairwise(offsets.tolist()), strict=True):
+            rows = sorted(row for row, _ in self.expected.get(bits(value), []))
+            assert list(self.table.rows(value)) == rows
+            assert found[start:end].tolist() == rows[:16]
+        assert len(self.table) == sum(map(len, self.expected.values()))
+
+
+History.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestHistory = History.TestCase
+
+
+def test_a_collision_changes_no_answer() -> None:
+    """A sequence map proposes sequences of another hash with the same bits; confirmation leaves them out."""
+    found = SequenceMap()
+    for sequence, value in enumerate(TWINS * 10):
+        found.add(value, sequence)
+    for number, value in enumerate(TWINS):
+        assert found.some(value, 3, lambda at, value=value: TWINS[at % 4] == value) == [number, number + 4, number + 8]
+    found.remove(TWINS[1], 1)
+    assert found.first(TWINS[1], lambda at: at % 4 == 1) == 5
+    with pytest.raises(KeyError):
+        found.remove(TWINS[1], 1)
+
+
+def test_a_table_of_many_segments_is_small_and_grows_by_one() -> None:
+    """Eight bytes a place at this size, most of them taken, and some free pages; growth copies one segment."""
+    table = HashRows()
+    values = np.random.default_rng(3).integers(0, 1 << 64, 300_000, np.uint64)
+    for row, value in enumerate(values.tolist()):
+        table.add(value, row)
+    assert table.size_bytes < 13 * len(values)
+    assert table.largest_copy <= 1 << 16
+    offsets, rows = table.rows_many(values)
+    assert np.array_equal(rows, np.arange(len(values)))
+    assert np.array_equal(offsets, np.arange(len(values) + 1))
+
+
+def test_memory_follows_the_rows() -> None:
+    """As many rows go as come, for many times as many as there ever are at once: the table does not grow."""
+    table, live = HashRows(), 40_000
+    values = np.random.default_rng(4).integers(0, 1 << 64, 8 * live, np.uint64).tolist()
+    sizes = []
+    for row, value in enumerate(values):
+        table.add(value, row)
+        if row >= live:
+            table.remove(values[row - live], row - live)
+        if row >= 2 * live:
+            sizes.append(table.size_bytes)
+    assert max(sizes) <= 1.1 * sizes[0]
+    assert len(table) == live
