@@ -34,6 +34,7 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    TimeRecord,
     UnreadableRecord,
     UnwrittenRecord,
 )
@@ -138,6 +139,9 @@ class Replica:
                 self._remove_unwritten(record)
             case UnreadableRecord():
                 self.counts["unreadable"] += 1
+            case TimeRecord(minute):
+                if self._decider is not None:
+                    self._decider.expiry.advance(sequence, minute)
             case RetractionRecord():
                 self._retract(record.url, "retraction")
                 self.counts["retraction"] += 1
@@ -168,6 +172,16 @@ class Replica:
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None."""
         return None if self._decider is None else self._decider.sequence_of(canonical_url)
+
+    @property
+    def expired(self) -> dict[str, int]:
+        """Entries that expired so far, by reason."""
+        return {} if self._decider is None else dict(self._decider.expiry.expired)
+
+    @property
+    def expired_up_to(self) -> int:
+        """Sequence up to which no entry is live, because they expired; -1 if none did."""
+        return -1 if self._decider is None else self._decider.expiry.up_to
 
     @property
     def corrections(self) -> tuple[CorrectionRecord, ...]:
@@ -324,6 +338,7 @@ class Replica:
         rule = record.policy.rule
         if self._decider is not None and rule == replace(self._decider.rule, guards=rule.guards):
             self._decider.set_guards(rule.guards)
+            self._decider.expiry.keep = record.policy.keep
         else:
             state = DeciderState() if self._decider is None else self._decider.state()
             self._decider = self._new_decider(record.policy, self.held(), state)
@@ -341,4 +356,5 @@ class Replica:
             state=state,
             overrides=self._overrides,
             candidates=self._candidates,
+            keep=policy.keep,
         )

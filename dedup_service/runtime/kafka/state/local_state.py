@@ -157,11 +157,17 @@ class _LayoutFields(msgspec.Struct):
     window: int
 
 
+class _KeepFields(msgspec.Struct, frozen=True):
+    max_pages: int | None = None
+    max_age_minutes: int | None = None
+
+
 class _PolicyFields(msgspec.Struct):
     rule: _RuleFields
     action: Action
     space_id: str
     layout: _LayoutFields
+    keep: _KeepFields = _KeepFields()
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):
