@@ -247,6 +247,12 @@ class Decider:
         """Remove the entry of the page at `sequence`; KeyError if it has none."""
         self._remove(self._table[sequence])
 
+    def drop_expired(self, up_to: int) -> None:
+        """Remove all entries up to a sequence: what a log says whose records of them are gone."""
+        while (first := self._table.first()) is not None and first <= up_to:
+            self.drop(first)
+        self.expiry.up_to = up_to
+
     def retract(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; StateError if it has none (any more)."""
         entry = self._table.get(sequence)

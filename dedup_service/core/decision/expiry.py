@@ -75,10 +75,10 @@ class Expiry:
         """The latest time of the log, in minutes since 1970; None before any."""
         return self._minutes[-1] if self._minutes else None
 
-    def advance(self, sequence: int, minute: int) -> None:
-        """Set the latest time for pages after `sequence`; no effect unless it is later than any before."""
+    def advance(self, sequence: int, minute: int) -> bool:
+        """Set the latest time for pages after `sequence`; False, and no effect, unless it is later than any before."""
         if self._minutes and minute <= self._minutes[-1]:
-            return
+            return False
         unused = 0  # times that end before the first live entry
         while unused + 1 < len(self._sequences) and self._sequences[unused + 1] <= self.up_to:
             unused += 1
@@ -86,6 +86,7 @@ class Expiry:
         self._minutes.append(minute)
         self._sequences.append(sequence)
         self._find_aged()
+        return True
 
     def reason(self, entries: int, first: int) -> ExpiryReason | None:
         """Return why the earliest entry leaves, None if it stays.

@@ -8,7 +8,7 @@ contain. A string with a lone surrogate, which SQLite's UTF-8 cannot hold, is st
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from dedup_service.core.decision.decider import Decision
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entry_rows import INDEXED, flags_of, signed, unsigned
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
@@ -30,6 +31,7 @@ __all__ = [
     "DecidedPage",
     "JournalReader",
     "JournalRecord",
+    "keep_of",
     "name_hash",
     "name_of",
     "name_rows",
@@ -64,7 +66,7 @@ class JournalRecord:
     """What a decider needs of a record to make its effects again.
 
     prepared: of a page, without title and text; None for another record. kept: whether the page has an entry.
-    copy: what a page that matched added to the guard state.
+    copy: what a page that matched added to the guard state. keep: the bounds of expiry of a policy.
     """
 
     sequence: int
@@ -72,6 +74,7 @@ class JournalRecord:
     prepared: PreparedPage | None = None
     kept: bool = False
     copy: Copy | None = None
+    keep: Keep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +178,15 @@ def text_of(text: Text) -> str:
     return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text or ""
 
 
+def keep_of(policy: Mapping[str, Any]) -> Keep:
+    """Return the bounds of expiry of a stored policy; one without them keeps all."""
+    return Keep.from_dict(policy.get("keep", {}))
+
+
 def _record_of(row: tuple[Any, ...]) -> JournalRecord:
     sequence, kind, removes, detail, entry, url, canonical_url, claimed_url = row[:8]
+    if kind == "policy":
+        return JournalRecord(sequence, keep=keep_of(json.loads(detail)))
     if kind != "page":
         return JournalRecord(sequence, removes)
     words, body, body_hash, text_hash, evidence, keys = row[8:]
@@ -212,7 +222,9 @@ _VISITS = (
     f"SELECT {VERDICT_COLUMNS} FROM {_NAMED} WHERE name.hash = ? AND page.sequence = name.sequence "  # noqa: S608 - the same
     "AND ? IN (page.id, page.url, page.canonical_url) ORDER BY name.sequence DESC"
 )
-_DELETED = "SELECT value FROM counter WHERE name = 'deleted_up_to'"
+_TIMES = "SELECT sequence, minute FROM time WHERE sequence >= ? ORDER BY sequence"
+_EXPIRED_BY = "SELECT expired_up_to FROM time WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1"
+_COUNTER = "SELECT value FROM counter WHERE name = ?"
 _OF_DELIVERIES = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
 _LOOKUP = 256  # digests in one query: 2 µs each; one query for each digest takes 13 µs
 _VERDICTS = f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE "  # noqa: S608 - our own column names
@@ -245,6 +257,27 @@ class JournalReader:
             elif since is None:
                 since = sequence
         return since
+
+    def keep_at(self, sequence: int) -> Keep:
+        """Return the bounds of expiry that were in force at `sequence`."""
+        policies = self._database.rows(_POLICIES)
+        details = [detail for since, detail in policies if since <= sequence]
+        return keep_of(json.loads(details[-1])) if details else KEEP_ALL
+
+    def times_from(self, sequence: int) -> Iterator[tuple[int, int]]:
+        """Yield the time records from `sequence` on: the last record before each, and the minute."""
+        for rows in self._database.chunks(_TIMES, sequence):
+            yield from rows
+
+    def expired_by(self, sequence: int) -> int:
+        """Return up to where entries had expired by a record at or before `sequence`; 0 if none had."""
+        row = self._database.first(_EXPIRED_BY, sequence)
+        return 0 if row is None else int(row[0])
+
+    def counter(self, name: str) -> int:
+        """Return a counter of the journal; 0 if it never changed."""
+        row = self._database.first(_COUNTER, name)
+        return 0 if row is None else int(row[0])
 
     def records_after(self, sequence: int) -> Iterator["JournalRecord"]:
         """Yield all records after `sequence`, in order."""
@@ -281,8 +314,7 @@ class JournalReader:
 
     def deleted_up_to(self) -> int:
         """Return the sequence up to which records of pages without an entry were deleted; 0 if none were."""
-        row = self._database.first(_DELETED)
-        return 0 if row is None else int(row[0])
+        return self.counter("deleted_up_to")
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the page at `sequence`, which a verdict names; StateDamagedError if there is none."""

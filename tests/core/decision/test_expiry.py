@@ -24,7 +24,7 @@ from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
-from tests.core.decision.test_replica import Names
+from tests.page_names import NamesInMemory
 
 SPACE_ID = "a-space"
 RULE = rule_for("body", k=0)
@@ -169,8 +169,8 @@ def test_verdicts_are_those_of_a_plain_list(keep: Keep, drawn: list[tuple[object
     oracle = Oracle()
     expected = [oracle.apply(sequence, record) for sequence, record in log]
     cuts = sorted({0, len(log), *data.draw(st.lists(st.integers(1, len(log)), max_size=4))})
-    names = Names()
-    replica, whole, singly = Replica(names), Replica(Names()), Replica(Names())
+    names = NamesInMemory()
+    replica, whole, singly = Replica(names), Replica(NamesInMemory()), Replica(NamesInMemory())
     found = []
     for start, end in pairwise(cuts):
         found += read(replica, log[start:end])
@@ -187,7 +187,7 @@ def test_verdicts_are_those_of_a_plain_list(keep: Keep, drawn: list[tuple[object
 def test_one_too_many_lets_the_earliest_leave() -> None:
     """Of three pages kept two stay; a copy of the first is unique, and lets the second leave."""
     log = list(enumerate([policy(Keep(max_pages=2)), page(0, 1, 1), page(1, 2, 2), page(2, 3, 3), page(3, 4, 1)]))
-    replica = Replica(Names())
+    replica = Replica(NamesInMemory())
     assert read(replica, log)[1:] == [("unique", None)] * 4
     assert replica.rows().rows["sequence"].tolist() == [3, 4]
     assert replica.expired == {ExpiryReason.COUNT: 2, ExpiryReason.AGE: 0}
@@ -196,7 +196,7 @@ def test_one_too_many_lets_the_earliest_leave() -> None:
 def test_an_expired_address_is_new() -> None:
     """A page of an address that expired is unique, and neither unchanged nor updated."""
     log = list(enumerate([policy(Keep(max_pages=1)), page(0, 1, 1), page(1, 2, 2), page(2, 1, 1)]))
-    assert read(Replica(Names()), log)[-1] == ("unique", None)
+    assert read(Replica(NamesInMemory()), log)[-1] == ("unique", None)
 
 
 def test_the_log_alone_says_how_late_it_is() -> None:
@@ -204,7 +204,7 @@ def test_the_log_alone_says_how_late_it_is() -> None:
     first = [policy(Keep(max_age_minutes=60)), TimeRecord(1_000), page(0, 1, 1)]
     for minute, verdict in ((1_060, "duplicate"), (1_061, "unique")):
         log = [*first, TimeRecord(minute), TimeRecord(7), page(1, 2, 1)]
-        replica = Replica(Names())
+        replica = Replica(NamesInMemory())
         assert read(replica, list(enumerate(log)))[-1][0] == verdict
         assert replica.expired[ExpiryReason.AGE] == (verdict == "unique")
 
@@ -212,18 +212,18 @@ def test_the_log_alone_says_how_late_it_is() -> None:
 def test_pages_before_the_first_time_came_with_it() -> None:
     """A log without time records keeps all; the age of its pages counts from the first one."""
     log = [policy(), page(0, 1, 1), policy(Keep(max_age_minutes=60)), page(1, 2, 1), TimeRecord(5_000), page(2, 3, 1)]
-    assert [verdict for verdict in read(Replica(Names()), list(enumerate(log))) if verdict][1:] == [
+    assert [verdict for verdict in read(Replica(NamesInMemory()), list(enumerate(log))) if verdict][1:] == [
         ("duplicate", 1)
     ] * 2
     later = [*log, TimeRecord(5_061), page(3, 4, 1)]
-    assert read(Replica(Names()), list(enumerate(later)))[-1] == ("unique", None)
+    assert read(Replica(NamesInMemory()), list(enumerate(later)))[-1] == ("unique", None)
 
 
 def test_a_backlog_leaves_with_the_pages_that_follow() -> None:
     """Lower bounds take effect a few entries a page, so no page waits for a million of them."""
     log: list[LogRecord] = [policy(), *(page(number, number, 10 + number) for number in range(100))]
     log += [policy(Keep(max_pages=10)), *(page(100 + number, 0, 10) for number in range(12))]
-    replica, sizes = Replica(Names()), []
+    replica, sizes = Replica(NamesInMemory()), []
     for sequence, record in enumerate(log):
         replica.apply(sequence, record)
         sizes.append(len(replica))
@@ -236,7 +236,7 @@ def test_a_backlog_leaves_with_the_pages_that_follow() -> None:
 def test_what_expired_does_not_come_back() -> None:
     """Bounds that are raised later bring no entry back, in the replica or in one that goes on from its state."""
     log = [policy(Keep(max_pages=1)), page(0, 1, 1), page(1, 2, 2), policy(), page(2, 3, 1)]
-    names = Names()
+    names = NamesInMemory()
     replica = Replica(names)
     read(replica, list(enumerate(log[:4])))
     restored = Replica(names, rows=replica.held(), state=replica.state())
