@@ -63,11 +63,7 @@ class Deletion:
 
     def step(self, taken_at: int) -> bool:
         """Delete some rows that are old enough; return whether there are more. taken_at: sequence of the snapshot."""
-        end = (
-            min(self._old_up_to(), taken_at - 1)
-            if self._records is None
-            else self._journal.sequence - self._records
-        )
+        end = min(self._old_up_to(), taken_at - 1) if self._records is None else self._journal.sequence - self._records
         more = self._delete_expired(end)
         if end <= self._done:
             return more
@@ -111,9 +107,7 @@ class Deletion:
             rows += connection.execute(_REMOVED, (first, last)).fetchall()
             self._delete_rows(connection, rows, Counter(deleted_up_to=last - first))
 
-    def _delete_rows(
-        self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]], changes: Counter[str]
-    ) -> None:
+    def _delete_rows(self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]], changes: Counter[str]) -> None:
         """Delete rows of _NAMES with their texts, and add `changes` to the counters."""
         connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", _name_rows(rows))
         connection.executemany("DELETE FROM log WHERE sequence = ?", [row[:1] for row in rows])

@@ -261,7 +261,9 @@ class Journal:
             self.database.close()
             raise
 
-    def append(self, batch: Sequence[DecidedPage], hour: int | None = None, expiry: "BatchExpiry | None" = None) -> None:
+    def append(
+        self, batch: Sequence[DecidedPage], hour: int | None = None, expiry: "BatchExpiry | None" = None
+    ) -> None:
         """Make `batch` durable; StateFullError, and nothing of it is stored, if the disk does not take it.
 
         hour: of the present, counted from 1970; None leaves it out. expiry: what expired with the batch.

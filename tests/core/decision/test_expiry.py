@@ -88,8 +88,10 @@ class Oracle:
                 if record.duplicate and record.url == url and {earlier[1]} == other:
                     return "duplicate", earlier[0]
         for earlier in self.live:
-            if earlier[2] == text and not (record := said.get(frozenset({earlier[1]}))) or (
-                earlier[2] == text and record is not None and record.duplicate
+            if (
+                earlier[2] == text
+                and not (record := said.get(frozenset({earlier[1]})))
+                or (earlier[2] == text and record is not None and record.duplicate)
             ):
                 return "duplicate", earlier[0]
         self.live.append(entry)
@@ -114,9 +116,7 @@ class Oracle:
 
 
 addresses, texts = st.integers(0, 14), st.integers(1, 6)
-keeps = st.builds(
-    Keep, max_pages=st.none() | st.integers(1, 6), max_age_minutes=st.none() | st.integers(1, 9)
-)
+keeps = st.builds(Keep, max_pages=st.none() | st.integers(1, 6), max_age_minutes=st.none() | st.integers(1, 9))
 two_addresses = st.lists(addresses, min_size=2, max_size=2, unique=True)
 records = st.lists(
     st.one_of(
