@@ -10,8 +10,9 @@ Entries leave in the order of the log, earliest first, so everything that expire
 - there are more live entries than `max_pages`, and it is the earliest, or
 - its page came more than `max_age_minutes` before the latest time of the log.
 
-Before a page is decided, MAX_BEFORE_PAGE entries that are beyond the bounds leave at most, and one more after it. So a backlog, after bounds were lowered or a long silence, is spread over
-the pages that follow, and the verdicts are a function of the log however it is cut into batches.
+Before a page is decided, MAX_BEFORE_PAGE entries that are beyond the bounds leave at most, and one more after it.
+So a backlog, after bounds were lowered or a long silence, is spread over the pages that follow, and the verdicts
+are a function of the log however it is cut into batches.
 """
 
 from array import array

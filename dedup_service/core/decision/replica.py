@@ -120,7 +120,7 @@ class Replica:
         """Return the number of entries: kept pages that later pages are compared with."""
         return 0 if self._decider is None else len(self._decider)
 
-    def apply(self, sequence: int, record: LogRecord) -> Outcome | None:
+    def apply(self, sequence: int, record: LogRecord) -> Outcome | None:  # noqa: C901 - one case for each kind
         """Apply the record at `sequence` and return the outcome of its input record.
 
         sequence: larger than any before; there may be gaps. Returns None for a record without an input
@@ -176,7 +176,7 @@ class Replica:
     @property
     def expired(self) -> dict[str, int]:
         """Entries that expired so far, by reason."""
-        return {} if self._decider is None else dict(self._decider.expiry.expired)
+        return {} if self._decider is None else {**self._decider.expiry.expired}
 
     @property
     def expired_up_to(self) -> int:

@@ -3,8 +3,9 @@
 A folder is open once in a process, so two spiders of a `CrawlerProcess` share what the first one opened; the last one
 closes it. Each crawl without a folder has a filter to itself.
 
-Invariant: crawls that share a filter agree on everything that it does: space, rule, bounds of expiry, action, shards and
-how long the journal is kept. One that does not agree is refused before its first request, and the message names the setting.
+Invariant: crawls that share a filter agree on everything that it does: space, rule, bounds of expiry, action, shards
+and how long the journal is kept. One that does not agree is refused before its first request, and the message names
+the setting.
 """
 
 import threading

@@ -104,8 +104,8 @@ class NearDuplicateFilter:
             The open filter. Use it as a context manager, or call `close`.
 
         Raises:
-            ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder, or `space` cannot be
-                built or indexed.
+            ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder, or
+                `space` cannot be built or indexed.
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
             StateFullError: The folder cannot be written.

@@ -30,8 +30,8 @@ sequence of the last record before it, and up to where entries had expired by th
 `counter` holds running sums, updated in the transaction that changes them, so that the log need not be scanned:
 `unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages; `guard_hosts` and its like those that a guard
 left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is
-checked; `text_bytes` is the size of `text`; `expired_count` and `expired_age` count entries that expired, and none is live up
-to `expired_up_to`; `deleted_up_to` is a sequence: rows up to it that nothing needs any more
+checked; `text_bytes` is the size of `text`; `expired_count` and `expired_age` count entries that expired, and none is
+live up to the sequence `expired_up_to`; `deleted_up_to` is a sequence, too: rows up to it that nothing needs any more
 are deleted (`deletion`), and `deleted_expired_up_to` is the same for the rows of entries that expired.
 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.

@@ -88,11 +88,8 @@ class Oracle:
                 if record.duplicate and record.url == url and {earlier[1]} == other:
                     return "duplicate", earlier[0]
         for earlier in self.live:
-            if (
-                earlier[2] == text
-                and not (record := said.get(frozenset({earlier[1]})))
-                or (earlier[2] == text and record is not None and record.duplicate)
-            ):
+            record = said.get(frozenset({earlier[1]}))
+            if earlier[2] == text and (record is None or record.duplicate):
                 return "duplicate", earlier[0]
         self.live.append(entry)
         return "unique", None

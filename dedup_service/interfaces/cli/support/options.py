@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, SETTINGS
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, SETTINGS
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
@@ -157,7 +157,7 @@ def rule_from(options: Mapping[str, Any]) -> MatchRule | None:
     return rule_for(channels, k=k, mu=mu, profile=None if profile is None else profile_named(profile))
 
 
-class _KeepType(click.ParamType):
+class _KeepType(click.ParamType[Keep]):
     """Bounds of expiry."""
 
     name = "keep"

@@ -345,7 +345,7 @@ def _page_line(record: PageRecord) -> PageLine:
     )
 
 
-def _record(line: AnyLine) -> LogRecord:  # noqa: PLR0911 - one return for each kind
+def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for each kind
     match line:
         case PageLine():
             return _page_record(line)
