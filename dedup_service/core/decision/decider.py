@@ -60,6 +60,10 @@ class MutablePageNames(PageNames, Protocol):
         """Store the id and URL of the kept page at `sequence`."""
         ...
 
+    def erase(self, sequence: int) -> None:
+        """Erase the id and URL of the page at `sequence`, which was retracted."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:

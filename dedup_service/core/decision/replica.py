@@ -173,6 +173,10 @@ class Replica:
         """Return the sequence of the kept visit of a canonical URL, or None."""
         return None if self._decider is None else self._decider.sequence_of(canonical_url)
 
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` has a live entry."""
+        return self._decider is not None and self._decider.holds(sequence)
+
     @property
     def expired(self) -> dict[str, int]:
         """Entries that expired so far, by reason."""
@@ -319,6 +323,7 @@ class Replica:
         visit = None if self._decider is None else self._decider.sequence_of(url)
         if self._decider is not None and visit is not None:
             self._decider.retract(visit)
+            self._names.erase(visit)
             self._removals.append((cause, url))
 
     def _correct(self, record: CorrectionRecord) -> None:

@@ -257,25 +257,29 @@ class NearDuplicateFilter:
         with self._turn:
             return self._state.decide(list(zip(prepared, digests, strict=True)))
 
-    def retract(self, page: Page | Verdict | str) -> Verdict:
+    def retract(self, page: Page | Verdict | str, *, erase: bool = True) -> Verdict:
         """Remove a kept page, because it could not be stored or was taken down. Later copies are `unique` again.
 
         Args:
             page: The page as a `Page` (its canonical URL counts), as the verdict it had, or as its canonical URL or
                 id.
+            erase: Erase text, title and URL of the page from the state, of all its visits, and what other pages say
+                of it, which takes one pass over the journal. False keeps the record; it is much faster, for pages
+                that a store has refused.
 
         Returns:
             The verdict with which the page was kept.
 
         Raises:
-            StateError: No such page is kept: it was never seen, was not kept, or was retracted before.
+            StateError: No such page is kept: it was never seen, was not kept, has expired, or was retracted before.
+                What the state has of it is erased all the same.
             StateClosedError: The filter is closed.
         """
         reference = (
             page.sequence if isinstance(page, Verdict) else page.canonical_url if isinstance(page, Page) else page
         )
         with self._turn:
-            return self._state.retract(reference)
+            return self._state.retract(reference, erase=erase)
 
     def correct(
         self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None

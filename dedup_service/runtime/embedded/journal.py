@@ -3,8 +3,8 @@
 `Journal` appends. It returns once the batch is on the disk, completely or not at all; a batch is one transaction,
 because the fsync is the expensive part. `journal_reader` has the queries.
 
-`log` is the total order: one row for each record, its sequence is the row id. Rows are never changed, and deleted
-only by `deletion`.
+`log` is the total order: one row for each record, its sequence is the row id. Rows are deleted only by `deletion`, and
+nothing of them is changed but what `erasure` takes down.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
@@ -52,11 +52,13 @@ from typing import Any
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
+from dedup_service.runtime.embedded.erasure import Erased, erase_mentions, erase_visits
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_NAME,
     INSERT_PAGE,
     DecidedPage,
     JournalReader,
+    name_hash,
     name_rows,
     page_row,
 )
@@ -289,14 +291,40 @@ class Journal:
         self.sequence += len(batch)
         self.entries += changes["entries"]
 
-    def retract(self, target: int, reason: str) -> int:
-        """Record that the page at `target` was removed, drop its text, and return the sequence of the record."""
+    def retract(self, target: int, reason: str, *, erase: bool = True) -> Erased:
+        """Record that the page at `target` was removed, and drop its text.
+
+        erase: also what else is known of its visits; return what that was.
+        """
         with self.database.transaction() as connection:
             connection.execute(_INSERT_RETRACTION, (self.sequence + 1, target, reason))
-            change_counters(connection, Counter(entries=-1, text_bytes=self.texts.drop(target)))
+            if erase:
+                erased = erase_visits(connection, self.texts, target)
+            else:
+                erased = Erased(text_bytes=self.texts.drop(target))
+            change_counters(connection, Counter(entries=-1, text_bytes=erased.text_bytes))
+            names = [(name_hash(name), self.sequence + 1) for name in erased.names]
+            connection.executemany(INSERT_NAME, names)  # who asks for the page again is told of the retraction
         self.sequence += 1
         self.entries -= 1
-        return self.sequence
+        return erased
+
+    def erase(self, target: int) -> Erased:
+        """Erase what is known of the visits of a page that has no entry, and return what that was."""
+        with self.database.transaction() as connection:
+            erased = erase_visits(connection, self.texts, target)
+            change_counters(connection, Counter(text_bytes=erased.text_bytes))
+        return erased
+
+    def erase_mentions(self, erased: Erased) -> bool:
+        """Erase what other rows say of erased pages, and leave no bytes of either on the disk.
+
+        Reads the whole log. Return False if a reader kept the write-ahead file: its bytes go with the next checkpoint.
+        """
+        with self.database.transaction() as connection:
+            more = erase_mentions(connection, self.texts, erased)
+            change_counters(connection, Counter(text_bytes=more.text_bytes))
+        return self.database.empty_write_ahead()
 
     def correct(self, detail: str, target: int | None) -> int:
         """Record a correction and the removal of the page at `target`, if any; return the sequence of the record."""

@@ -36,6 +36,7 @@ __all__ = [
     "name_of",
     "name_rows",
     "page_row",
+    "stored_text",
     "text_of",
     "verdict_of",
 ]
@@ -94,11 +95,11 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     return (
         verdict.sequence,
         decided.delivery,
-        None if page.id == url else _stored(page.id),
-        _stored(url),
-        None if page.canonical_url == url else _stored(page.canonical_url),
-        _stored(page.claimed_url),
-        _stored(page.title),
+        None if page.id == url else stored_text(page.id),
+        stored_text(url),
+        None if page.canonical_url == url else stored_text(page.canonical_url),
+        stored_text(page.claimed_url),
+        stored_text(page.title),
         verdict.kind.value,
         decided.decision.original,
         verdict.distance.words,
@@ -135,7 +136,7 @@ def _replaced(decided: DecidedPage) -> tuple[Text, Text]:
     if decided.decision.replaces is None or verdict.duplicate_of is None:
         return None, None
     url = verdict.duplicate_of_url
-    return None if verdict.duplicate_of == url else _stored(verdict.duplicate_of), _stored(url)
+    return None if verdict.duplicate_of == url else stored_text(verdict.duplicate_of), stored_text(url)
 
 
 def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
@@ -163,7 +164,8 @@ def name_of(page_id: Text, url: Text) -> tuple[str, str]:
     return (known_url if page_id is None else text_of(page_id)), known_url
 
 
-def _stored(text: str | None) -> Text:
+def stored_text(text: str | None) -> Text:
+    """Return the stored form of a string, by which it can be compared with stored ones."""
     if text is None or text.isascii():
         return text
     try:
@@ -218,6 +220,14 @@ _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE removes = ? AND kind = 'retraction'"
+_RETRACTION_NAMING = (
+    "SELECT log.sequence FROM name CROSS JOIN log ON log.sequence = name.sequence "
+    "WHERE name.hash = ? AND log.kind = 'retraction' ORDER BY name.sequence DESC LIMIT 1"
+)
+_TAIL = (
+    "SELECT sequence, kind, record, verdict, words, body, body_hash, text_hash, entry, evidence, removes "
+    "FROM log WHERE sequence = ?"
+)
 _VISITS = (
     f"SELECT {VERDICT_COLUMNS} FROM {_NAMED} WHERE name.hash = ? AND page.sequence = name.sequence "  # noqa: S608 - the same
     "AND ? IN (page.id, page.url, page.canonical_url) ORDER BY name.sequence DESC"
@@ -304,12 +314,12 @@ class JournalReader:
 
     def visits(self, reference: str) -> list[Verdict]:
         """Return the verdicts of all pages with this id or URL that are in the log, latest first."""
-        rows = self._database.rows(_VISITS, name_hash(reference), _stored(reference))
+        rows = self._database.rows(_VISITS, name_hash(reference), stored_text(reference))
         return [verdict_of(row, self._space_id) for row in rows]
 
     def latest_visit(self, reference: str) -> Verdict | None:
         """Return the verdict of the latest page with this id or URL; None if the log has none."""
-        row = self._database.first(_VISITS + " LIMIT 1", name_hash(reference), _stored(reference))
+        row = self._database.first(_VISITS + " LIMIT 1", name_hash(reference), stored_text(reference))
         return None if row is None else verdict_of(row, self._space_id)
 
     def deleted_up_to(self) -> int:
@@ -331,7 +341,15 @@ class JournalReader:
         row = self._database.first(_RETRACTION, target)
         return None if row is None else int(row[0])
 
+    def retraction_naming(self, reference: str) -> int | None:
+        """Return the sequence of the latest retraction of a page with this id or URL, which may be erased, or None."""
+        row = self._database.first(_RETRACTION_NAMING, name_hash(reference))
+        return None if row is None else int(row[0])
+
     def tail(self, sequence: int) -> str:
-        """Return a digest of the record at `sequence`, which tells a log from a copy that continued differently."""
-        row = self._database.first("SELECT * FROM log WHERE sequence = ?", sequence)
+        """Return a digest of the record at `sequence`, which tells a log from a copy that continued differently.
+
+        It has nothing that a take-down erases.
+        """
+        row = self._database.first(_TAIL, sequence)
         return xxhash.xxh3_64_hexdigest(repr(row).encode("utf-8", "surrogatepass"))

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
+from dedup_service.runtime.embedded.erasure import Erased
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
@@ -103,6 +104,7 @@ class State:
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
         self._minute: int | None = None
+        self._erased: list[Erased] = []
         self._observers = Observers(observers)
         self._index_at = 0.0
         try:
@@ -145,21 +147,55 @@ class State:
             self._notify(batch, len(deliveries), times, expiry.expired)
         return verdicts
 
-    def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
+    def retract(
+        self,
+        reference: str | int,
+        reason: str = "retracted by the caller",
+        *,
+        erase: bool = True,
+        mentions: bool = True,
+    ) -> Verdict:
         """Remove the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
-        StateError if no such page is kept.
+        erase: also what can be read of it (`erasure`). mentions: at once what other pages say of it; otherwise the
+        caller calls `erase_mentions`, once for many pages.
+        StateError if no such page is kept; pages of that name that have no entry are erased all the same.
         """
         self._check_usable()
         sequence = self._entry_of(reference)
         verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
         if sequence is None or verdict is None:
-            raise StateError(self._why_not(reference))
+            problem = self._why_not(reference)
+            if erase and self._erase_without_entry(reference):
+                problem += ". Its text, title and URL are erased"
+                self.erase_mentions(at_once=mentions)
+            raise StateError(problem)
         with self._all_or_stop():
             self._decider.retract(sequence)
-            self.journal.retract(sequence, reason)
+            erased = self.journal.retract(sequence, reason, erase=erase)
+        if erase:
+            self._erased.append(erased)
+            self.erase_mentions(at_once=mentions)
         self._observers.removed(RemovalEvent("retraction", verdict.url))
         return verdict
+
+    def erase_mentions(self, *, at_once: bool = True) -> None:
+        """Erase what other pages say of those that were erased since the last call; reads the whole log.
+
+        at_once: False leaves it to a later call.
+        """
+        if not at_once or not self._erased:
+            return
+        visits = frozenset().union(*(erased.visits for erased in self._erased))
+        names = frozenset().union(*(erased.names for erased in self._erased))
+        with self._all_or_stop():
+            emptied = self.journal.erase_mentions(Erased(visits, names))
+        self._erased.clear()
+        if not emptied:
+            _LOG.warning(
+                "%s-wal still has bytes of erased pages, because another process reads it: end that, and retract again",
+                self.journal.database.path,
+            )
 
     def correct(
         self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None
@@ -237,7 +273,7 @@ class State:
         batch: list[DecidedPage],
     ) -> Verdict:
         if digest is not None and digest in known:
-            return known[digest]
+            return replace(known[digest], id=prepared.page.id, url=prepared.page.url)  # they may be erased
         if not batch:
             minute = int(time.time() // _MINUTE_S)
             self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
@@ -311,10 +347,23 @@ class State:
         visits = (visit.sequence for visit in self.journal.log.visits(reference))
         return next((sequence for sequence in visits if self._decider.holds(sequence)), None)
 
+    def _erase_without_entry(self, reference: str | int) -> bool:
+        """Erase the visits of a page that has no entry; return whether there were any."""
+        log = self.journal.log
+        found = reference if isinstance(reference, int) else next((v.sequence for v in log.visits(reference)), None)
+        if found is None or log.verdict_at(found) is None:
+            return False
+        with self._all_or_stop():
+            self._erased.append(self.journal.erase(found))
+        return True
+
     def _why_not(self, reference: str | int) -> str:
         log = self.journal.log
         visits = [log.verdict_at(reference)] if isinstance(reference, int) else log.visits(reference)[:1]
         if not visits or visits[0] is None:
+            retracted = None if isinstance(reference, int) else log.retraction_naming(reference)
+            if retracted is not None:
+                return f"page {reference!r} was retracted already, by record {retracted}"
             return f"no page {reference!r} is in the log: nothing to retract"
         visit = visits[0]
         retracted = log.retraction_of(visit.sequence)
