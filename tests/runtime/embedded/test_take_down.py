@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.errors import StateError
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
@@ -16,7 +15,7 @@ from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import open_read_only
 
-from .prepared import SPACE, SPACE_ID, prepared
+from .prepared import SPACE, SPACE_ID, prepared, state_of
 
 SETTINGS = StateSettings(IndexLayout(window=8), snapshot_every=10)
 URL = "https://secret.example/private-story"
@@ -111,13 +110,6 @@ def test_a_url_that_begins_like_it_stays(tmp_path: Path) -> None:
     state.close()
 
 
-def state_of(state: State) -> DeciderState:
-    """What later verdicts depend on: not the addresses of removed entries, whose places the cells still need."""
-    decider = state._decider.state()
-    removed = tuple(replace(gone, entry=replace(gone.entry, url_hash=0)) for gone in decider.removed)
-    return replace(decider, removed=removed)
-
-
 @pytest.mark.parametrize("closing", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_later_verdicts_are_those_of_a_plain_retraction(tmp_path: Path, seed: int, closing: bool) -> None:
@@ -153,7 +145,7 @@ def test_later_verdicts_are_those_of_a_plain_retraction(tmp_path: Path, seed: in
                     state.journal.close()
             states = [opened(tmp_path / name) for name in ("erased", "kept")]
         assert states[0].held().rows().rows.tolist() == states[1].held().rows().rows.tolist()
-        assert state_of(states[0]) == state_of(states[1])
+        assert state_of(states[0]._decider) == state_of(states[1]._decider)
     for state in states:
         state.close()
 
