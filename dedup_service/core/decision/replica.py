@@ -180,7 +180,7 @@ class Replica:
     @property
     def expired(self) -> dict[str, int]:
         """Entries that expired so far, by reason."""
-        return {} if self._decider is None else {**self._decider.expiry.expired}
+        return {} if self._decider is None else {str(reason): n for reason, n in self._decider.expiry.expired.items()}
 
     @property
     def expired_up_to(self) -> int:

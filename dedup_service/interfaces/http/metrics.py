@@ -243,7 +243,9 @@ class LiveStatsCollector(Collector):
         return family
 
     def _index(self) -> Iterator[Metric]:
-        removed = CounterMetricFamily(f"{PREFIX}_removed_entries", "Kept pages that left the index.", labels=["reason"])
+        removed = CounterMetricFamily(
+            f"{PREFIX}_removed_entries", "Kept pages that left the index before they expired.", labels=["reason"]
+        )
         for reason, count in {**self._stats.removals, "updated": self._stats.updated}.items():
             removed.add_metric([reason], count)
         yield removed
