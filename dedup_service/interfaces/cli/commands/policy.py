@@ -106,7 +106,7 @@ def _set_in_folder(folder: str, rule: MatchRule | None, keep: Keep | None) -> di
         after = state.rule, state.keep
         sequence = None if after == before else state.journal.sequence
     rule, keep = after
-    return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": f"{rule}; keep {keep}"}
+    return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": f"{rule}{_shown(keep)}"}
 
 
 def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action | None) -> dict[str, Any]:
@@ -120,8 +120,12 @@ def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action 
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
         "keep": policy.keep.to_dict(),
-        "text": f"{policy.rule}; action {policy.action.value}; keep {policy.keep}",
+        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}",
     }
+
+
+def _shown(keep: Keep) -> str:
+    return f"; keep {keep}" if keep else ""
 
 
 def _in_force(options: dict[str, Any]) -> Any:
