@@ -1,5 +1,7 @@
 """The deciding state as bytes."""
 
+from copy import deepcopy
+
 import msgspec
 import numpy as np
 import pytest
@@ -209,7 +211,7 @@ def test_a_state_without_later_fields_is_read() -> None:
 
 def test_a_state_from_before_expiry_keeps_all() -> None:
     """Neither its policy has bounds, nor its decider anything that expired."""
-    value = msgspec.msgpack.decode(msgspec.msgpack.encode(VERSION_3), strict_map_key=False)
+    value = deepcopy(VERSION_3)
     decider = msgspec.msgpack.decode(value["memory"]["decider"])
     del decider["expiry"], value["memory"]["replica"]["policy"]["keep"]
     value["memory"]["decider"] = msgspec.msgpack.encode(decider)
