@@ -34,8 +34,8 @@ Each read is a round trip, so it returns a batch.
 _FORMAT = 1
 _BATCH_NAMES = 8192
 """Names written in one transaction: about 2 µs each, 15 ms a batch."""
-_FORGOTTEN_NAMES = 1 << 16
-"""Names deleted at once, at most: about 0.1 s."""
+_FORGOTTEN_NAMES = 2 * _BATCH_NAMES
+"""Names deleted with each batch that is written, at most: so a backlog is gone after as many names again."""
 _FORGET = "DELETE FROM name WHERE sequence IN (SELECT sequence FROM name WHERE sequence <= ? ORDER BY sequence LIMIT ?)"
 _CHECKPOINT_PAGES = 4096
 _CACHE_KIB = 16 << 10
@@ -58,6 +58,7 @@ class PageNameStore:
         self._latest: dict[int, tuple[str, str]] = {}
         self._read: PageNameReader | None = None
         self._failing = self._erased = False
+        self._forgotten = -1
 
     def begin(self, log: str, sequence: int, read: PageNameReader) -> None:
         """Open the file for `log` and delete names after `sequence` (-1: all of them).
@@ -67,6 +68,7 @@ class PageNameStore:
         self._disconnect()
         self._read = read
         self._latest.clear()
+        self._forgotten = -1
         try:
             self._connection = self._open(log, sequence)
         except (sqlite3.Error, OSError) as error:
@@ -103,7 +105,11 @@ class PageNameStore:
             self._warn(error)
 
     def forget(self, sequence: int) -> None:
-        """Delete the names of pages up to a sequence, some at a time, and empty the write-ahead file of erased ones."""
+        """Delete the names of pages up to a sequence: some now, and some with each batch that is written.
+
+        Empties the write-ahead file of erased names.
+        """
+        self._forgotten = sequence
         if self._connection is None:
             return
         try:
@@ -129,6 +135,7 @@ class PageNameStore:
                 if log is not None:
                     self._connection.execute("UPDATE of SET log = ? WHERE log <> ?", (log, log))
                 self._connection.executemany("INSERT OR REPLACE INTO name VALUES (?, ?, ?)", rows)
+                self._connection.execute(_FORGET, (self._forgotten, _FORGOTTEN_NAMES))
             self._failing = False
         except sqlite3.Error as error:
             self._warn(error)

@@ -144,3 +144,19 @@ def test_names_of_expired_pages_are_forgotten(tmp_path: Path) -> None:
     with pytest.raises(StateError):
         names.name(12)
     names.close()
+
+
+def test_a_backlog_is_forgotten_with_the_names_that_come(tmp_path: Path) -> None:
+    """A hundred thousand names leave, some thousand with each batch, and none that is needed."""
+    names = begun(tmp_path / "names", "log", -1)
+    for sequence in range(100_000):
+        names.add(sequence, "id", f"url{sequence}")
+    names.forget(99_000)
+    for sequence in range(100_000, 160_000):
+        names.add(sequence, "id", f"url{sequence}")
+    names.flush()
+    for sequence in (98_999, 99_000):
+        with pytest.raises(StateError):
+            names.name(sequence)
+    assert names.name(99_001) == ("id", "url99001")
+    names.close()
