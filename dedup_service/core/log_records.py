@@ -153,6 +153,9 @@ class PolicyRecord:
         log: The identity of the log, on an initial record; None on any other.
         group: The consumer group whose service writes the outputs, on an initial record. None: any.
         pages: The identity of the input topic (Kafka's topic id), on an initial record. None: unknown.
+        offsets: The identity of the topic with the steps' offsets, likewise.
+        begins: Where each partition of the input topic began, as an offset, when the log was begun; a partition that
+            was added later begins at 0. On an initial record. None: unknown.
         replaces: Sequence of the policy record that this one replaces: void if another one is in force by then.
             None replaces any.
     """
@@ -162,6 +165,8 @@ class PolicyRecord:
     log: str | None = None
     group: str | None = None
     pages: str | None = None
+    offsets: str | None = None
+    begins: tuple[int, ...] | None = None
     replaces: int | None = None
 
     def is_void(self, in_force: Policy | None, since: int) -> bool:

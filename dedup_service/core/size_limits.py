@@ -30,6 +30,7 @@ from collections.abc import Iterable, Sequence
 
 __all__ = [
     "EVENT_MESSAGE_BYTES",
+    "HEADER_OBJECTS_BYTES",
     "MAX_BATCH_BYTES",
     "MAX_HEADERS",
     "MAX_HEADERS_BYTES",
@@ -80,6 +81,9 @@ MAX_HEADERS_BYTES = 512 << 10
 MAX_BATCH_BYTES = 128 << 20
 """Limit on a batch of Kafka records, unpacked: 16 times the largest batch of `pages` as it is created, and the
 memory of a reader, which unpacks a batch as a whole. Producers send batches of some 100 KiB, or one record."""
+
+HEADER_OBJECTS_BYTES = 150
+"""Memory of a header beside its bytes: str, bytes and tuple, in CPython 3.11."""
 
 UNREADABLE_HEADER = "twinsieve.unreadable"
 """Header that a record of a larger batch has instead of its content."""

@@ -29,7 +29,7 @@ DENY_BY_DEFAULT = {"allow.everyone.if.no.acl.found": "false"}
 
 @dataclass(frozen=True)
 class Grant:
-    """One operation on one resource. kind: TOPIC, GROUP or TRANSACTIONAL_ID; prefixed: all that begin with name."""
+    """One operation on one resource. kind: a `ResourceType`, as TOPIC or GROUP; prefixed: all that begin with name."""
 
     kind: str
     name: str
@@ -83,6 +83,14 @@ class AccessLists:
         ]
         with self._client() as client:
             client.delete_acls(filters)
+
+    def count(self) -> int:
+        """Return the number of rules for the user that the broker knows; a change takes it a moment."""
+        everything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        rules = ACLFilter(self._principal, None, ACLOperation.ANY, ACLPermissionType.ANY, everything)
+        with self._client() as client:
+            found, _ = client.describe_acls(rules)
+            return len(found)
 
     def _pattern(self, grant: Grant) -> ResourcePattern:
         return ResourcePattern(ResourceType[grant.kind], grant.name, self._kind(grant))

@@ -7,10 +7,11 @@ import pytest
 
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
+from deploy.kafka.access_lists import Grant, needed
+from tests.documented_rights import granted_to, listed_for
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "SECURITY.md").read_text("utf-8")
-COMMANDS = TEXT.replace("\\\n", " ")
 
 
 def test_its_links_lead_somewhere() -> None:
@@ -22,25 +23,30 @@ def test_its_links_lead_somewhere() -> None:
         assert not anchor or anchor in {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
 
 
+GROUP = ServiceSettings.__dataclass_fields__["group"].default
+
+
+def test_the_service_has_the_rights_that_its_tests_run_with() -> None:
+    """On every topic, for the group of each step, and for all transactional ids that a process may use."""
+    assert granted_to("twinsieve") == set(needed(Topics(), GROUP))
+
+
 @pytest.mark.parametrize(
-    "topic", ["pages", "fingerprints", "unique", "duplicate", "verdicts", "dlq", "stats", "offsets"]
+    ("role", "users"),
+    [
+        ("twinsieve", ("serve",)),
+        ("operator", ("operators",)),
+        ("replayer", ("replay --to-prefix",)),
+        ("admin", ("topics create", "topics repair-transactions")),
+    ],
 )
-def test_the_service_has_rights_on_every_topic(topic: str) -> None:
-    """Under the names that a service uses without a prefix."""
-    name = re.escape(getattr(Topics(""), topic))
-    loop = re.search(r"for topic in (.+); do", COMMANDS)
-    assert loop is not None
-    assert re.search(rf"User:twinsieve [^$]*--topic {name}\n", COMMANDS) or re.search(rf"(^| ){name}( |$)", loop[1])
-
-
-def test_the_groups_are_those_of_the_service() -> None:
-    """The group of each step, and the beginning of all transactional ids."""
-    group = ServiceSettings.__dataclass_fields__["group"].default
-    for line in (f"--group {group}\n", f"--group {group}.decide\n", f"--transactional-id {group}. "):
-        assert line in COMMANDS
+def test_the_table_has_the_same_rights(role: str, users: tuple[str, ...]) -> None:
+    """The operation manual says the same in a table as SECURITY.md in commands."""
+    assert listed_for(*users) == granted_to(role)
 
 
 def test_only_the_service_and_operators_may_write_the_log() -> None:
     """Whoever may write there can do everything."""
-    writers = re.findall(r"User:(\w+)[^\n]*--operation Write[^\n]*--topic fingerprints", COMMANDS)
-    assert set(writers) == {"twinsieve", "operator"}
+    roles = set(re.findall(r"User:(\w+)", TEXT))
+    log = Grant("TOPIC", Topics().fingerprints, "WRITE")
+    assert {role for role in roles if log in granted_to(role)} == {"twinsieve", "operator"}

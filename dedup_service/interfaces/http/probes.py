@@ -36,7 +36,7 @@ LIVE_LIMIT_S = 120.0
 """Longer than any single turn: a transaction that is given up, or a page that twice reaches its time limit."""
 
 STALL_LIMIT_S = 90.0
-"""Longer than a page that twice reaches its time limit of 30 s, and a rebalance after it."""
+"""Longer than a page that twice reaches its time limit of 20 s, and a rebalance after it."""
 
 BLIND_LIMIT_S = 60.0
 """The backlog is measured every 5 s; one attempt may take half a minute while brokers fail over."""

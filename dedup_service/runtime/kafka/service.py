@@ -27,18 +27,18 @@ from dedup_service.runtime.kafka.client.errors import BrokerError
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
 from dedup_service.runtime.kafka.client.retry import Backoff, ThrottledWarning
 from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-from dedup_service.runtime.kafka.control.operator_records import LogBinding, RequestedPolicy, check_policy, first_policy
+from dedup_service.runtime.kafka.control.operator_records import RequestedPolicy, binding_of, check_policy, first_policy
 from dedup_service.runtime.kafka.monitor import BacklogMonitor, watch_interval_s
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import restore
-from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, StepOffsets, require_finished
+from dedup_service.runtime.kafka.state.step_offsets import DECIDE, FINGERPRINT, Begins, StepOffsets, require_finished
 from dedup_service.runtime.kafka.status import ServiceStatus
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit
 from dedup_service.runtime.kafka.steps.deciding import DecideSettings, DecideStep
 from dedup_service.runtime.kafka.steps.fingerprinting import FingerprintStep
 from dedup_service.runtime.kafka.steps.in_flight import InFlightLimits
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
-from dedup_service.runtime.kafka.topics import Topics, require_log
+from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
 from dedup_service.runtime.workers.page_limits import PAGE_MEMORY_MB, PAGE_TIMEOUT_S
 from dedup_service.runtime.workers.pool import PoolState
@@ -194,15 +194,16 @@ class Service:
     ) -> Steps | None:
         """One attempt of `_start_steps`."""
         settings = self._settings
-        topics = {topic.name: topic for topic in require_log(settings.connection, self._topics)}
-        pages = topics[self._topics.pages].topic_id
+        binding = binding_of(settings.connection, self._topics, settings.group_id)
         log = LogConsumer(settings.connection, self._topics.fingerprints)
         stack.callback(log.close)
-        first_policy(settings.connection, self._topics, log, requested, LogBinding(settings.group_id, pages))
+        first = first_policy(settings.connection, self._topics, log, requested, binding)
+        # Offsets of a topic that was made again lack what the first one had: the groups' then count.
+        begins = first.begins if first.offsets == binding.offsets else None
         self._monitor.start()
         steps: Steps = {}
         if DECIDE in settings.steps:
-            step = self._decide_step(local, log, requested, pages, stop)
+            step = self._decide_step(local, log, requested, binding.pages, begins, stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -216,15 +217,23 @@ class Service:
                 chunk=InFlightLimits().chunk_records,
             )
             self._preparer = stack.enter_context(preparer)
-            steps[FINGERPRINT] = self._fingerprint_step(local.instance, preparer, requested.space_id, pages)
+            steps[FINGERPRINT] = self._fingerprint_step(
+                local.instance, preparer, requested.space_id, binding.pages, begins
+            )
         return steps
 
     def _decide_step(
-        self, local: LocalState, log: LogConsumer, requested: RequestedPolicy, pages: str, stop: threading.Event
+        self,
+        local: LocalState,
+        log: LogConsumer,
+        requested: RequestedPolicy,
+        pages: str,
+        begins: Begins,
+        stop: threading.Event,
     ) -> DecideStep | None:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
-        offsets = self._offsets()
+        offsets = self._offsets(begins)
         restored = restore(
             local,
             log,
@@ -265,9 +274,9 @@ class Service:
         self._restore = event
         self._observers.restore(event)
 
-    def _offsets(self) -> StepOffsets:
+    def _offsets(self, begins: Begins) -> StepOffsets:
         """Return how far the steps are; StateError if the topics are what an interrupted replay left."""
-        offsets = StepOffsets(self._settings.connection, self._topics)
+        offsets = StepOffsets(self._settings.connection, self._topics, begins)
         try:
             offsets.refresh()
             require_finished(self._topics, offsets)
@@ -276,7 +285,9 @@ class Service:
             raise
         return offsets
 
-    def _fingerprint_step(self, instance: str, preparer: Preparer, space_id: str, pages: str) -> FingerprintStep:
+    def _fingerprint_step(
+        self, instance: str, preparer: Preparer, space_id: str, pages: str, begins: Begins
+    ) -> FingerprintStep:
         settings = self._settings
         return FingerprintStep(
             settings.connection,
@@ -288,7 +299,7 @@ class Service:
             self._producer(FINGERPRINT, instance),
             settings.rejection_limit,
             self._observers,
-            offsets=self._offsets(),
+            offsets=self._offsets(begins),
             topic_id=pages,
             lag=lambda: self._monitor.backlog().lag(FINGERPRINT),
             session_timeout_s=settings.session_timeout_s,

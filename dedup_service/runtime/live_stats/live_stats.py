@@ -75,7 +75,7 @@ class LiveStats(NullObserver):
         self.repeated = 0
         self.problems: Counter[str] = Counter()
         self.expired: Counter[str] = Counter({reason.value: 0 for reason in ExpiryReason})
-        self.removals: Counter[str] = Counter(retraction=0, correction=0)
+        self.removals: Counter[str] = Counter(retraction=0, correction=0, unwritten=0)
         self.hour, self.day = TimeSeries(1, 3600, 3, now), TimeSeries(60, 1440, 3, now)
         self.distances = {"words": [0] * BITS, "body": [0] * BITS}
         self.no_distance = {"words": 0, "body": 0}

@@ -52,6 +52,7 @@ FOUND: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
             b"decide/-1",
             b'{"step":"decide","topic":"pages","partition":-1,"offset":1}',
         ),
+        "deep nesting stopped every service": ("offset", b"decide/3", b'{"x":' + b"[" * 20_000),
         "hexadecimal digits may have a sign": ("log", b'{"kind":"page","v":2,"words":"-000000000000001"}'),
     },
     "properties": {

@@ -151,6 +151,7 @@ def test_the_state_of_index_and_pool(live_stats: LiveStats) -> None:
         "updated": 0,
         "retraction": 1,
         "correction": 0,
+        "unwritten": 0,
         "expired by count": 0,
         "expired by age": 0,
     }

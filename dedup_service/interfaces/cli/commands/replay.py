@@ -191,12 +191,12 @@ def _sink(
     if options["to_prefix"] is None:
         return requested, VerdictLines(stack.enter_context(OutputFile(options["output"] or "-")).write, replica)
     from dedup_service.runtime.kafka.client.transactional_producer import TransactionalProducer
-    from dedup_service.runtime.kafka.control.operator_records import LogBinding
+    from dedup_service.runtime.kafka.control.operator_records import binding_of
     from dedup_service.runtime.kafka.control.replay_topics import ReplayTopics, require_empty
-    from dedup_service.runtime.kafka.topics import Topics, require_log
+    from dedup_service.runtime.kafka.topics import Topics
 
     connection, topics = connection_from(options), Topics(options["to_prefix"])
-    described = {topic.name: topic for topic in require_log(connection, topics)}
+    binding = binding_of(connection, topics, f"{topics.prefix}{options['group'] or GROUP}")
     require_empty(connection, topics)
     transactions = TransactionalProducer(connection, f"{topics.prefix}replay", max_bytes=MAX_BYTES)
     stack.enter_context(closing(transactions)).open()
@@ -204,5 +204,4 @@ def _sink(
     log = uuid.uuid4().hex
     sink = ReplayTopics(topics, log, transactions, replica)
     sink.begin()
-    binding = LogBinding(f"{topics.prefix}{options['group'] or GROUP}", described[topics.pages].topic_id)
     return replace(requested, log=log, binding=binding), sink

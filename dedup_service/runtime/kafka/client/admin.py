@@ -139,6 +139,11 @@ class Admin:
         latest = dict.fromkeys(partitions, OffsetSpec.LATEST)
         return {partition: at.offset for partition, at in self._client.list_partition_offsets(latest).items()}
 
+    def beginnings(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of the first record of each partition that its retention has left."""
+        earliest = dict.fromkeys(partitions, OffsetSpec.EARLIEST)
+        return {partition: at.offset for partition, at in self._client.list_partition_offsets(earliest).items()}
+
     def partitions_of(self, names: Sequence[str]) -> list[TopicPartition]:
         """Return all partitions of those of the topics that exist."""
         return [

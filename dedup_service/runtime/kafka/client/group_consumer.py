@@ -165,6 +165,7 @@ class GroupConsumer:
         self._changes = _RebalanceListener()
         self._unplaced: frozenset[TopicPartition] = frozenset()
         self._started: frozenset[TopicPartition] = frozenset()
+        self._reached: Mapping[TopicPartition, int] = {}
         self._metadata = ConsumerGroupMetadata(group)
         self._warning = ThrottledWarning(_LOG, f"group {group}: brokers are away, or it is rebalancing", after_s=5.0)
         self._outside_since: float | None = None
@@ -178,6 +179,7 @@ class GroupConsumer:
         LogChangedError. Takes `timeout_s`, plus up to 5 s if it has to connect, or a second while it
         joins.
         """
+        self._reached = {}
         reader = self._connected(timeout_s)
         if reader is None:
             return []
@@ -188,6 +190,8 @@ class GroupConsumer:
             batches, lost = {}, internals.lost_positions(error)
         if self._consumer is not reader:
             return []
+        # Before changes are reported: a position that the library itself has set since belongs to one of them.
+        reached = internals.positions(reader)
         self._check_identity(reader)
         self._report_changes(reader)
         unplaced = self._unplaced
@@ -198,6 +202,8 @@ class GroupConsumer:
         self._check_membership(reader)
         if self._consumer is None:
             return []
+        old = self._started - unplaced
+        self._reached = {partition: position for partition, position in reached.items() if partition in old}
         return [record for partition, batch in batches.items() if partition not in unplaced for record in batch]
 
     @property
@@ -209,6 +215,14 @@ class GroupConsumer:
     def paused(self) -> frozenset[TopicPartition]:
         """Those of them that are paused."""
         return frozenset(self._consumer.paused()) if self._consumer else frozenset()
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The offset up to which the last `poll` had returned all records, of each partition that had started before.
+
+        Markers of transactions and aborted records below it are passed.
+        """
+        return self._reached
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Return no more records of these; `poll` still keeps the membership alive."""
@@ -226,6 +240,7 @@ class GroupConsumer:
         Where they cannot be read within 15 s: {}, after `on_revoked` for all; `on_assigned` follows in a
         later `poll`.
         """
+        self._reached = {}
         mine, reader = self.assigned, self._consumer
         try:
             positions = self._starts(reader, mine, _OFFSETS_TIMEOUT_S) if mine and reader else {}

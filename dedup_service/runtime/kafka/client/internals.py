@@ -33,6 +33,7 @@ __all__ = [
     "partitions_of",
     "partitions_without_position",
     "position",
+    "positions",
     "positions_and_ends",
     "refresh_metadata",
     "release_paused_records",
@@ -169,6 +170,17 @@ def position(consumer: KafkaConsumer, partition: TopicPartition, default: int) -
     """
     state = consumer._subscription.assignment.get(partition)
     return default if state is None or state.position is None else int(state.position.offset)
+
+
+def positions(consumer: KafkaConsumer) -> dict[TopicPartition, int]:
+    """Return the offset of the next record to be read of each assigned partition that has a position.
+
+    Touches `_subscription`: `KafkaConsumer.position` may send requests, without a time limit.
+    """
+    assignment = dict(consumer._subscription.assignment)
+    return {
+        partition: int(state.position.offset) for partition, state in assignment.items() if state.has_valid_position
+    }
 
 
 def positions_and_ends(consumer: KafkaConsumer) -> dict[TopicPartition, tuple[int, int]]:

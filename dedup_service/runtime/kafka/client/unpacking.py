@@ -29,12 +29,11 @@ from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecord, DefaultRecordBatch
 from kafka.record.util import decode_varint
 
-from dedup_service.core.size_limits import MAX_BATCH_BYTES, UNREADABLE_HEADER
+from dedup_service.core.size_limits import HEADER_OBJECTS_BYTES, MAX_BATCH_BYTES, UNREADABLE_HEADER
 
 __all__ = ["BoundedBatch", "limit_poll"]
 
 _MAX_POLL_BYTES = 32 << 20  # what either step of the service holds
-_HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
 _MAX_HEADERS = 200_000
 """Headers of a record that are read: 30 MiB of objects. One of two bytes takes 72 in memory, and zeros pack well."""
 _PIECE_BYTES = 16 << 10  # of gzip: what is copied for each member
@@ -205,4 +204,4 @@ def limit_poll(consumer: KafkaConsumer) -> KafkaConsumer:
 
 def _memory_of(record: Any) -> int:
     size = record.serialized_key_size + record.serialized_value_size + record.serialized_header_size
-    return int(size + _HEADER_OBJECTS_BYTES * len(record.headers))
+    return int(size + HEADER_OBJECTS_BYTES * len(record.headers))

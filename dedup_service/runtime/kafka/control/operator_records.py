@@ -17,7 +17,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import CorrectionRecord, LogRecord, Policy, PolicyRecord, RetractionRecord
@@ -45,6 +45,7 @@ __all__ = [
     "RequestedPolicy",
     "add_records",
     "append_policy",
+    "binding_of",
     "change_policy",
     "check_policy",
     "correction_of",
@@ -103,13 +104,28 @@ class RequestedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class LogBinding:
-    """What a log belongs to: the consumer group of its service, and the identity of its topic `pages`.
+    """What a log belongs to: the consumer group of its service, and two topics.
 
-    Its outputs are written once by that group, for the records of that topic.
+    Its outputs are written once by that group, for the records of that topic `pages`. offsets: identity of the topic
+    with the steps' offsets. begins: where each partition of `pages` begins now.
     """
 
     group: str
     pages: str
+    offsets: str
+    begins: tuple[int, ...]
+
+
+def binding_of(connection: Connection, topics: Topics, group: str) -> LogBinding:
+    """Return what a log of `topics` that is begun now belongs to; raises as `require_log`.
+
+    group: with its prefix.
+    """
+    found = {topic.name: topic.topic_id for topic in require_log(connection, topics)}
+    with administration(connection) as admin:
+        beginnings = admin.beginnings(admin.partitions_of([topics.pages]))
+    begins = tuple(offset for _, offset in sorted(beginnings.items()))
+    return LogBinding(group, found[topics.pages], found[topics.offsets], begins)
 
 
 def first_policy(
@@ -129,12 +145,10 @@ def first_policy(
                 f"alone. Remove all topics with the prefix {topics.prefix!r} and create them again, or give another "
                 "--prefix"
             )
-        begin = PolicyRecord(
-            requested.policy, initial=True, log=uuid.uuid4().hex, group=binding.group, pages=binding.pages
-        )
+        begin = PolicyRecord(requested.policy, initial=True, log=uuid.uuid4().hex, **asdict(binding))
         append_policy(connection, topics, begin)
         record = log.read_one(0)
-    first = None if record is None else decode(record.value)
+    first = None if record is None else decode(record.value or b"")
     if not isinstance(first, PolicyRecord) or first.log is None:
         raise ForeignLogError(
             f"{topics.fingerprints} does not begin with a policy, so no twinsieve service began it, or its beginning "

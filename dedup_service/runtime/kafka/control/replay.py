@@ -16,7 +16,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Protocol
 
 from dedup_service.core.decision.replica import Replica
@@ -144,10 +144,8 @@ class ReplayOptions:
         )
         if record.log is None:
             return replace(record, policy=new, replaces=None)
-        group, pages = (
-            (record.group, record.pages) if self.binding is None else (self.binding.group, self.binding.pages)
-        )
-        return replace(record, policy=new, log=self.log or record.log, group=group, pages=pages, replaces=None)
+        bound = {} if self.binding is None else asdict(self.binding)
+        return replace(record, policy=new, log=self.log or record.log, replaces=None, **bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Records of the log `fingerprints` as message values, and back: JSON, version 1.
+"""Records of the log `fingerprints` as message values, and back: JSON, version 2.
 
     decode(encode(record)) == record
 
@@ -228,6 +228,8 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     log: str | None = None
     group: str | None = None
     pages: str | None = None
+    offsets: str | None = None
+    begins: tuple[int, ...] | None = None
     replaces: int | None = None
     keep: KeepLine | None = None
 
@@ -316,6 +318,8 @@ def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
         record.log,
         record.group,
         record.pages,
+        record.offsets,
+        record.begins,
         record.replaces,
         msgspec.convert(policy.keep.to_dict(), KeepLine) if policy.keep else None,
     )
@@ -369,11 +373,19 @@ def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for
         case CorrectionLine():
             return CorrectionRecord(line.url, line.of, line.duplicate, line.reason)
         case PolicyLine():
-            rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
-            layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
-            keep = Keep.from_dict({} if line.keep is None else msgspec.to_builtins(line.keep))
-            policy = Policy(rule, Action(line.action), line.space, layout, keep)
-            return PolicyRecord(policy, line.initial, line.log, line.group, line.pages, line.replaces)
+            return _policy_record(line)
+
+
+def _policy_record(line: PolicyLine) -> PolicyRecord:
+    if not all(0 <= offset < _END for offset in line.begins or ()):
+        raise ValueError("its beginnings are out of range")
+    rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
+    layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
+    keep = Keep.from_dict({} if line.keep is None else msgspec.to_builtins(line.keep))
+    policy = Policy(rule, Action(line.action), line.space, layout, keep)
+    return PolicyRecord(
+        policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
+    )
 
 
 def _source(line: PageLine | RejectedLine | ExpiredLine) -> Source:

@@ -25,6 +25,7 @@ from dedup_service.core.errors import RecordError
 from dedup_service.core.log_records import Source
 from dedup_service.core.page import Page
 from dedup_service.core.size_limits import (
+    HEADER_OBJECTS_BYTES,
     MAX_HEADERS,
     MAX_HEADERS_BYTES,
     MAX_KEY_BYTES,
@@ -60,7 +61,6 @@ CUT_KEY_BYTES = 1 << 10
 """Size of the beginning that is kept of a key over its limit."""
 
 _MAX_ERROR_BYTES = 4 << 10
-_HEADER_OBJECTS_BYTES = 150  # str, bytes and tuple, in CPython 3.11
 
 
 class Consumed(Protocol):
@@ -101,7 +101,7 @@ def record_size(record: Consumed | Any) -> int:
     """Return the memory that a consumed record takes: key, value, headers and their objects, in bytes."""
     headers = record.headers or ()
     return (
-        len(record.value or b"") + len(record.key or b"") + header_bytes(headers) + _HEADER_OBJECTS_BYTES * len(headers)
+        len(record.value or b"") + len(record.key or b"") + header_bytes(headers) + HEADER_OBJECTS_BYTES * len(headers)
     )
 
 

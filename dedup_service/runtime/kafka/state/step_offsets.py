@@ -3,7 +3,8 @@
 A step commits its position in the same transaction as its records: once as the offset of its consumer group,
 for fencing, and once as a message here. A group's offsets can expire, be moved by hand, or be those of another
 group. These messages cannot, so a step begins a partition where they say, and an output is written once
-whatever becomes of the group.
+whatever becomes of the group. A partition without a message begins where it began when the log did, which the
+log's first record says: so records that were deleted before the step had read any are missed, too.
 
 One message for each step and partition counts, the latest: the topic is compacted. Key: `decide/3`. Value:
 JSON, `{"v": 1, "step": "decide", "topic": "pages", "partition": 3, "offset": 120}`; the records below `offset`
@@ -31,12 +32,15 @@ from dedup_service.runtime.kafka.client.producers import Message
 from dedup_service.runtime.kafka.messages.headers import offset_headers
 from dedup_service.runtime.kafka.topics import Topics
 
-__all__ = ["DECIDE", "FINGERPRINT", "ReplayMark", "StepOffsets", "replay_message", "require_finished"]
+__all__ = ["DECIDE", "FINGERPRINT", "Begins", "ReplayMark", "StepOffsets", "replay_message", "require_finished"]
 
 _LOG = logging.getLogger(__name__)
 
 FINGERPRINT, DECIDE = "fingerprint", "decide"
 """The names of the steps."""
+
+Begins = tuple[int, ...] | None
+"""Where each partition of `pages` began when the log did; those after them begin at 0. None: unknown."""
 
 _VERSION = 1
 _REPLAY_KEY = b"replay"
@@ -78,18 +82,21 @@ def require_finished(topics: Topics, offsets: "StepOffsets") -> None:
 
 def replay_message(topics: Topics, mark: ReplayMark) -> Message:
     """Return the message that says how far the replay into `topics` is."""
-    return Message(topics.offsets, _encoder.encode(mark), _REPLAY_KEY, offset_headers("replay", topics.offsets))
+    headers = offset_headers("replay", topics.offsets)
+    return Message(topics.offsets, _encoder.encode(mark), _REPLAY_KEY, headers, partition=0)
 
 
 class StepOffsets:
     """A reader of `dedup.offsets`, and the messages that a step adds. One thread uses an instance.
 
-    replay: the mark of the replay that filled the topics, None if none did.
+    begins: None if the topic is not the one of the log's first record. replay: the mark of the replay that filled
+    the topics, None if none did.
     """
 
-    def __init__(self, connection: Connection, topics: Topics) -> None:
+    def __init__(self, connection: Connection, topics: Topics, begins: Begins = None) -> None:
         self._connection = connection
         self._topics = topics
+        self._begins = begins
         self._partition = TopicPartition(topics.offsets, 0)
         self._reader: LogConsumer | None = None
         self._offsets: dict[tuple[str, TopicPartition], int] = {}
@@ -133,7 +140,8 @@ class StepOffsets:
     def positions(self, step: str, committed: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int | None]:
         """Return where `step` continues in each partition of `committed`, the offsets of its consumer group.
 
-        That is the offset in the topic; where there is none, the group's, which may be None. Raises as `refresh`.
+        That is the offset in the topic; where there is none, where the partition began, or if that is unknown the
+        group's offset, which may be None. Raises as `refresh`.
         """
         self.refresh()
         known = self.of(step)
@@ -144,7 +152,15 @@ class StepOffsets:
                     "there, whatever the group's offset is",
                     step, offset, partition.topic, partition.partition, known[partition],
                 )  # fmt: skip
-        return {partition: known.get(partition, offset) for partition, offset in committed.items()}
+        return {
+            partition: known.get(partition, self._start(partition, offset)) for partition, offset in committed.items()
+        }
+
+    def _start(self, partition: TopicPartition, committed: int | None) -> int | None:
+        """Return where a step continues in a partition without a message."""
+        if self._begins is None:
+            return committed
+        return self._begins[partition.partition] if partition.partition < len(self._begins) else 0
 
     def messages(self, step: str, offsets: Mapping[TopicPartition, int]) -> Iterator[Message]:
         """Yield the messages that say that `step` has done the records of each partition below its offset."""
@@ -175,5 +191,5 @@ class StepOffsets:
                     partition = TopicPartition(line.topic, line.partition)
                     before = self._offsets.get((line.step, partition), 0)
                     self._offsets[line.step, partition] = max(before, line.offset)
-            except (ValueError, msgspec.MsgspecError) as error:
+            except (ValueError, RecursionError, msgspec.MsgspecError) as error:
                 _LOG.warning("%s: a message is not an offset and is ignored: %s", self._topics.offsets, error)

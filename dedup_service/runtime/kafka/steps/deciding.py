@@ -42,6 +42,7 @@ from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
+from dedup_service.runtime.kafka.steps.idle_offsets import IdleOffsets
 from dedup_service.runtime.kafka.steps.outputs import STORED_KINDS, Form, lost_output, outputs_of
 from dedup_service.runtime.kafka.steps.page_buffer import PASSED_OVER, PageBuffer, Ready
 from dedup_service.runtime.kafka.steps.replica_queries import ReplicaQueries
@@ -120,6 +121,7 @@ class DecideStep:
         self._producer = producer
         self._observer = observer
         self._page_buffer = PageBuffer(topics.pages, self._settings.buffer_records, self._settings.buffer_bytes)
+        self._idle_offsets = IdleOffsets()
         self._consumer = GroupConsumer(
             connection,
             topics.pages,
@@ -262,11 +264,14 @@ class DecideStep:
         )
         linger_s = _LINGER_S if behind else self._linger_s
         early = time.monotonic() < self._written_at + linger_s and len(ready) < self._settings.batch_records
-        if not ready or early:
+        if early:
+            return 0
+        passed = self._passed(due=bool(ready))
+        if not ready and not passed:
             return 0
         with self._timings.timed("outputs"):
             batch = _Batch(self._topics, ready, self._forms)
-            offsets = batch.offsets
+            offsets = {**passed, **batch.offsets}
             messages = [*batch.messages, *self._stats(), *self._offsets.messages(DECIDE, offsets)]
         began = time.monotonic()
         try:
@@ -280,13 +285,26 @@ class DecideStep:
             return 0
         self._failures, self._written_at = 0, time.monotonic()
         self._linger_s = min(_SHORT_LINGER_S, self._written_at - began)
+        self._idle_offsets.committed(offsets)
         self._page_buffer.done(ready)
         for item in ready:
             self._pending_outcomes.forget(item.source, item.end)
         self._forms.clear()
         self._report_losses(batch)
-        self._report_batch(ready)
+        if ready:
+            self._report_batch(ready)
         return len(ready)
+
+    def _passed(self, *, due: bool) -> dict[TopicPartition, int]:
+        """Return where partitions without anything to write are, if they have passed what is no record.
+
+        due: do not wait until nothing was committed for a while.
+        """
+        if not (due or self._idle_offsets.due):
+            return {}
+        positions = self._consumer.positions
+        done = {at: offset for at, offset in positions.items() if self._page_buffer.is_done(at.partition)}
+        return self._idle_offsets.moved(done)
 
     def _refuse(self, batch: "_Batch", error: RecordTooLargeError) -> None:
         """Write a record in a smaller form from now on: a topic has refused its outputs."""
@@ -328,6 +346,7 @@ class DecideStep:
         Where nothing was written yet, the first position is where the partition begins now: outcomes below it have
         lost their pages.
         """
+        self._idle_offsets.begin(positions)
         for (topic, partition), position in positions.items():
             written = self._written_below.get(TopicPartition(topic, partition), position)
             self._pending_outcomes.written_below(topic, partition, written)
@@ -335,6 +354,7 @@ class DecideStep:
             self._page_buffer.skip(partition, position)
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self._idle_offsets.end(partitions)
         for revoked in partitions:
             self._page_buffer.end(revoked.partition)
 

@@ -12,6 +12,9 @@ records.
 Records that retention deleted before they were read become one record of the log together
 (`ExpiredRecord`), at their place between the others of the partition.
 
+Where nothing of a partition is in flight, the consumer's position is committed, too: markers of transactions and
+aborted records before it are no records (`idle_offsets`). The generation of the group fences it like any offset.
+
 Before the pages of a minute the step appends the time (`TimeRecord`), by which kept pages expire.
 
 Invariants: each input record gives one record of the log, a page or a rejection, or its part of one. Offsets
@@ -42,6 +45,7 @@ from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.state.step_offsets import FINGERPRINT, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
 from dedup_service.runtime.kafka.steps.dead_letter_limit import RejectionLimit, RejectionTracker
+from dedup_service.runtime.kafka.steps.idle_offsets import IdleOffsets
 from dedup_service.runtime.kafka.steps.in_flight import Chunk, InFlight, InFlightLimits
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.workers.preparation import Answer, BadRecord, Preparer
@@ -111,13 +115,14 @@ class FingerprintStep:
         self._rejections = RejectionTracker(rejection_limit)
         self._observer = observer
         self._in_flight = InFlight(self._settings.in_flight)
+        self._idle_offsets = IdleOffsets()
         self._consumer = GroupConsumer(
             connection,
             topics.pages,
             group,
             instance,
             on_revoked=self._revoked,
-            on_assigned=self._begin,
+            on_assigned=self._idle_offsets.begin,
             positions=lambda committed: offsets.positions(FINGERPRINT, committed),
             on_expired=self._note_expired,
             topic_id=topic_id,
@@ -127,7 +132,6 @@ class FingerprintStep:
         self._timings = StepTimings()
         self._failures = 0
         self._committed_at = 0.0
-        self._begun: dict[TopicPartition, int] = {}
         self._linger_s = self._settings.min_linger_s
         self._minute = -1
         self.assigned: frozenset[TopicPartition] = frozenset()
@@ -181,28 +185,15 @@ class FingerprintStep:
         self.assigned = self._consumer.assigned
         self._in_flight.put(record for record in records if (record.topic, record.partition) in self.assigned)
 
-    def _begin(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Note where partitions begin that have no offset yet: the next transaction says it.
-
-        Without it, records that are deleted before the first transaction of a partition would not be missed.
-        """
-        known = self._offsets.of(FINGERPRINT)
-        self._begun |= {partition: start for partition, start in positions.items() if partition not in known}
-
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
         self._in_flight.drop(partitions)
-        self._begun = {partition: start for partition, start in self._begun.items() if partition not in partitions}
+        self._idle_offsets.end(partitions)
 
     def _note_expired(self, partition: TopicPartition, start: int, end: int) -> None:
-        """Put a record about deleted input records in their place, and report them."""
+        """Put records about deleted input records in their place."""
         for first in range(start, end, MAX_EXPIRED):
             record = ExpiredRecord(Source(partition.topic, partition.partition, first), min(end, first + MAX_EXPIRED))
             self._in_flight.put_expired(partition, record)
-        text = (
-            f"{end - start} records of {partition.topic}-{partition.partition} from offset {start} on were deleted "
-            "before they were read: increase its retention"
-        )
-        self._observer.problem(ProblemEvent("fingerprint", "expired", text, end - start))
 
     def _pause(self, full: frozenset[TopicPartition]) -> None:
         paused = self._consumer.paused
@@ -218,33 +209,52 @@ class FingerprintStep:
         settings = self._settings
         linger_s = settings.backlog_linger_s if self._in_flight.backlog else self._linger_s
         early = time.monotonic() < self._committed_at + linger_s and 2 * count < settings.batch_records
-        if not self._begun and (not ready or (early and not at_once)):
+        if early and not at_once:
+            return 0
+        # A drain ignores what its polls return, so the positions say nothing then.
+        passed = {} if at_once else self._passed(due=bool(ready))
+        if not ready and not passed:
             return 0
         pairs = [pair for chunk in ready for pair in _answered(chunk)]
         problems = [_problem(message, answer) for message, answer in pairs]
         self._rejections.check(problems)
         try:
-            last = self._transact(ready)
+            last = self._transact(ready, passed)
         except TransactionLostError as error:
             self._rewind_after(error, stop)
             return 0
         self._failures = 0
-        self._begun.clear()
         self._in_flight.committed(ready)
         self._rejections.accept(problems)
+        for chunk in ready:
+            if chunk.expired is not None:
+                self._report_expired(chunk.expired)
         if ready:
             self._report_batch(count, sum(problem is not None for problem in problems), last)
         return count
 
-    def _transact(self, ready: Sequence[Chunk]) -> int | None:
-        """Append to the log and commit the input offsets; return the log offset of the last record."""
+    def _passed(self, *, due: bool) -> dict[TopicPartition, int]:
+        """Return where partitions without anything in flight are, if they have passed what is no record.
+
+        due: do not wait until nothing was committed for a while.
+        """
+        if not (due or self._idle_offsets.due):
+            return {}
+        busy, positions = self._in_flight.partitions, self._consumer.positions
+        return self._idle_offsets.moved({at: offset for at, offset in positions.items() if at not in busy})
+
+    def _transact(self, ready: Sequence[Chunk], passed: Mapping[TopicPartition, int]) -> int | None:
+        """Append to the log and commit the input offsets; return the log offset of the last record.
+
+        passed: offsets without a record in between, of other partitions than those of `ready`.
+        """
         with self._timings.timed("encode"):
             minute = int(time.time() // _MINUTE_S)
             messages = [message for chunk in ready for message in self._messages(chunk)]
             if messages and minute > self._minute:
                 messages.insert(0, log_message(self._topics.fingerprints, TimeRecord(minute)))
-            ends = {chunk.partition: chunk.end for chunk in ready}  # the last chunk of a partition wins
-            offsets = self._begun | ends
+            # The last chunk of a partition wins.
+            offsets = {**passed, **{chunk.partition: chunk.end for chunk in ready}}
             appended = len(messages)
             messages += self._offsets.messages(FINGERPRINT, offsets)
         started, settings = time.monotonic(), self._settings
@@ -253,6 +263,7 @@ class FingerprintStep:
         self._committed_at = time.monotonic()
         if positions:
             self._minute = minute
+        self._idle_offsets.committed(offsets)
         took_s = self._committed_at - started
         self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))
         return positions[-1][1] if positions else None
@@ -279,7 +290,7 @@ class FingerprintStep:
         self._failures += 1
         self._observer.problem(ProblemEvent("fingerprint", "transaction_lost", str(error)))
         if not pause_after(self._failures, stop):
-            self._consumer.rewind()
+            self._idle_offsets.begin(self._consumer.rewind())
 
     def _drain(self, deadline: float) -> None:
         """Commit the chunks that were started; the others are left to the next owner of the partitions."""
@@ -293,6 +304,15 @@ class FingerprintStep:
                 _BUSY_S, 1
             )  # to stay in the group; all partitions are paused, and what it may return is ignored
             self._commit(no_retry, at_once=True)
+
+    def _report_expired(self, record: ExpiredRecord) -> None:
+        """Report records that were deleted unread, once the log says so: another try would count them again."""
+        source, count = record.source, record.end - record.source.offset
+        text = (
+            f"{count} records of {source.topic}-{source.partition} from offset {source.offset} on were deleted before "
+            "they were read: increase its retention"
+        )
+        self._observer.problem(ProblemEvent("fingerprint", "expired", text, count))
 
     def _report_batch(self, records: int, rejected: int, last: int | None) -> None:
         event = BatchEvent(

@@ -97,6 +97,11 @@ class InFlight:
         """Return the number of records in flight of one partition."""
         return sum(len(chunk.messages) for chunk in self._chunks.get(partition, ()))
 
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions with anything in flight, records or not."""
+        return frozenset(partition for partition, chunks in self._chunks.items() if chunks)
+
     def full(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
         """Return which of the assigned `partitions` to pause: those that have reached their part of the limits."""
         partitions, limits = frozenset(partitions), self._limits

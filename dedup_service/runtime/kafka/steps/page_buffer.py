@@ -104,6 +104,10 @@ class PageBuffer:
         self._gaps.pop(partition, None)
         self._next.pop(partition, None)
 
+    def is_done(self, partition: int) -> bool:
+        """Whether nothing of a partition that has begun is outstanding: no record, no outcome of a deleted one."""
+        return partition in self._queues and not self._queues[partition] and not self._gaps.get(partition)
+
     def put(self, records: Iterable[Any]) -> None:
         """Queue consumed records; a record that was read before is skipped."""
         for record in records:
@@ -137,16 +141,14 @@ class PageBuffer:
 
     def done(self, ready: Sequence[Ready]) -> None:
         """Remove what `ready` returned: it is written. Its partitions come last at the next turn."""
-        for item in ready:
-            if item.record is not None:
-                self._count(self._queues[item.source.partition].popleft(), -1)
         for partition, last in {item.source.partition: item for item in ready}.items():
             gaps, queue = self._gaps.get(partition), self._queues.pop(partition)
-            while gaps and gaps[0].end <= last.source.offset:  # the log has a later page: nothing before is outstanding
+            while gaps and gaps[0].end <= last.end:  # the log has what comes after: nothing before is outstanding
                 gaps.popleft()
-            while queue and queue[0].offset < last.end:  # an outcome about a range has answered these, too
+            while queue and queue[0].offset < last.end:  # an outcome about a range answers all records in it
                 self._count(queue.popleft(), -1)
             self._queues[partition] = queue
+            self._next[partition] = max(self._next[partition], last.end)  # the client may hold more of a range
 
     def oldest(self) -> Iterator[Any]:
         """Yield the head of each queue."""
@@ -157,16 +159,23 @@ class PageBuffer:
     def _in_order(self, partition: int, outcomes: PendingOutcomes) -> Iterator[Ready]:
         """Yield what can be written of a partition, by offset."""
         gaps = deque(self._gaps.get(partition, ()))
+        answered = 0
         for record in self._queues[partition]:
             while gaps and gaps[0].start < record.offset:
-                yield from self._lost(partition, gaps.popleft(), outcomes)
+                for lost in self._lost(partition, gaps.popleft(), outcomes):
+                    answered = lost.end
+                    yield lost
+            if record.offset < answered:  # in the range of the outcome before
+                continue
             source = Source(self._topic, partition, record.offset)
             outcome = outcomes.get(source)
             if outcome is None and outcomes.has_later(source):
                 outcome = PASSED_OVER
             if outcome is None:
                 return
-            yield Ready(source, outcome, record)
+            ready = Ready(source, outcome, record)
+            answered = ready.end
+            yield ready
         for gap in gaps:
             yield from self._lost(partition, gap, outcomes)
 

@@ -2,8 +2,9 @@
 
 A fault makes the service refuse to start, because verdicts would be lost or wrong; a note only informs. The
 log must have one partition and keep everything: if it were compacted or had a retention, a restored service
-would have forgotten pages, and two services would disagree. A topic that is smaller than what the service may
-have to write to it would stop a page, so it is a fault, too (`plan.least_message_bytes`).
+would have forgotten pages, and two services would disagree. Of the steps' offsets one partition is read, so they must
+have one, too. A topic that is smaller than what the service may have to write to it would stop a page, so it is
+a fault, too (`plan.least_message_bytes`).
 """
 
 from collections.abc import Iterator
@@ -73,6 +74,9 @@ def problems_of(descriptions: list[TopicDescription], topics: Topics) -> list[To
     """As `check`, for topics that were described already."""
     by_name = {topic.name: topic for topic in descriptions}
     problems = [*_missing(by_name, topics)]
+    for name in (topics.fingerprints, topics.offsets):  # each is read as one sequence
+        if topic := by_name.get(name):
+            problems += _partition_faults(topic)
     if log := by_name.get(topics.fingerprints):
         problems += _log_faults(log)
     for topic in descriptions:
@@ -88,15 +92,13 @@ def _missing(present: dict[str, TopicDescription], topics: Topics) -> Iterator[T
             yield TopicProblem(name, "topic", "missing", "there", f"twinsieve topics create{prefix}")
 
 
+def _partition_faults(topic: TopicDescription) -> Iterator[TopicProblem]:
+    if topic.partitions != 1:
+        advice = "partitions cannot be removed: start a new set with --prefix"
+        yield TopicProblem(topic.name, "partitions", str(topic.partitions), "1", advice)
+
+
 def _log_faults(log: TopicDescription) -> Iterator[TopicProblem]:
-    if log.partitions != 1:
-        yield TopicProblem(
-            log.name,
-            "partitions",
-            str(log.partitions),
-            "1",
-            "partitions cannot be removed: start a new set with --prefix",
-        )
     for setting, wanted in (("cleanup.policy", "delete"), ("retention.ms", "-1"), ("retention.bytes", "-1")):
         if log.settings.get(setting) != wanted:
             yield TopicProblem(

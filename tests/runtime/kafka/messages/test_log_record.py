@@ -86,6 +86,8 @@ records: st.SearchStrategy[LogRecord] = st.one_of(
         st.none() | texts,
         st.none() | texts,
         st.none() | texts,
+        st.none() | texts,
+        st.none() | st.lists(st.integers(0, 2**63 - 1), max_size=8).map(tuple),
         st.none() | st.integers(0, 2**63 - 1),
     ),
     st.builds(lambda source, count: ExpiredRecord(source, source.offset + count), sources, st.integers(1, MAX_EXPIRED)),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.consumer.fetcher import ConsumerRecord
 
+from dedup_service.core.log_records import ExpiredRecord, Source
 from dedup_service.runtime.kafka.client.connect import TopicPartition
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.steps.in_flight import InFlight, InFlightLimits
@@ -201,3 +202,18 @@ def test_every_record_is_committed_once_and_in_order(
         stream.commit(P0, 1000)
         stream.in_flight.start(stream.workers.submit, 1.0)
     assert stream.committed == stream.read
+
+
+def test_partitions_with_anything_in_flight() -> None:
+    """Records, waiting or done, and records about deleted ones; not what was committed or dropped."""
+    in_flight, workers = InFlight(LIMITS), Workers()
+    assert in_flight.partitions == frozenset()
+    in_flight.put(records(P0, 0, 2))
+    in_flight.put_expired(P1, ExpiredRecord(Source("pages", 1, 0), 5))
+    assert in_flight.partitions == {P0, P1}
+    in_flight.start(workers.submit, 1.0)
+    workers.answer(0)
+    assert in_flight.partitions == {P0, P1}
+    in_flight.drop([P1])
+    in_flight.committed(in_flight.ready(10))
+    assert in_flight.partitions == frozenset()

@@ -141,9 +141,53 @@ def test_pages_that_were_read_before_they_expired_are_answered_by_the_outcome_of
     assert buffer.size_bytes == 4 + OVERHEAD_BYTES
 
 
+def test_records_of_an_answered_range_that_come_later_are_not_answered_again() -> None:
+    """The partition was full, so the client still held some of them when the range was written."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.begin(0, 0)
+    buffer.put([Consumed(0, offset) for offset in range(4)])
+    gone = PendingOutcome(1, None, b"8 records were deleted", end=8)
+    buffer.done(buffer.ready(PendingOutcomes({Source("pages", 0, 0): gone}), 100, 1 << 20))
+    buffer.put([Consumed(0, offset) for offset in range(4, 10)])
+    assert offsets(buffer, outcomes((0, 8), (0, 9))) == [(0, 8), (0, 9)]
+    assert buffer.records == 2
+
+
+def test_a_range_answers_its_records_though_a_later_one_has_its_outcome() -> None:
+    """They are not taken for pages that fingerprinting passed over."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    buffer.begin(0, 0)
+    buffer.put([Consumed(0, offset) for offset in range(10)])
+    gone = PendingOutcome(1, None, b"8 records were deleted", end=8)
+    known = PendingOutcomes({Source("pages", 0, 0): gone, Source("pages", 0, 8): PendingOutcome(2, "unique", b"{}")})
+    ready = buffer.ready(known, 100, 1 << 20)
+    assert [(item.source.offset, item.end) for item in ready] == [(0, 8), (8, 9)]
+    buffer.done(ready)
+    assert offsets(buffer, outcomes((0, 9))) == [(0, 9)]
+    assert buffer.records == 1
+
+
 def test_a_page_that_fingerprinting_passed_over_does_not_hold_up_the_partition() -> None:
     """The log has the pages of a partition in order, so it will never get an outcome."""
     buffer = PageBuffer("pages", 100, 1 << 20)
     buffer.put([Consumed(0, 1), Consumed(0, 2), Consumed(0, 3)])
     ready = buffer.ready(outcomes((0, 2)), 100, 1 << 20)
     assert [(item.source.offset, item.outcome is PASSED_OVER) for item in ready] == [(1, True), (2, False)]
+
+
+def test_a_partition_is_done_when_nothing_of_it_can_come() -> None:
+    """Not before it has begun, nor while a page waits, nor while the log may yet have one that was deleted."""
+    buffer = PageBuffer("pages", 100, 1 << 20)
+    assert not buffer.is_done(0)
+    buffer.begin(0, 3)
+    assert buffer.is_done(0)
+    buffer.put([Consumed(0, 3)])
+    assert not buffer.is_done(0)
+    buffer.done(buffer.ready(outcomes((0, 3)), 10, 1 << 20))
+    assert buffer.is_done(0)
+    buffer.skip(0, 6)
+    assert not buffer.is_done(0)
+    buffer.done(buffer.ready(outcomes((0, 4)), 10, 1 << 20))
+    assert not buffer.is_done(0)
+    buffer.done(buffer.ready(outcomes((0, 5)), 10, 1 << 20))
+    assert buffer.is_done(0)

@@ -86,3 +86,10 @@ def test_offsets_that_would_be_deleted_are_a_fault() -> None:
     assert faults(offsets=replace(DESCRIPTIONS[TOPICS.offsets], settings=GOOD)) == [
         ("dedup.offsets", "cleanup.policy", False)
     ]
+
+
+def test_offsets_in_several_partitions_are_a_fault() -> None:
+    """Only the first one is read: messages in another would be missed."""
+    assert faults(offsets=replace(DESCRIPTIONS[TOPICS.offsets], partitions=3)) == [
+        ("dedup.offsets", "partitions", False)
+    ]

@@ -1,0 +1,56 @@
+"""How far a step is in partitions where it has nothing to do: past offsets that hold no record.
+
+Markers of transactions and aborted records take offsets, and no reader gets them. A step whose offset stayed
+before them would look, once retention has deleted them, as if it had missed records. So the positions of the
+consumer are committed too, for partitions where every record that was read is done: with the step's next
+transaction, or in one without records after some seconds without any.
+
+Invariants: an offset never moves over a record that is not done, which the caller vouches for; a position that was
+committed is not committed again.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping
+
+from dedup_service.runtime.kafka.client.connect import TopicPartition
+
+__all__ = ["IDLE_COMMIT_S", "IdleOffsets"]
+
+IDLE_COMMIT_S = 5.0
+"""A crawler that publishes in transactions and pauses costs one transaction of the step in so many seconds."""
+
+
+class IdleOffsets:
+    """The committed offsets of a step's partitions, and which of them to move. clock: monotonic seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._committed: dict[TopicPartition, int] = {}
+        self._committed_at = clock()
+
+    @property
+    def due(self) -> bool:
+        """Whether the step has committed nothing for `IDLE_COMMIT_S`."""
+        return self._clock() >= self._committed_at + IDLE_COMMIT_S
+
+    def begin(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Take it that these partitions start, or start again, at their offsets."""
+        self._committed.update(offsets)
+
+    def end(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget partitions that are lost."""
+        for partition in partitions:
+            self._committed.pop(partition, None)
+
+    def committed(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Note a transaction with these offsets."""
+        self._committed.update(offsets)
+        self._committed_at = self._clock()
+
+    def moved(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Return those of `positions`, of partitions without a record that is not done, that are to be committed."""
+        return {
+            partition: position
+            for partition, position in positions.items()
+            if position > self._committed.get(partition, position)
+        }
