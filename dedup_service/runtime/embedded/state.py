@@ -193,7 +193,8 @@ class State:
         self._erased.clear()
         if not emptied:
             _LOG.warning(
-                "%s-wal still has bytes of erased pages, because another process reads it: end that, and retract again",
+                "%s-wal still has bytes of erased pages, because it is being read: they go when the state is closed "
+                "and no other process has it open",
                 self.journal.database.path,
             )
 

@@ -186,6 +186,6 @@ def test_a_reader_that_keeps_the_write_ahead_file_is_named(tmp_path: Path, caplo
         connection.execute("SELECT count(*) FROM log").fetchall()
         state.retract(URL)
     reader.close()
-    assert "another process reads it" in caplog.text
+    assert "because it is being read" in caplog.text
     state.close()
     assert_gone(tmp_path)
