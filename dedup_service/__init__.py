@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dedup_service.core.log_records import CorrectionRecord
     from dedup_service.core.page import Fingerprint, Page, PreparedPage
     from dedup_service.core.rules.guards import Guards
+    from dedup_service.core.rules.keep import Keep
     from dedup_service.core.rules.match_row import MatchRow
     from dedup_service.core.rules.profiles import PROFILES, rule_for
     from dedup_service.core.rules.rule import DistanceBound, MatchRule
@@ -64,6 +65,7 @@ __all__ = [
     "Guards",
     "IndexEvent",
     "IndexStatistics",
+    "Keep",
     "MatchRow",
     "MatchRule",
     "NearDuplicateFilter",
@@ -100,6 +102,7 @@ _NAMES_OF_MODULES = {
     "dedup_service.core.log_records": ("CorrectionRecord",),
     "dedup_service.core.page": ("Fingerprint", "Page", "PreparedPage"),
     "dedup_service.core.rules.guards": ("Guards",),
+    "dedup_service.core.rules.keep": ("Keep",),
     "dedup_service.core.rules.match_row": ("MatchRow",),
     "dedup_service.core.rules.profiles": ("PROFILES", "rule_for"),
     "dedup_service.core.rules.rule": ("DistanceBound", "MatchRule"),

@@ -16,3 +16,7 @@ class NamesInMemory:
     def add(self, sequence: int, page_id: str, url: str) -> None:
         """Remember the kept page at `sequence`."""
         self.names[sequence] = (page_id, url)
+
+    def erase(self, sequence: int) -> None:
+        """Forget a page that was retracted."""
+        self.names.pop(sequence, None)

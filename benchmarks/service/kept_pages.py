@@ -96,6 +96,14 @@ class KeptPages:
                 break
             self._youngest += 1
 
+    def __len__(self) -> int:
+        """Return the number of kept pages."""
+        return len(self._by_url)
+
+    def earliest(self) -> KeptPage | None:
+        """Return the kept page that came first, None if there is none."""
+        return next((kept for _, kept in self._by_url.values()), None)
+
     def by_url(self, url: str | None) -> KeptPage | None:
         """Return the kept page of a canonical URL, None if there is none."""
         found = None if url is None else self._by_url.get(url)

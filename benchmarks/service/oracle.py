@@ -31,6 +31,7 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    TimeRecord,
     UnwrittenRecord,
 )
 from dedup_service.core.page import PreparedPage
@@ -45,6 +46,9 @@ SAME_TEXT = "same text"
 NO_CLAIM = "its canonical link names a page with another text"
 
 _COSINE = [max(0.0, math.cos(math.pi * bits / 64)) for bits in range(65)]
+
+BEFORE_PAGE, AFTER_PAGE = 8, 1
+"""Pages that expire before and after a page, at most."""
 
 Bits = dict[str, int | None]
 """Differing bits by channel; None where either side has no fingerprint."""
@@ -93,6 +97,7 @@ class Oracle:
         self._apart: set[frozenset[str]] = set()
         self._guards: GuardOracle | None = None
         self._guarded = False
+        self._times: list[tuple[int, int]] = []
 
     def read(self, sequence: int, record: LogRecord) -> None:  # noqa: C901 - one case for each kind
         """Apply the next record of the log."""
@@ -105,6 +110,9 @@ class Oracle:
                 self.unwritten.update(sequences)
                 for url in [url for url in map(self._kept.url_of, sequences) if url is not None]:
                     self._remove(url)
+            case TimeRecord(minute):
+                if not self._times or minute > self._times[-1][1]:
+                    self._times.append((sequence, minute))
             case RetractionRecord():
                 self._remove(record.url)
             case CorrectionRecord():
@@ -115,6 +123,27 @@ class Oracle:
             case PageRecord():
                 if record.source not in self.answers and record.source not in self.expired:
                     self.answers[record.source] = self._answer(sequence, record)
+
+    def _let_expire(self, most: int) -> None:
+        """Remove the earliest kept pages that are one too many, or too old for the latest time."""
+        assert self.policy is not None
+        keep = self.policy.keep
+        for _ in range(most if keep else 0):
+            kept = self._kept.earliest()
+            if kept is None:
+                return
+            too_many = keep.max_pages is not None and len(self._kept) > keep.max_pages
+            too_old = keep.max_age_minutes is not None and self._age(kept.sequence) > keep.max_age_minutes
+            if not too_many and not too_old:
+                return
+            self._remove(kept.url)
+
+    def _age(self, sequence: int) -> int:
+        """Return how many minutes the log has gone on since a page, 0 without times."""
+        if not self._times:
+            return 0
+        minutes = [minute for before, minute in self._times if before < sequence]
+        return self._times[-1][1] - max(minutes, default=self._times[0][1])
 
     def _expire(self, sequence: int, sources: list[Source]) -> None:
         new = [source for source in sources if source not in self.answers and source not in self.expired]
@@ -151,10 +180,12 @@ class Oracle:
         if record.space_id != policy.space_id:
             return "undecided", None, f"made in space {record.space_id}, this log is of {policy.space_id}"
         self._kept.begin()
+        self._let_expire(BEFORE_PAGE)
         self._guarded = False
         answer = self._decide_on(sequence, prepared, policy)
         if self._guards is not None and not self._guarded:
             self._guards.unmatched()
+        self._let_expire(AFTER_PAGE)
         evidence = Evidence(prepared.evidence)
         if len(evidence.sentence_values):
             host = host_hash(prepared.page.canonical_url)

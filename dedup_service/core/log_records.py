@@ -9,6 +9,7 @@ converts records to bytes and back.
 from dataclasses import dataclass
 
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -23,6 +24,7 @@ __all__ = [
     "RejectedRecord",
     "RetractionRecord",
     "Source",
+    "TimeRecord",
     "UnreadableRecord",
     "UnwrittenRecord",
 ]
@@ -41,13 +43,15 @@ class Source:
 class Policy:
     """What decides besides the pages.
 
-    space_id: of all fingerprints compared. layout: of the index. A log never changes these two.
+    space_id: of all fingerprints compared. layout: of the index. A log never changes these two. keep: bounds of
+    expiry; a log that names none keeps all.
     """
 
     rule: MatchRule
     action: Action
     space_id: str
     layout: IndexLayout = DEFAULT_LAYOUT
+    keep: Keep = KEEP_ALL
 
     def continues(self, earlier: "Policy") -> bool:
         """Whether this policy may follow an earlier one in a log: it has the same space and layout."""
@@ -99,6 +103,13 @@ class UnreadableRecord:
     """A message of the log that is not a record; it has no effect. problem: why it cannot be read."""
 
     problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRecord:
+    """The time, in minutes since 1970, for the pages that follow; no effect if the log had it, or a later one."""
+
+    minute: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +191,7 @@ LogRecord = (
     | ExpiredRecord
     | UnwrittenRecord
     | UnreadableRecord
+    | TimeRecord
     | RetractionRecord
     | CorrectionRecord
     | PolicyRecord

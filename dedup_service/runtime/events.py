@@ -43,6 +43,7 @@ class BatchEvent:
         repeated: Records that were delivered before.
         sequence: Last record of the log that was decided, or appended.
         entries: Kept pages in the index.
+        expired: Kept pages that expired, by reason (`count`, `age`).
         lag: Records not yet processed, by partition (`pages-0`), as last measured; see `runtime.kafka.monitor`.
     """
 
@@ -54,6 +55,7 @@ class BatchEvent:
     repeated: int = 0
     sequence: int | None = None
     entries: int | None = None
+    expired: Mapping[str, int] = field(default_factory=dict)
     lag: Mapping[str, int] = field(default_factory=dict)
 
 

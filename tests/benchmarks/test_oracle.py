@@ -24,9 +24,11 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    TimeRecord,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import PROFILES, rule_for
@@ -115,8 +117,12 @@ def page_record(seed: int, *, offsets: int = 40) -> PageRecord:
 
 
 pages = st.builds(page_record, st.integers(0, 1 << 32))
+keeps = st.one_of(
+    st.just(KEEP_ALL),
+    st.builds(Keep, max_pages=st.none() | st.integers(1, 9), max_age_minutes=st.none() | st.integers(1, 12)),
+)
 policies = st.builds(
-    Policy, st.sampled_from(RULES), st.sampled_from(Action), st.just(SPACE), st.sampled_from([BOTH, *LAYOUTS])
+    Policy, st.sampled_from(RULES), st.sampled_from(Action), st.just(SPACE), st.sampled_from([BOTH, *LAYOUTS]), keeps
 )
 records = st.one_of(
     pages,
@@ -124,6 +130,7 @@ records = st.one_of(
     pages,
     st.builds(RejectedRecord, sources, st.just("no JSON")),
     st.builds(RetractionRecord, urls, st.just("gone")),
+    st.builds(TimeRecord, st.integers(1_000, 1_020)),
     st.builds(CorrectionRecord, urls, urls, st.booleans(), st.just("looked at")),
     st.builds(PolicyRecord, policies, st.booleans()),
 )
@@ -145,7 +152,7 @@ def replica_answers(log: list[tuple[int, LogRecord]]) -> dict[Source, OracleAnsw
 
 @given(policies, st.lists(records, max_size=60))
 def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRecord]) -> None:
-    """Pages, claims, corrections, retractions, policies: every verdict is encoded to the same bytes.
+    """Pages, claims, corrections, retractions, policies, expiry: every verdict is encoded to the same bytes.
 
     The window is short, and cells crowd, so that most candidates of a rule with keys come from cells.
     """
@@ -154,11 +161,13 @@ def test_oracle_and_replica_agree_byte_for_byte(first: Policy, later: list[LogRe
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("jaccard", [0.3, 0.7])
-def test_oracle_and_replica_agree_on_long_logs(layout: IndexLayout, jaccard: float) -> None:
+@pytest.mark.parametrize(
+    ("jaccard", "keep"), [(0.3, KEEP_ALL), (0.7, Keep(max_pages=60)), (0.7, Keep(max_age_minutes=20))]
+)
+def test_oracle_and_replica_agree_on_long_logs(layout: IndexLayout, jaccard: float, keep: Keep) -> None:
     """Hundreds of pages of a few texts, found by keys alone: cells overflow, empty and fill again."""
     rule = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=jaccard, sentences=0.4),))
-    log: list[LogRecord] = [PolicyRecord(Policy(rule, Action.FLAG, SPACE, layout), initial=True)]
+    log: list[LogRecord] = [PolicyRecord(Policy(rule, Action.FLAG, SPACE, layout, keep), initial=True)]
     chosen = random.Random(layout.window)
     for number in range(400):
         record = page_record(chosen.getrandbits(32), offsets=10_000)
@@ -168,6 +177,8 @@ def test_oracle_and_replica_agree_on_long_logs(layout: IndexLayout, jaccard: flo
         keys = keys_of(chosen.randrange(40)) if Evidence(evidence).shingles else b""
         made = replace(record.prepared, page=page, evidence=evidence, keys=keys, text_hash=chosen.getrandbits(32))
         log.append(replace(record, prepared=made))
+        if number % 7 == 0:
+            log.append(TimeRecord(1_000 + number // 9))
         if chosen.random() < 0.3:
             log.append(RetractionRecord(url_at(chosen.randrange(3), chosen.randrange(1 + number)), "gone"))
     numbered = list(enumerate(log))

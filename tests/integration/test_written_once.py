@@ -222,7 +222,7 @@ def test_retention_deletes_pages_that_are_logged_but_not_yet_answered(
     lost = pages(topics, 300, 0)
     append(broker.connection, topics.pages, lost)
     first = start("--steps", "fingerprint")
-    await_records(broker, [topics.fingerprints], 301)
+    await_records(broker, [topics.fingerprints], 302)
     first.end(signal.SIGTERM)
     expire(broker, topics, 300)
     append(broker.connection, topics.pages, pages(topics, later, 0, 1000))
@@ -306,7 +306,7 @@ def test_partitions_whose_pages_are_not_in_the_log_yet(broker: Broker, topics: T
     """Another with 3,000 that are gets its verdicts, and a stop stays within its budget."""
     append(broker.connection, topics.pages, pages(topics, 3000, 1))
     first = start("--steps", "fingerprint")
-    await_records(broker, [topics.fingerprints], 3001)
+    await_records(broker, [topics.fingerprints], 3002)
     first.end(signal.SIGTERM)
     for partition in (0, 2, 3):
         append(broker.connection, topics.pages, pages(topics, 3000, partition))

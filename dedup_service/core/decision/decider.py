@@ -14,10 +14,12 @@ claimed URL stays: no page replaces another by naming it (docs/adr/0018).
 A match that a guard does not accept makes the page `undecided`. It is passed on but adds no entry, so it
 never becomes an original, and the page that it matched continues to count such copies (docs/adr/0015).
 Overrides take precedence over guards.
+
+Entries beyond the bounds of `Keep` expire with the pages that come (`expiry`); that is a removal like any other.
 """
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
@@ -25,6 +27,7 @@ from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
@@ -34,6 +37,7 @@ from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index import SequenceMap
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash, url_hash
@@ -55,6 +59,10 @@ class MutablePageNames(PageNames, Protocol):
 
     def add(self, sequence: int, page_id: str, url: str) -> None:
         """Store the id and URL of the kept page at `sequence`."""
+        ...
+
+    def erase(self, sequence: int) -> None:
+        """Erase the id and URL of the page at `sequence`, which was retracted."""
         ...
 
 
@@ -82,13 +90,14 @@ class DeciderState:
     """The state of a decider without its live entries.
 
     ordinal: pages decided. removed: removed entries that the cells still need. host_text: packed, see
-    `HostText.state`. guards: the guard state; None if the rule has no guards.
+    `HostText.state`. guards: the guard state; None if the rule has no guards. expiry: what expired, and times.
     """
 
     ordinal: int = 0
     removed: tuple[RemovedEntry, ...] = ()
     host_text: bytes = b""
     guards: GuardState | None = None
+    expiry: ExpiryState = field(default_factory=ExpiryState)
 
 
 class Decider:
@@ -97,7 +106,7 @@ class Decider:
     rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
     layout: of the index, the same for a whole log. shards: parts of each block index. restored, state: the
     live entries and the state at some place of the log, not decided again.
-    overrides: corrections in force; the caller may add to them between two decisions.
+    overrides: corrections in force; the caller may add to them between two decisions. keep: bounds of expiry.
     candidates: finds candidates, `restored` included; None makes indexes in this process.
     """
 
@@ -113,6 +122,7 @@ class Decider:
         state: DeciderState | None = None,
         overrides: Overrides | None = None,
         candidates: Candidates | None = None,
+        keep: Keep = KEEP_ALL,
     ) -> None:
         state = state or DeciderState()
         self.rule = rule
@@ -132,6 +142,7 @@ class Decider:
         self._evidence, self._host = Evidence(b""), 0  # of the page that is decided
         self.host_text = HostText(state.host_text)
         self._guard_tracker = GuardTracker(state.guards) if rule.guards else None
+        self.expiry = Expiry(keep, state.expiry)
 
     def __len__(self) -> int:
         return len(self._table)
@@ -160,6 +171,7 @@ class Decider:
         decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
             self._guard_tracker.follow(None)
+        self._expire(1)
         self._learn_host_text(prepared)
         return decision
 
@@ -178,6 +190,7 @@ class Decider:
             self._remove(self._table[removes])
         if kept:
             self._add(sequence, prepared)
+        self._expire(1)
         self._learn_host_text(prepared)
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
@@ -225,6 +238,7 @@ class Decider:
             removed=tuple(self._candidates.removed()),
             host_text=self.host_text.state(),
             guards=None if self._guard_tracker is None else self._guard_tracker.state(),
+            expiry=self.expiry.state(),
         )
 
     def held(self) -> HeldEntries:
@@ -238,6 +252,12 @@ class Decider:
     def drop(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; KeyError if it has none."""
         self._remove(self._table[sequence])
+
+    def drop_expired(self, up_to: int) -> None:
+        """Remove all entries up to a sequence: what a log says whose records of them are gone."""
+        while (first := self._table.first()) is not None and first <= up_to:
+            self.drop(first)
+        self.expiry.up_to = up_to
 
     def retract(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; StateError if it has none (any more)."""
@@ -379,6 +399,17 @@ class Decider:
         self._ordinal += 1
         self._evidence = Evidence(prepared.evidence)
         self._host = host_hash(prepared.page.canonical_url)
+        self._expire(MAX_BEFORE_PAGE)
+
+    def _expire(self, limit: int) -> None:
+        """Remove the earliest entries that are beyond the bounds of expiry, `limit` of them at most."""
+        while self.expiry.keep and limit and (first := self._table.first()) is not None:
+            reason = self.expiry.reason(len(self._table), first)
+            if reason is None:
+                return
+            self._remove(self._table[first])
+            self.expiry.count(first, reason)
+            limit -= 1
 
     def _learn_host_text(self, prepared: PreparedPage) -> None:
         """Let the host's own text be learned from the page, whatever its verdict."""

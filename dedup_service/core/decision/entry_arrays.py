@@ -78,6 +78,7 @@ class EntryChunk:
     _size: int
     _evidence_size: int
     _removed: int
+    _earliest: int
 
     def __init__(self, rows: EntryRows) -> None:
         self.first = int(rows.rows["sequence"][0])
@@ -86,6 +87,12 @@ class EntryChunk:
     def __len__(self) -> int:
         """Return the number of live entries."""
         return self._size - self._removed
+
+    def earliest(self) -> int:
+        """Return the sequence of the first live entry; the chunk has one."""
+        while not self._alive[self._earliest]:
+            self._earliest += 1
+        return int(self._sequences[self._earliest])
 
     @property
     def room(self) -> int:
@@ -141,7 +148,7 @@ class EntryChunk:
         self._evidence = np.frombuffer(rows.evidence, np.uint8)
         self._size = len(rows)
         self._evidence_size = len(rows.evidence)
-        self._removed = 0
+        self._removed = self._earliest = 0
 
 
 def _extended(array: npt.NDArray[Any], used: int, more: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -194,12 +201,17 @@ class EntryArrays:
     def __init__(self, restored: EntryPieces = ()) -> None:
         self._chunks: list[EntryChunk] = []
         self._firsts: list[int] = []
+        self._live = 0
         for piece in restored:
             self.append(piece)
 
     def __len__(self) -> int:
         """Return the number of live entries."""
-        return sum(map(len, self._chunks))
+        return self._live
+
+    def first(self) -> int | None:
+        """Return the sequence of the earliest live entry, None if there is none."""
+        return self._chunks[0].earliest() if self._chunks else None
 
     def get(self, sequence: int) -> Entry | None:
         """Return the live entry at `sequence`, or None."""
@@ -208,6 +220,7 @@ class EntryArrays:
 
     def append(self, rows: EntryRows) -> None:
         """Append entries that come after all others; those that begin a chunk are used without a copy."""
+        self._live += len(rows)
         if self._chunks and len(rows) <= self._chunks[-1].room:
             self._chunks[-1].append(rows)
             return
@@ -218,7 +231,12 @@ class EntryArrays:
     def remove(self, sequence: int) -> bool:
         """Remove the live entry at `sequence`; return False if there is none."""
         chunk = bisect_right(self._firsts, sequence) - 1
-        return chunk >= 0 and self._chunks[chunk].remove(sequence)
+        if chunk < 0 or not self._chunks[chunk].remove(sequence):
+            return False
+        self._live -= 1
+        if not len(self._chunks[chunk]):
+            del self._chunks[chunk], self._firsts[chunk]
+        return True
 
     def held(self) -> HeldEntries:
         """Return an immutable view of the live entries."""
@@ -251,6 +269,11 @@ class EntryTable:
         if entry is None:
             raise KeyError(sequence)
         return entry
+
+    def first(self) -> int | None:
+        """Return the sequence of the earliest entry, None if there is none."""
+        first = self._arrays.first()
+        return next(iter(self._settled or self._latest), None) if first is None else first
 
     def add(self, entry: Entry) -> None:
         """Add an entry whose sequence is larger than any before; it is not settled."""

@@ -34,6 +34,7 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    TimeRecord,
     UnreadableRecord,
     UnwrittenRecord,
 )
@@ -119,7 +120,7 @@ class Replica:
         """Return the number of entries: kept pages that later pages are compared with."""
         return 0 if self._decider is None else len(self._decider)
 
-    def apply(self, sequence: int, record: LogRecord) -> Outcome | None:
+    def apply(self, sequence: int, record: LogRecord) -> Outcome | None:  # noqa: C901 - one case for each kind
         """Apply the record at `sequence` and return the outcome of its input record.
 
         sequence: larger than any before; there may be gaps. Returns None for a record without an input
@@ -138,6 +139,9 @@ class Replica:
                 self._remove_unwritten(record)
             case UnreadableRecord():
                 self.counts["unreadable"] += 1
+            case TimeRecord(minute):
+                if self._decider is not None:
+                    self._decider.expiry.advance(sequence, minute)
             case RetractionRecord():
                 self._retract(record.url, "retraction")
                 self.counts["retraction"] += 1
@@ -168,6 +172,20 @@ class Replica:
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None."""
         return None if self._decider is None else self._decider.sequence_of(canonical_url)
+
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` has a live entry."""
+        return self._decider is not None and self._decider.holds(sequence)
+
+    @property
+    def expired(self) -> dict[str, int]:
+        """Entries that expired so far, by reason."""
+        return {} if self._decider is None else {str(reason): n for reason, n in self._decider.expiry.expired.items()}
+
+    @property
+    def expired_up_to(self) -> int:
+        """Sequence up to which no entry is live, because they expired; -1 if none did."""
+        return -1 if self._decider is None else self._decider.expiry.up_to
 
     @property
     def corrections(self) -> tuple[CorrectionRecord, ...]:
@@ -305,6 +323,7 @@ class Replica:
         visit = None if self._decider is None else self._decider.sequence_of(url)
         if self._decider is not None and visit is not None:
             self._decider.retract(visit)
+            self._names.erase(visit)
             self._removals.append((cause, url))
 
     def _correct(self, record: CorrectionRecord) -> None:
@@ -324,6 +343,7 @@ class Replica:
         rule = record.policy.rule
         if self._decider is not None and rule == replace(self._decider.rule, guards=rule.guards):
             self._decider.set_guards(rule.guards)
+            self._decider.expiry.keep = record.policy.keep
         else:
             state = DeciderState() if self._decider is None else self._decider.state()
             self._decider = self._new_decider(record.policy, self.held(), state)
@@ -341,4 +361,5 @@ class Replica:
             state=state,
             overrides=self._overrides,
             candidates=self._candidates,
+            keep=policy.keep,
         )

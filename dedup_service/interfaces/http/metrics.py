@@ -29,6 +29,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.evaluation.scoring import Share
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.interfaces.http.probes import Health
@@ -71,6 +72,9 @@ class Metrics(NullObserver):
         self._expired = Counter(
             "expired_records", "Records deleted before they were read.", namespace=PREFIX, registry=registry
         )
+        self._entries_expired = Counter(
+            "entries_expired", "Kept pages that expired, by reason.", ["reason"], PREFIX, registry=registry
+        )
         self._lost = Counter(
             "lost_transactions", "Transactions that were repeated.", ["step"], PREFIX, registry=registry
         )
@@ -91,6 +95,8 @@ class Metrics(NullObserver):
         self._repeated.labels(event.step).inc(event.repeated)
         for part, seconds in event.seconds.items():
             self._seconds.labels(event.step, part).observe(seconds)
+        for reason, count in event.expired.items():
+            self._entries_expired.labels(reason).inc(count)
         if event.sequence is not None:
             self._sequence.labels(event.step).set(event.sequence)
         if event.entries is not None:
@@ -105,9 +111,11 @@ class Metrics(NullObserver):
             self._expired.inc(event.count)
 
     def _create_series(self) -> None:
-        """Create the series of all verdicts, so that the first increase of each is seen as one."""
+        """Create the series of all verdicts and reasons, so that the first increase of each is seen as one."""
         for kind in VerdictKind:
             self._pages.labels(kind.value)
+        for reason in ExpiryReason:
+            self._entries_expired.labels(reason.value)
 
 
 class _BuildCollector(Collector):
@@ -235,7 +243,9 @@ class LiveStatsCollector(Collector):
         return family
 
     def _index(self) -> Iterator[Metric]:
-        removed = CounterMetricFamily(f"{PREFIX}_removed_entries", "Kept pages that left the index.", labels=["reason"])
+        removed = CounterMetricFamily(
+            f"{PREFIX}_removed_entries", "Kept pages that left the index before they expired.", labels=["reason"]
+        )
         for reason, count in {**self._stats.removals, "updated": self._stats.updated}.items():
             removed.add_metric([reason], count)
         yield removed

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from scrapy.utils.job import job_dir
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -38,7 +39,7 @@ NAMES = frozenset(
     PREFIX + name
     for name in (
         "ENABLED", "ACTION", "ITEMS", "STATE", "SCHEME", "FACTORS", "SEGMENTER", "IDF", "USER_WORDS", "PROFILE",
-        "CHANNELS", "K", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "PAGE_MEMORY_MB",
+        "CHANNELS", "K", "KEEP", "SHARDS", "JOURNAL_DAYS", "PROCESSES", "CONCURRENCY", "TIMEOUT_S", "PAGE_MEMORY_MB",
         "KEEP_PAGE", "DASHBOARD",
         "DASHBOARD_TOKEN", "KAFKA_BOOTSTRAP", "KAFKA_PREFIX", "KAFKA_CLIENT", "KAFKA_BUFFER_BYTES",
         "KAFKA_BUFFER_PAGES", "KAFKA_CLOSE_TIMEOUT_S",
@@ -48,7 +49,7 @@ NAMES = frozenset(
 DECIDED_BY_THE_SERVICE = (
     "TWINSIEVE_ACTION", "TWINSIEVE_ITEMS", "TWINSIEVE_STATE", "TWINSIEVE_SCHEME", "TWINSIEVE_FACTORS",
     "TWINSIEVE_SEGMENTER", "TWINSIEVE_USER_WORDS", "TWINSIEVE_IDF", "TWINSIEVE_PROFILE", "TWINSIEVE_CHANNELS",
-    "TWINSIEVE_K", "TWINSIEVE_SHARDS", "TWINSIEVE_JOURNAL_DAYS",
+    "TWINSIEVE_K", "TWINSIEVE_KEEP", "TWINSIEVE_SHARDS", "TWINSIEVE_JOURNAL_DAYS",
 )  # fmt: skip
 
 BUFFER_BYTES = 32 * 2**20
@@ -88,6 +89,7 @@ class NearDuplicateSettings:
 
     state: state folder, or None to remember pages until the crawl ends.
     rule: what makes a match, or None for the rule of the state (in a new state, the default).
+    keep: bounds of expiry, or None for those of the state (in a new state, all pages are kept).
     processes, concurrency: worker processes, and pages handed to them at a time (waiting ones included).
     journal_days: days for which records of pages that were not kept stay in the state, or None for all.
     timeout_s, page_memory_mb: limits on one page in a worker. keep_page: leave the extracted page in `request.meta`.
@@ -100,6 +102,7 @@ class NearDuplicateSettings:
     state: Path | None = None
     space: SpaceOptions = field(default_factory=SpaceOptions)
     rule: MatchRule | None = None
+    keep: Keep | None = None
     shards: int = 1
     journal_days: float | None = None
     processes: int = 1
@@ -129,6 +132,7 @@ class NearDuplicateSettings:
                 user_words=settings.get("TWINSIEVE_USER_WORDS") or None,
             ),
             rule=_rule(settings),
+            keep=_keep(settings),
             shards=_integer(settings, "TWINSIEVE_SHARDS", 1),
             journal_days=_journal_days(settings),
             processes=processes,
@@ -176,6 +180,17 @@ def _rule(settings: "BaseSettings") -> MatchRule | None:
     except ConfigurationError as error:
         names = ", ".join(f"{name}={value}" for name, value in given.items() if value is not None)
         raise ConfigurationError(f"{names}: {error}") from error
+
+
+def _keep(settings: "BaseSettings") -> Keep | None:
+    """Return the bounds of expiry that the project chooses, or None to leave them to the state."""
+    keep = settings.get("TWINSIEVE_KEEP")
+    if keep is None:
+        return None
+    try:
+        return Keep.parse(",".join(map(str, keep)) if isinstance(keep, list | tuple) else str(keep))
+    except ConfigurationError as error:
+        raise ConfigurationError(f"TWINSIEVE_KEEP={keep}: {error}") from error
 
 
 def _journal_days(settings: "BaseSettings") -> float | None:

@@ -3,8 +3,9 @@
 A folder is open once in a process, so two spiders of a `CrawlerProcess` share what the first one opened; the last one
 closes it. Each crawl without a folder has a filter to itself.
 
-Invariant: crawls that share a filter agree on everything that it does: space, rule, action, shards and how long the
-journal is kept. One that does not agree is refused before its first request, and the message names the setting.
+Invariant: crawls that share a filter agree on everything that it does: space, rule, bounds of expiry, action, shards
+and how long the journal is kept. One that does not agree is refused before its first request, and the message names
+the setting.
 """
 
 import threading
@@ -79,6 +80,7 @@ class _Opened:
             folder,
             space=settings.space,
             rule=settings.rule,
+            keep=settings.keep,
             shards=settings.shards,
             journal_days=settings.journal_days,
             observers=[self.observers],
@@ -104,6 +106,7 @@ class _Opened:
             ("TWINSIEVE_IDF", space.idf, other.idf),
             ("TWINSIEVE_USER_WORDS", space.user_words, other.user_words),
             ("TWINSIEVE_PROFILE, TWINSIEVE_CHANNELS or TWINSIEVE_K", self.dedup.rule, settings.rule or self.dedup.rule),
+            ("TWINSIEVE_KEEP", str(self.dedup.keep), str(self.dedup.keep if settings.keep is None else settings.keep)),
             ("TWINSIEVE_ACTION", self._settings.action.value, settings.action.value),
             ("TWINSIEVE_SHARDS", self._settings.shards, settings.shards),
             ("TWINSIEVE_JOURNAL_DAYS", self._settings.journal_days, settings.journal_days),

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, refuse_other_kind
 from dedup_service.runtime.embedded.state import State
 from dedup_service.runtime.embedded.state_info import state_info
 
-__all__ = ["embedded_state", "rule_of_state"]
+__all__ = ["embedded_state", "policy_of_state"]
 
 
 @contextmanager
-def embedded_state(folder: str | Path, rule: MatchRule | None = None) -> Iterator[State]:
-    """Yield the open state in `folder`. rule: recorded and in force from here on; None keeps the rule of the state.
+def embedded_state(folder: str | Path, rule: MatchRule | None = None, keep: Keep | None = None) -> Iterator[State]:
+    """Yield the open state in `folder`. rule, keep: recorded and in force from here on; None keeps those of the state.
 
     StateError if the folder has no state, ForeignStateError if it belongs to the Kafka service, StateInUseError while
     another process has it open.
@@ -27,7 +28,7 @@ def embedded_state(folder: str | Path, rule: MatchRule | None = None) -> Iterato
     lock = StateLock(Path(folder))
     lock.acquire()
     try:
-        state = State(Path(folder), info.space_id, info.space, rule)
+        state = State(Path(folder), info.space_id, info.space, rule, keep=keep)
         try:
             yield state
         finally:
@@ -36,8 +37,8 @@ def embedded_state(folder: str | Path, rule: MatchRule | None = None) -> Iterato
         lock.release()
 
 
-def rule_of_state(folder: str | Path) -> tuple[MatchRule, str]:
-    """Return the rule in force in the state `folder`, and its space id. Takes no lock."""
+def policy_of_state(folder: str | Path) -> tuple[MatchRule, Keep, str]:
+    """Return the rule and the bounds in force in the state `folder`, and its space id. Takes no lock."""
     refuse_other_kind(Path(folder), FolderKind.EMBEDDED)
     info = state_info(folder)
-    return MatchRule.from_dict(info.rule), info.space_id
+    return MatchRule.from_dict(info.rule), Keep.from_dict(info.keep), info.space_id

@@ -3,6 +3,7 @@
 There is one error class for each reaction of a caller: open it with something else, restore it, open it again, wait,
 free space. SQLite reports error codes; `translated` maps them at the one place where they occur.
 
+What is deleted is overwritten with zeros (secure_delete), so that a page which was taken down is in no free page.
 WAL mode, so that readers never wait. synchronous=FULL, so that a commit that returned is on the disk. A connection may
 be used from any thread, one at a time: its owner holds the lock.
 """
@@ -139,6 +140,12 @@ class Database:
             while rows := cursor.fetchmany(size):
                 yield rows
 
+    def empty_write_ahead(self) -> bool:
+        """Move the write-ahead file into the database and empty it; False while a reader needs its content."""
+        with translated(self.path):
+            busy: int = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            return not busy
+
     def close(self) -> None:
         """Close the file; an open transaction is rolled back."""
         with translated(self.path):
@@ -150,6 +157,7 @@ class Database:
         execute("SELECT count(*) FROM sqlite_master")  # fails here, translated, if the file is not a database
         if not read_only:
             execute("PRAGMA journal_mode = WAL")
+            execute("PRAGMA secure_delete = ON")
             execute("PRAGMA synchronous = FULL")
             execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
             execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

@@ -6,7 +6,8 @@ transaction that decides. What goes, up to a sequence that only grows (the count
 
 - rows of pages that added no entry: copies, `unchanged` pages, visits by claim, pages that a guard refused;
 - rows of entries that a record up to there removed: earlier versions of an `updated` page, retracted pages;
-- the texts and the index entries of both.
+- rows of entries that had expired by then (up to the counter `deleted_expired_up_to`);
+- the texts and the index entries of all of them.
 
 Rows of live entries, retractions, corrections and policies stay. A state in memory keeps the latest MEMORY_RECORDS
 records, so its memory grows with the kept pages only. A state in a folder keeps `days`, or everything.
@@ -17,6 +18,7 @@ text is in the snapshot from then on. The last row stays, so no sequence is give
 most STEP_RECORDS rows and stores how far it came, so a kill leaves a journal that opens and goes on.
 """
 
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -42,6 +44,7 @@ _REMOVED = (
     f"SELECT {_NAMES} FROM log WHERE sequence IN "  # noqa: S608 - the same
     "(SELECT removes FROM log WHERE sequence > ? AND sequence <= ? AND removes IS NOT NULL)"
 )
+_EXPIRED = f"SELECT {_NAMES} FROM log WHERE sequence > ? AND sequence <= ? AND kind = 'page'"  # noqa: S608 - the same
 _BEFORE_HOUR = "SELECT max(sequence) FROM hour WHERE hour <= ?"
 _BEFORE_LATER_HOUR = "SELECT min(sequence) FROM hour WHERE hour > ? AND hour <= ?"
 
@@ -54,24 +57,34 @@ class Deletion:
         self._days = days
         self._records = records
         self._done = journal.log.deleted_up_to()
+        self._done_expired = journal.log.counter("deleted_expired_up_to")
         self._hour = -1
-        self._expired = 0
+        self._old = 0
 
     def step(self, taken_at: int) -> bool:
         """Delete some rows that are old enough; return whether there are more. taken_at: sequence of the snapshot."""
-        end = (
-            min(self._expired_up_to(), taken_at - 1)
-            if self._records is None
-            else self._journal.sequence - self._records
-        )
+        end = min(self._old_up_to(), taken_at - 1) if self._records is None else self._journal.sequence - self._records
+        more = self._delete_expired(end)
         if end <= self._done:
-            return False
+            return more
         last = min(end, self._done + STEP_RECORDS)
         self._delete(self._done, last)
         self._done = last
-        return last < end
+        return more or last < end
 
-    def _expired_up_to(self) -> int:
+    def _delete_expired(self, end: int) -> bool:
+        """Delete some rows of entries that had expired by the record at `end`; return whether there are more."""
+        expired = self._journal.log.expired_by(end) if self._journal.expired_up_to else 0
+        if expired <= self._done_expired:
+            return False
+        last = min(expired, self._done_expired + STEP_RECORDS)
+        with self._journal.database.transaction() as connection:
+            rows = connection.execute(_EXPIRED, (self._done_expired, last)).fetchall()
+            self._delete_rows(connection, rows, Counter(deleted_expired_up_to=last - self._done_expired))
+        self._done_expired = last
+        return last < expired
+
+    def _old_up_to(self) -> int:
         """Return the sequence of the last record that is older than the days to keep; 0 if there is none.
 
         The clock may have been wrong for a while: what came before an hour that is too recent stays.
@@ -84,18 +97,22 @@ class Deletion:
             self._hour = hour
             ((old,),) = self._journal.database.rows(_BEFORE_HOUR, hour)
             ((recent,),) = self._journal.database.rows(_BEFORE_LATER_HOUR, hour, int(now // HOUR_S))
-            self._expired = min(old or 0, old or 0 if recent is None else recent)
-        return self._expired
+            self._old = min(old or 0, old or 0 if recent is None else recent)
+        return self._old
 
     def _delete(self, first: int, last: int) -> None:
         """Delete what nothing needs of the records after `first`, up to `last`."""
         with self._journal.database.transaction() as connection:
             rows = connection.execute(_WITHOUT_ENTRY, (first, last)).fetchall()
             rows += connection.execute(_REMOVED, (first, last)).fetchall()
-            connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", _name_rows(rows))
-            connection.executemany("DELETE FROM log WHERE sequence = ?", [row[:1] for row in rows])
-            texts = sum(self._journal.texts.drop(row[0]) for row in rows)
-            change_counters(connection, Counter(deleted_up_to=last - first, text_bytes=texts))
+            self._delete_rows(connection, rows, Counter(deleted_up_to=last - first))
+
+    def _delete_rows(self, connection: sqlite3.Connection, rows: list[tuple[Any, ...]], changes: Counter[str]) -> None:
+        """Delete rows of _NAMES with their texts, and add `changes` to the counters."""
+        connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", _name_rows(rows))
+        connection.executemany("DELETE FROM log WHERE sequence = ?", [row[:1] for row in rows])
+        changes["text_bytes"] = sum(self._journal.texts.drop(row[0]) for row in rows)
+        change_counters(connection, changes)
 
 
 def _name_rows(rows: Iterable[tuple[Any, ...]]) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.extraction import extract, to_page
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Page, PreparedPage
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.space import Space
 from dedup_service.core.verdict import Verdict
@@ -72,6 +73,7 @@ class NearDuplicateFilter:
         *,
         space: SpaceOptions | None = None,
         rule: MatchRule | None = None,
+        keep: Keep | str | None = None,
         shards: int = 1,
         text_budget_bytes: int = TEXT_BUDGET_BYTES,
         snapshot_every: int = SNAPSHOT_EVERY,
@@ -85,6 +87,9 @@ class NearDuplicateFilter:
             space: How fingerprints are made. None is the default space. A folder belongs to one space.
             rule: The match rule. None keeps the rule of the state, or starts with the default one. Another rule is
                 recorded in the state and applies to the pages from here on.
+            keep: How many kept pages later ones are compared with, and for how long: `Keep(max_pages=100_000_000)`, or
+                text as `--keep` takes it ("90d,100000000", "all"). The earliest pages expire. None keeps the bounds
+                of the state; a new state keeps all. Other bounds are recorded in the state, as a rule is.
             shards: Number of parts of each index. Verdicts do not depend on it.
             text_budget_bytes: Size of the compressed main texts that are kept for explanations, by default 256 MiB. The
                 oldest are dropped first. A state in memory keeps none.
@@ -99,13 +104,14 @@ class NearDuplicateFilter:
             The open filter. Use it as a context manager, or call `close`.
 
         Raises:
-            ConfigurationError: `path` is a file, `journal_days` is not above 0 or has no folder, or `space` cannot be
-                built or indexed.
+            ConfigurationError: `path` is a file, `keep` is no bound, `journal_days` is not above 0 or has no folder, or
+                `space` cannot be built or indexed.
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
             StateFullError: The folder cannot be written.
             StateDamagedError: The journal cannot be read.
         """
+        bounds = Keep.parse(keep) if isinstance(keep, str) else keep
         built = build_fingerprinter(space).space
         if journal_days is not None and (path is None or not journal_days > 0):
             raise ConfigurationError(
@@ -120,13 +126,13 @@ class NearDuplicateFilter:
             journal_days=journal_days,
         )
         if path is None:
-            return cls(space, _state(None, built, rule, settings, observers), None, None)
+            return cls(space, _state(None, built, (rule, bounds), settings, observers), None, None)
         folder = made_folder(Path(path))
         lock = StateLock(folder)
         lock.acquire()
         try:
             refuse_other_kind(folder, FolderKind.EMBEDDED)
-            return cls(space, _state(folder, built, rule, settings, observers), folder, lock)
+            return cls(space, _state(folder, built, (rule, bounds), settings, observers), folder, lock)
         except BaseException:
             lock.release()
             raise
@@ -140,6 +146,11 @@ class NearDuplicateFilter:
     def rule(self) -> MatchRule:
         """The match rule in force."""
         return self._state.rule
+
+    @property
+    def keep(self) -> Keep:
+        """The bounds of expiry in force."""
+        return self._state.keep
 
     def check_html(
         self, html: str | bytes, url: str, *, content_type: str | None = None, delivery_id: bytes | None = None
@@ -246,25 +257,29 @@ class NearDuplicateFilter:
         with self._turn:
             return self._state.decide(list(zip(prepared, digests, strict=True)))
 
-    def retract(self, page: Page | Verdict | str) -> Verdict:
+    def retract(self, page: Page | Verdict | str, *, erase: bool = True) -> Verdict:
         """Remove a kept page, because it could not be stored or was taken down. Later copies are `unique` again.
 
         Args:
             page: The page as a `Page` (its canonical URL counts), as the verdict it had, or as its canonical URL or
                 id.
+            erase: Erase text, title and URL of the page from the state, of all its visits, and what other pages say
+                of it, which takes one pass over the journal. False keeps the record; it is much faster, for pages
+                that a store has refused.
 
         Returns:
             The verdict with which the page was kept.
 
         Raises:
-            StateError: No such page is kept: it was never seen, was not kept, or was retracted before.
+            StateError: No such page is kept: it was never seen, was not kept, has expired, or was retracted before.
+                What the state has of it is erased all the same.
             StateClosedError: The filter is closed.
         """
         reference = (
             page.sequence if isinstance(page, Verdict) else page.canonical_url if isinstance(page, Page) else page
         )
         with self._turn:
-            return self._state.retract(reference)
+            return self._state.retract(reference, erase=erase)
 
     def correct(
         self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None
@@ -406,7 +421,7 @@ def view_of(dedup: NearDuplicateFilter) -> FilterView:
 def _state(
     folder: Path | None,
     space: Space,
-    rule: MatchRule | None,
+    policy: tuple[MatchRule | None, Keep | None],
     settings: StateSettings,
     observers: Iterable[Observer],
 ) -> State:
@@ -415,7 +430,8 @@ def _state(
             f"space {space.space_id} has fingerprints of {space.bits} bits, the index takes {INDEXED_BITS}: "
             "choose 64 bits to compare pages"
         )
-    return State(folder, space.space_id, space.to_dict(), rule, settings, observers)
+    rule, keep = policy
+    return State(folder, space.space_id, space.to_dict(), rule, settings, observers, keep)
 
 
 def _digest_of(delivery_id: bytes) -> bytes:

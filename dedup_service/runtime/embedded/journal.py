@@ -3,8 +3,8 @@
 `Journal` appends. It returns once the batch is on the disk, completely or not at all; a batch is one transaction,
 because the fsync is the expensive part. `journal_reader` has the queries.
 
-`log` is the total order: one row for each record, its sequence is the row id. Rows are never changed, and deleted
-only by `deletion`.
+`log` is the total order: one row for each record, its sequence is the row id. Rows are deleted only by `deletion`, and
+nothing of them is changed but what `erasure` takes down.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
@@ -13,7 +13,8 @@ only by `deletion`.
   retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
-  policy      `detail`: the match rule as JSON, in force from here on. The first one has sequence 0.
+  policy      `detail`: the match rule, and what else decides (layout, bounds of expiry), as JSON, in force from here
+              on. The first one has sequence 0.
               `original_id`, `original_url`: names of the page that an update replaced, whose row may be deleted.
 A string that equals its neighbour is stored once: `id` is NULL if it is the URL, and so is `canonical_url`.
 
@@ -21,13 +22,17 @@ A string that equals its neighbour is stored once: `id` is NULL if it is the URL
 
 `hour` has, for each hour in which pages were appended, the last sequence before them. `deletion` uses it.
 
+`time` has the time records of the log (`core.decision.expiry`), which have no sequence of their own: a minute, the
+sequence of the last record before it, and up to where entries had expired by then. Journals from before had none.
+
 `text` holds main texts, one zstd frame each. It is not part of the log and may lose rows (see `texts`).
 
 `counter` holds running sums, updated in the transaction that changes them, so that the log need not be scanned:
 `unique`, `duplicate`, `unchanged`, `updated`, `undecided` count pages; `guard_hosts` and its like those that a guard
 left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is
-checked; `text_bytes` is the size of `text`; `deleted_up_to` is a sequence: rows up to it that nothing needs any more
-are deleted (`deletion`).
+checked; `text_bytes` is the size of `text`; `expired_count` and `expired_age` count entries that expired, and none is
+live up to the sequence `expired_up_to`; `deleted_up_to` is a sequence, too: rows up to it that nothing needs any more
+are deleted (`deletion`), and `deleted_expired_up_to` is the same for the rows of entries that expired.
 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.
 
@@ -40,18 +45,20 @@ import sqlite3
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
+from dedup_service.runtime.embedded.erasure import Erased, erase_mentions, erase_visits
 from dedup_service.runtime.embedded.journal_reader import (
     INSERT_NAME,
     INSERT_PAGE,
     DecidedPage,
     JournalReader,
+    name_hash,
     name_rows,
     page_row,
 )
@@ -59,6 +66,7 @@ from dedup_service.runtime.embedded.texts import TextStore
 
 __all__ = [
     "FORMAT_VERSION",
+    "BatchExpiry",
     "Header",
     "Journal",
     "change_counters",
@@ -89,6 +97,10 @@ CREATE INDEX log_removes ON log (removes) WHERE removes IS NOT NULL;
 CREATE TABLE name (hash INTEGER, sequence INTEGER, PRIMARY KEY (hash, sequence)) WITHOUT ROWID;
 CREATE TABLE hour (hour INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
 """
+_TIME = """
+CREATE TABLE IF NOT EXISTS time (
+    sequence INTEGER PRIMARY KEY, minute INTEGER NOT NULL, expired_up_to INTEGER NOT NULL
+)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +212,24 @@ def change_counters(connection: sqlite3.Connection, changes: Counter[str]) -> No
     )
 
 
+_INSERT_TIME = "INSERT OR REPLACE INTO time VALUES (?, ?, ?)"
 _INSERT_HOUR = "INSERT OR IGNORE INTO hour VALUES (?, ?)"
 _INSERT_RETRACTION = "INSERT INTO log (sequence, kind, removes, detail) VALUES (?, 'retraction', ?, ?)"
 _INSERT_CORRECTION = "INSERT INTO log (sequence, kind, removes, detail) VALUES (?, 'correction', ?, ?)"
 _INSERT_POLICY = "INSERT INTO log (sequence, kind, detail) VALUES (?, 'policy', ?)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchExpiry:
+    """What expired with a batch.
+
+    up_to: sequence up to which no entry is live by then. expired: entries by reason. minute: the time that the log
+    has from this batch on, None if it is as before.
+    """
+
+    up_to: int
+    expired: Mapping[str, int] = field(default_factory=dict)
+    minute: int | None = None
 
 
 class Journal:
@@ -226,22 +252,32 @@ class Journal:
         try:
             with self.database.transaction() as connection:
                 self.header: Header = open_header(connection, self.database.path, space_id, space, json.dumps(policy))
+                connection.execute(_TIME)
                 counters = read_counters(connection)
             self.texts = TextStore(self.database.connection, text_budget_bytes, counters.get("text_bytes", 0))
             self.log = JournalReader(self.database, space_id)
             self.entries: int = counters.get("entries", 0)
+            self.expired_up_to: int = counters.get("expired_up_to", 0)
             self.sequence = self.log.last_sequence()
         except BaseException:
             self.database.close()
             raise
 
-    def append(self, batch: Sequence[DecidedPage], hour: int | None = None) -> None:
+    def append(
+        self, batch: Sequence[DecidedPage], hour: int | None = None, expiry: "BatchExpiry | None" = None
+    ) -> None:
         """Make `batch` durable; StateFullError, and nothing of it is stored, if the disk does not take it.
 
-        hour: of the present, counted from 1970; None leaves it out.
+        hour: of the present, counted from 1970; None leaves it out. expiry: what expired with the batch.
         """
+        expiry = expiry or BatchExpiry(up_to=self.expired_up_to)
         changes = changes_of(batch)
+        changes["entries"] -= sum(expiry.expired.values())
+        changes.update({f"expired_{reason}": count for reason, count in expiry.expired.items()})
+        changes["expired_up_to"] = expiry.up_to - self.expired_up_to
         with self.database.transaction() as connection:
+            if expiry.minute is not None:
+                connection.execute(_INSERT_TIME, (self.sequence, expiry.minute, self.expired_up_to))
             if hour is not None and hour != self._hour:
                 connection.execute(_INSERT_HOUR, (hour, self.sequence))
             connection.executemany(INSERT_PAGE, map(page_row, batch))
@@ -251,17 +287,44 @@ class Journal:
             )
             change_counters(connection, changes)
         self._hour = hour
+        self.expired_up_to = expiry.up_to
         self.sequence += len(batch)
         self.entries += changes["entries"]
 
-    def retract(self, target: int, reason: str) -> int:
-        """Record that the page at `target` was removed, drop its text, and return the sequence of the record."""
+    def retract(self, target: int, reason: str, *, erase: bool = True) -> Erased:
+        """Record that the page at `target` was removed, and drop its text.
+
+        erase: also what else is known of its visits; return what that was.
+        """
         with self.database.transaction() as connection:
             connection.execute(_INSERT_RETRACTION, (self.sequence + 1, target, reason))
-            change_counters(connection, Counter(entries=-1, text_bytes=self.texts.drop(target)))
+            if erase:
+                erased = erase_visits(connection, self.texts, target)
+            else:
+                erased = Erased(text_bytes=self.texts.drop(target))
+            change_counters(connection, Counter(entries=-1, text_bytes=erased.text_bytes))
+            names = [(name_hash(name), self.sequence + 1) for name in erased.names]
+            connection.executemany(INSERT_NAME, names)  # who asks for the page again is told of the retraction
         self.sequence += 1
         self.entries -= 1
-        return self.sequence
+        return erased
+
+    def erase(self, target: int) -> Erased:
+        """Erase what is known of the visits of a page that has no entry, and return what that was."""
+        with self.database.transaction() as connection:
+            erased = erase_visits(connection, self.texts, target)
+            change_counters(connection, Counter(text_bytes=erased.text_bytes))
+        return erased
+
+    def erase_mentions(self, erased: Erased) -> bool:
+        """Erase what other rows say of erased pages, and leave no bytes of either on the disk.
+
+        Reads the whole log. Return False if a reader kept the write-ahead file: its bytes go with the next checkpoint.
+        """
+        with self.database.transaction() as connection:
+            more = erase_mentions(connection, self.texts, erased)
+            change_counters(connection, Counter(text_bytes=more.text_bytes))
+        return self.database.empty_write_ahead()
 
     def correct(self, detail: str, target: int | None) -> int:
         """Record a correction and the removal of the page at `target`, if any; return the sequence of the record."""

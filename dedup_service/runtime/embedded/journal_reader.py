@@ -8,7 +8,7 @@ contain. A string with a lone surrogate, which SQLite's UTF-8 cannot hold, is st
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from dedup_service.core.decision.decider import Decision
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entry_rows import INDEXED, flags_of, signed, unsigned
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
@@ -30,10 +31,12 @@ __all__ = [
     "DecidedPage",
     "JournalReader",
     "JournalRecord",
+    "keep_of",
     "name_hash",
     "name_of",
     "name_rows",
     "page_row",
+    "stored_text",
     "text_of",
     "verdict_of",
 ]
@@ -64,7 +67,7 @@ class JournalRecord:
     """What a decider needs of a record to make its effects again.
 
     prepared: of a page, without title and text; None for another record. kept: whether the page has an entry.
-    copy: what a page that matched added to the guard state.
+    copy: what a page that matched added to the guard state. keep: the bounds of expiry of a policy.
     """
 
     sequence: int
@@ -72,6 +75,7 @@ class JournalRecord:
     prepared: PreparedPage | None = None
     kept: bool = False
     copy: Copy | None = None
+    keep: Keep | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +95,11 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     return (
         verdict.sequence,
         decided.delivery,
-        None if page.id == url else _stored(page.id),
-        _stored(url),
-        None if page.canonical_url == url else _stored(page.canonical_url),
-        _stored(page.claimed_url),
-        _stored(page.title),
+        None if page.id == url else stored_text(page.id),
+        stored_text(url),
+        None if page.canonical_url == url else stored_text(page.canonical_url),
+        stored_text(page.claimed_url),
+        stored_text(page.title),
         verdict.kind.value,
         decided.decision.original,
         verdict.distance.words,
@@ -132,7 +136,7 @@ def _replaced(decided: DecidedPage) -> tuple[Text, Text]:
     if decided.decision.replaces is None or verdict.duplicate_of is None:
         return None, None
     url = verdict.duplicate_of_url
-    return None if verdict.duplicate_of == url else _stored(verdict.duplicate_of), _stored(url)
+    return None if verdict.duplicate_of == url else stored_text(verdict.duplicate_of), stored_text(url)
 
 
 def verdict_of(row: tuple[Any, ...], space_id: str) -> Verdict:
@@ -160,7 +164,8 @@ def name_of(page_id: Text, url: Text) -> tuple[str, str]:
     return (known_url if page_id is None else text_of(page_id)), known_url
 
 
-def _stored(text: str | None) -> Text:
+def stored_text(text: str | None) -> Text:
+    """Return the stored form of a string, by which it can be compared with stored ones."""
     if text is None or text.isascii():
         return text
     try:
@@ -175,8 +180,15 @@ def text_of(text: Text) -> str:
     return text.decode("utf-8", "surrogatepass") if isinstance(text, bytes) else text or ""
 
 
+def keep_of(policy: Mapping[str, Any]) -> Keep:
+    """Return the bounds of expiry of a stored policy; one without them keeps all."""
+    return Keep.from_dict(policy.get("keep", {}))
+
+
 def _record_of(row: tuple[Any, ...]) -> JournalRecord:
     sequence, kind, removes, detail, entry, url, canonical_url, claimed_url = row[:8]
+    if kind == "policy":
+        return JournalRecord(sequence, keep=keep_of(json.loads(detail)))
     if kind != "page":
         return JournalRecord(sequence, removes)
     words, body, body_hash, text_hash, evidence, keys = row[8:]
@@ -208,11 +220,21 @@ _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
 _RETRACTION = "SELECT sequence FROM log WHERE removes = ? AND kind = 'retraction'"
+_RETRACTION_NAMING = (
+    "SELECT log.sequence FROM name CROSS JOIN log ON log.sequence = name.sequence "
+    "WHERE name.hash = ? AND log.kind = 'retraction' ORDER BY name.sequence DESC LIMIT 1"
+)
+_TAIL = (
+    "SELECT sequence, kind, record, verdict, words, body, body_hash, text_hash, entry, evidence, removes "
+    "FROM log WHERE sequence = ?"
+)
 _VISITS = (
     f"SELECT {VERDICT_COLUMNS} FROM {_NAMED} WHERE name.hash = ? AND page.sequence = name.sequence "  # noqa: S608 - the same
     "AND ? IN (page.id, page.url, page.canonical_url) ORDER BY name.sequence DESC"
 )
-_DELETED = "SELECT value FROM counter WHERE name = 'deleted_up_to'"
+_TIMES = "SELECT sequence, minute FROM time WHERE sequence >= ? ORDER BY sequence"
+_EXPIRED_BY = "SELECT expired_up_to FROM time WHERE sequence <= ? ORDER BY sequence DESC LIMIT 1"
+_COUNTER = "SELECT value FROM counter WHERE name = ?"
 _OF_DELIVERIES = f"SELECT page.record, {VERDICT_COLUMNS} FROM {VERDICTS} WHERE page.record IN ({{}})"  # noqa: S608 - the same
 _LOOKUP = 256  # digests in one query: 2 µs each; one query for each digest takes 13 µs
 _VERDICTS = f"SELECT {VERDICT_COLUMNS} FROM {VERDICTS} WHERE "  # noqa: S608 - our own column names
@@ -246,6 +268,27 @@ class JournalReader:
                 since = sequence
         return since
 
+    def keep_at(self, sequence: int) -> Keep:
+        """Return the bounds of expiry that were in force at `sequence`."""
+        policies = self._database.rows(_POLICIES)
+        details = [detail for since, detail in policies if since <= sequence]
+        return keep_of(json.loads(details[-1])) if details else KEEP_ALL
+
+    def times_from(self, sequence: int) -> Iterator[tuple[int, int]]:
+        """Yield the time records from `sequence` on: the last record before each, and the minute."""
+        for rows in self._database.chunks(_TIMES, sequence):
+            yield from rows
+
+    def expired_by(self, sequence: int) -> int:
+        """Return up to where entries had expired by a record at or before `sequence`; 0 if none had."""
+        row = self._database.first(_EXPIRED_BY, sequence)
+        return 0 if row is None else int(row[0])
+
+    def counter(self, name: str) -> int:
+        """Return a counter of the journal; 0 if it never changed."""
+        row = self._database.first(_COUNTER, name)
+        return 0 if row is None else int(row[0])
+
     def records_after(self, sequence: int) -> Iterator["JournalRecord"]:
         """Yield all records after `sequence`, in order."""
         for rows in self._database.chunks(_AFTER, sequence):
@@ -271,18 +314,17 @@ class JournalReader:
 
     def visits(self, reference: str) -> list[Verdict]:
         """Return the verdicts of all pages with this id or URL that are in the log, latest first."""
-        rows = self._database.rows(_VISITS, name_hash(reference), _stored(reference))
+        rows = self._database.rows(_VISITS, name_hash(reference), stored_text(reference))
         return [verdict_of(row, self._space_id) for row in rows]
 
     def latest_visit(self, reference: str) -> Verdict | None:
         """Return the verdict of the latest page with this id or URL; None if the log has none."""
-        row = self._database.first(_VISITS + " LIMIT 1", name_hash(reference), _stored(reference))
+        row = self._database.first(_VISITS + " LIMIT 1", name_hash(reference), stored_text(reference))
         return None if row is None else verdict_of(row, self._space_id)
 
     def deleted_up_to(self) -> int:
         """Return the sequence up to which records of pages without an entry were deleted; 0 if none were."""
-        row = self._database.first(_DELETED)
-        return 0 if row is None else int(row[0])
+        return self.counter("deleted_up_to")
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the page at `sequence`, which a verdict names; StateDamagedError if there is none."""
@@ -299,7 +341,15 @@ class JournalReader:
         row = self._database.first(_RETRACTION, target)
         return None if row is None else int(row[0])
 
+    def retraction_naming(self, reference: str) -> int | None:
+        """Return the sequence of the latest retraction of a page with this id or URL, which may be erased, or None."""
+        row = self._database.first(_RETRACTION_NAMING, name_hash(reference))
+        return None if row is None else int(row[0])
+
     def tail(self, sequence: int) -> str:
-        """Return a digest of the record at `sequence`, which tells a log from a copy that continued differently."""
-        row = self._database.first("SELECT * FROM log WHERE sequence = ?", sequence)
+        """Return a digest of the record at `sequence`, which tells a log from a copy that continued differently.
+
+        It has nothing that a take-down erases.
+        """
+        row = self._database.first(_TAIL, sequence)
         return xxhash.xxh3_64_hexdigest(repr(row).encode("utf-8", "surrogatepass"))

@@ -7,12 +7,13 @@ that rewriting all entries costs a constant share of the work, however large the
 Invariant: the state equals that of the decider that wrote the log. A snapshot that does not fit is ignored with a
 warning; entries whose number differs from the journal's own count are never used. Where rows were deleted
 (`deletion`) the log alone gives every live entry, but not all that guards and the hosts' own text were counted from: a
-warning says so.
+warning says so. Expiry is repeated as the decider did it; where rows were deleted, the journal's own mark says what
+expired.
 """
 
 import logging
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dedup_service.core.decision.decider import Decider, DeciderState
@@ -20,6 +21,7 @@ from dedup_service.core.decision.entry_arrays import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.guards import NO_GUARDS
+from dedup_service.core.rules.keep import KEEP_ALL
 from dedup_service.runtime.embedded.database import StateDamagedError
 from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
@@ -62,14 +64,17 @@ class Snapshots:
         if restored is not None:
             return restored
         decider = make((), DeciderState())
-        if self._journal.log.deleted_up_to():
+        complete = not (self._journal.log.deleted_up_to() or self._journal.log.counter("deleted_expired_up_to"))
+        if not complete:
             _LOG.warning(
                 "%s: records of copies were deleted, and the snapshot that covers them cannot be used: every kept page "
                 "is known, but guards and the hosts' own text are counted again from the records that are left",
                 self._path,
             )
         try:
-            _replay(self._journal.log, 0, decider)
+            _replay(self._journal.log, 0, decider, expire=complete)
+            if not complete:
+                decider.drop_expired(self._journal.expired_up_to)
         except _CONTRADICTIONS as error:
             raise StateDamagedError(
                 f"the log cannot be applied ({error!r}): restore the state folder from a copy, or start a new one"
@@ -168,18 +173,44 @@ class Snapshots:
         _LOG.warning("snapshot %s is not used: %s; the log rebuilds the entries", self._path, reason)
 
 
-def _replay(log: JournalReader, sequence: int, decider: Decider) -> None:
-    """Apply the records after `sequence`. Guards count from the policy since which all have guards."""
+def _replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool = True) -> None:
+    """Apply the records after `sequence`. Guards count from the policy since which all have guards.
+
+    expire: let entries expire; False where rows are missing, with which others did.
+    """
+    keep, decider.expiry.keep = decider.expiry.keep, log.keep_at(sequence) if expire else KEEP_ALL
     guards, guarded_since = decider.rule.guards, log.guarded_since()
-    deleted_up_to = log.deleted_up_to()
+    deleted_up_to, deleted_expired = log.deleted_up_to(), log.counter("deleted_expired_up_to")
+    times = _Times(log.times_from(sequence), decider)
     for record in log.records_after(sequence):
+        times.advance_before(record.sequence)
         removes = record.removes
-        if removes is not None and record.sequence <= deleted_up_to and not decider.holds(removes):
-            removes = None  # the row of that entry was deleted, as this record has removed it
+        gone = removes is not None and (record.sequence <= deleted_up_to or removes <= deleted_expired)
+        if removes is not None and gone and not decider.holds(removes):
+            removes = None  # the row of that entry was deleted, as this record has removed it, or it expired later
         if record.prepared is not None:
             decider.replay(record.sequence, record.prepared, kept=record.kept, removes=removes, copy=record.copy)
         elif removes is not None:
             decider.drop(removes)
-        elif record.sequence == guarded_since:
+        elif record.keep is not None:
+            decider.expiry.keep = record.keep if expire else KEEP_ALL
+        if record.sequence == guarded_since:
             decider.set_guards(NO_GUARDS)
             decider.set_guards(guards)
+    times.advance_before(None)
+    decider.expiry.keep = keep
+
+
+class _Times:
+    """Applies time records to a decider in their places between the others."""
+
+    def __init__(self, times: Iterator[tuple[int, int]], decider: Decider) -> None:
+        self._times = times
+        self._decider = decider
+        self._next = next(times, None)
+
+    def advance_before(self, sequence: int | None) -> None:
+        """Apply those before the record at `sequence`; None: all that are left."""
+        while self._next is not None and (sequence is None or self._next[0] < sequence):
+            self._decider.expiry.advance(*self._next)
+            self._next = next(self._times, None)

@@ -31,6 +31,7 @@ from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.entry_arrays import CHUNK_ROWS
 from dedup_service.core.decision.entry_rows import ROW, EntryPieces, EntryRows
+from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
 
 __all__ = [
@@ -185,6 +186,15 @@ def sync_folder(folder: Path) -> None:
 _STATE_VERSION = 1
 
 
+class _ExpiryFields(msgspec.Struct):
+    """See `ExpiryState`."""
+
+    up_to: int = -1
+    times: bytes = b""
+    by_count: int = 0
+    by_age: int = 0
+
+
 class _StateFields(msgspec.Struct):
     """The names in the file; they do not follow renames. removed: ROW[n]; removed_at: their ordinals."""
 
@@ -195,6 +205,7 @@ class _StateFields(msgspec.Struct):
     removed_evidence: bytes
     host_text: bytes
     guards: GuardState | None
+    expiry: _ExpiryFields = msgspec.field(default_factory=_ExpiryFields)
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -213,6 +224,7 @@ def encode_state(state: DeciderState) -> bytes:
             removed_evidence=removed.evidence,
             host_text=state.host_text,
             guards=state.guards,
+            expiry=msgspec.convert(state.expiry, _ExpiryFields, from_attributes=True),
         )
     )
 
@@ -232,6 +244,7 @@ def decode_state(value: bytes) -> DeciderState:
             removed=tuple(RemovedEntry(ordinal, entry) for ordinal, entry in pairs),
             host_text=fields.host_text,
             guards=fields.guards,
+            expiry=msgspec.convert(fields.expiry, ExpiryState, from_attributes=True),
         )
     except (ValueError, RecursionError) as error:  # of msgspec, numpy and zip
         raise UnreadableSnapshotError(f"its state cannot be read: {error}") from error

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
@@ -30,9 +31,10 @@ from dedup_service.core.verdict import Verdict
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
 from dedup_service.runtime.embedded.database import StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
+from dedup_service.runtime.embedded.erasure import Erased
 from dedup_service.runtime.embedded.folder import FolderKind
-from dedup_service.runtime.embedded.journal import Journal
-from dedup_service.runtime.embedded.journal_reader import DecidedPage
+from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
+from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
 from dedup_service.runtime.embedded.restore import Snapshots
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
 
@@ -51,6 +53,8 @@ SNAPSHOT_EVERY = 100_000
 
 INDEX_S = 5.0
 """Seconds between two index events; making one takes about 1 ms."""
+
+_MINUTE_S = 60
 
 Delivery = tuple[PreparedPage, bytes | None]
 """A page and the digest of its delivery id."""
@@ -77,7 +81,7 @@ class StateSettings:
 class State:
     """The state in `folder`; None for a state in memory.
 
-    rule: recorded and in force from here on; None keeps the rule of the state. observers: called with what was done.
+    rule, keep: recorded and in force from here on; None keeps those of the state. observers: called with what was done.
     """
 
     def __init__(
@@ -88,23 +92,28 @@ class State:
         rule: MatchRule | None = None,
         settings: StateSettings | None = None,
         observers: Iterable[Observer] = (),
+        keep: Keep | None = None,
     ) -> None:
         settings = settings or StateSettings()
         path = None if folder is None else folder / JOURNAL_FILE
-        policy = {"rule": (rule or rule_for()).to_dict(), "layout": settings.layout.to_dict()}
+        first_rule, first_keep = rule or rule_for(), keep or KEEP_ALL
+        policy = _policy(first_rule, first_keep) | {"layout": settings.layout.to_dict()}
         self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
         self._in_memory = folder is None
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
+        self._minute: int | None = None
+        self._erased: list[Erased] = []
         self._observers = Observers(observers)
         self._index_at = 0.0
         try:
-            self._apply_policy(rule)
+            self._apply_policy(rule, keep)
             snapshot = None if folder is None else folder / SNAPSHOT_FILE
             self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
             self._decider = self._snapshots.restore(lambda rows, state: self._new_decider(rows, state, settings.shards))
+            self._expired = dict(self._decider.expiry.expired)
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
                 if folder
@@ -127,31 +136,67 @@ class State:
             batch: list[DecidedPage] = []
             verdicts = [self._verdict(prepared, digest, known, batch) for prepared, digest in deliveries]
             times.append(time.perf_counter())
+            expiry = self._batch_expiry()
             if batch:
-                self.journal.append(batch, None if self._in_memory else int(time.time() // HOUR_S))
+                self.journal.append(batch, None if self._in_memory else int(time.time() // HOUR_S), expiry)
             times.append(time.perf_counter())
             self._fresh.clear()
         self._snapshots.take_if_due(self._decider)
         self._delete_old()
         if self._observers and deliveries:
-            self._notify(batch, len(deliveries), times)
+            self._notify(batch, len(deliveries), times, expiry.expired)
         return verdicts
 
-    def retract(self, reference: str | int, reason: str = "retracted by the caller") -> Verdict:
+    def retract(
+        self,
+        reference: str | int,
+        reason: str = "retracted by the caller",
+        *,
+        erase: bool = True,
+        mentions: bool = True,
+    ) -> Verdict:
         """Remove the kept page with this sequence, canonical URL or id, and return the verdict it had.
 
-        StateError if no such page is kept.
+        erase: also what can be read of it (`erasure`). mentions: at once what other pages say of it; otherwise the
+        caller calls `erase_mentions`, once for many pages.
+        StateError if no such page is kept; pages of that name that have no entry are erased all the same.
         """
         self._check_usable()
         sequence = self._entry_of(reference)
         verdict = None if sequence is None else self.journal.log.verdict_at(sequence)
         if sequence is None or verdict is None:
-            raise StateError(self._why_not(reference))
+            problem = self._why_not(reference)
+            if erase and self._erase_without_entry(reference):
+                problem += ". Its text, title and URL are erased"
+                self.erase_mentions(at_once=mentions)
+            raise StateError(problem)
         with self._all_or_stop():
             self._decider.retract(sequence)
-            self.journal.retract(sequence, reason)
+            erased = self.journal.retract(sequence, reason, erase=erase)
+        if erase:
+            self._erased.append(erased)
+            self.erase_mentions(at_once=mentions)
         self._observers.removed(RemovalEvent("retraction", verdict.url))
         return verdict
+
+    def erase_mentions(self, *, at_once: bool = True) -> None:
+        """Erase what other pages say of those that were erased since the last call; reads the whole log.
+
+        at_once: False leaves it to a later call.
+        """
+        if not at_once or not self._erased:
+            return
+        visits = frozenset().union(*(erased.visits for erased in self._erased))
+        names = frozenset().union(*(erased.names for erased in self._erased))
+        with self._all_or_stop():
+            emptied = self.journal.erase_mentions(Erased(visits, names))
+        self._erased.clear()
+        if not emptied:
+            _LOG.warning(
+                "%s-wal still has bytes of erased pages, because it is being read: they go when the state is closed "
+                "and no other process has it open",
+                self.journal.database.path,
+            )
 
     def correct(
         self, record: CorrectionRecord, *, author: str | None = None, timestamp: float | None = None
@@ -229,7 +274,10 @@ class State:
         batch: list[DecidedPage],
     ) -> Verdict:
         if digest is not None and digest in known:
-            return known[digest]
+            return replace(known[digest], id=prepared.page.id, url=prepared.page.url)  # they may be erased
+        if not batch:
+            minute = int(time.time() // _MINUTE_S)
+            self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
         sequence = self.journal.sequence + len(batch) + 1
         self._fresh[sequence] = prepared
         decision = self._decider.decide(sequence, prepared)
@@ -238,7 +286,16 @@ class State:
             known[digest] = decision.verdict
         return decision.verdict
 
-    def _notify(self, batch: Sequence[DecidedPage], records: int, times: Sequence[float]) -> None:
+    def _batch_expiry(self) -> BatchExpiry:
+        """Return what expired with the present batch."""
+        before, self._expired = self._expired, dict(self._decider.expiry.expired)
+        minute, self._minute = self._minute, None
+        expired = {reason.value: count - before[reason] for reason, count in self._expired.items()}
+        return BatchExpiry(up_to=max(0, self._decider.expiry.up_to), expired=expired, minute=minute)
+
+    def _notify(
+        self, batch: Sequence[DecidedPage], records: int, times: Sequence[float], expired: Mapping[str, int]
+    ) -> None:
         """Notify observers of a durable batch. times: when it began, was decided and was stored."""
         started, decided, stored = times
         self._observers.decided(
@@ -253,6 +310,7 @@ class State:
                 repeated=records - len(batch),
                 sequence=self.journal.sequence,
                 entries=self.journal.entries,
+                expired=expired,
             )
         )
         if stored >= self._index_at:
@@ -270,14 +328,15 @@ class State:
             state=state,
             overrides=self._overrides,
             candidates=self._candidates,
+            keep=self.keep,
         )
 
-    def _apply_policy(self, rule: MatchRule | None) -> None:
+    def _apply_policy(self, rule: MatchRule | None, keep: Keep | None) -> None:
         policy = self.journal.log.policy()
-        in_force = MatchRule.from_dict(policy["rule"])
-        self.rule = rule or in_force
-        if self.rule != in_force:
-            self.journal.change_policy(policy | {"rule": self.rule.to_dict()})
+        in_force = MatchRule.from_dict(policy["rule"]), keep_of(policy)
+        self.rule, self.keep = rule or in_force[0], in_force[1] if keep is None else keep
+        if (self.rule, self.keep) != in_force:
+            self.journal.change_policy({"layout": policy["layout"]} | _policy(self.rule, self.keep))
 
     def _entry_of(self, reference: str | int) -> int | None:
         """Return the sequence of the live entry that `reference` names, or None."""
@@ -289,10 +348,23 @@ class State:
         visits = (visit.sequence for visit in self.journal.log.visits(reference))
         return next((sequence for sequence in visits if self._decider.holds(sequence)), None)
 
+    def _erase_without_entry(self, reference: str | int) -> bool:
+        """Erase the visits of a page that has no entry; return whether there were any."""
+        log = self.journal.log
+        found = reference if isinstance(reference, int) else next((v.sequence for v in log.visits(reference)), None)
+        if found is None or log.verdict_at(found) is None:
+            return False
+        with self._all_or_stop():
+            self._erased.append(self.journal.erase(found))
+        return True
+
     def _why_not(self, reference: str | int) -> str:
         log = self.journal.log
         visits = [log.verdict_at(reference)] if isinstance(reference, int) else log.visits(reference)[:1]
         if not visits or visits[0] is None:
+            retracted = None if isinstance(reference, int) else log.retraction_naming(reference)
+            if retracted is not None:
+                return f"page {reference!r} was retracted already, by record {retracted}"
             return f"no page {reference!r} is in the log: nothing to retract"
         visit = visits[0]
         retracted = log.retraction_of(visit.sequence)
@@ -315,3 +387,8 @@ class State:
         except BaseException as error:
             self._stopped = f"at {error!r}"
             raise
+
+
+def _policy(rule: MatchRule, keep: Keep) -> dict[str, Any]:
+    """Return what a policy record has of rule and bounds."""
+    return {"rule": rule.to_dict()} | ({"keep": keep.to_dict()} if keep else {})

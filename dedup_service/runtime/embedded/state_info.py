@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, Guard, VerdictKind, guard_counter
 from dedup_service.runtime.embedded.database import Database
@@ -30,11 +31,13 @@ class StateInfo:
         space: The properties of the space, as plain values.
         format_version: Version of the journal format.
         rule: The match rule in force, as plain values.
+        keep: The bounds of expiry in force, as plain values; empty if all pages are kept.
         sequence: Sequence of the last record.
         pages: Number of pages by verdict, for all five verdicts.
         claim_refused: Number of pages that name a kept page of another text as canonical.
         guards: Number of undecided pages by guard, for all guards.
         entries: Kept pages, with which later pages are compared.
+        expired: Number of kept pages that expired, by reason (`count`, `age`).
         retractions: Number of retractions.
         policies: Number of policy records, including the first one.
         deleted_up_to: Sequence up to which records of pages that were not kept are deleted; 0 if none are.
@@ -49,11 +52,13 @@ class StateInfo:
     space: Mapping[str, Any]
     format_version: int
     rule: Mapping[str, Any]
+    keep: Mapping[str, int]
     sequence: int
     pages: Mapping[str, int]
     claim_refused: int
     guards: Mapping[str, int]
     entries: int
+    expired: Mapping[str, int]
     retractions: int
     policies: int
     deleted_up_to: int
@@ -87,7 +92,7 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         header = require_header(connection, database.path)
         counters = read_counters(connection)
         log = JournalReader(database, header.space_id)
-        sequence, rule = log.last_sequence(), log.policy()["rule"]
+        sequence, policy = log.last_sequence(), log.policy()
         rare = dict(connection.execute("SELECT kind, count(*) FROM log WHERE kind <> 'page' GROUP BY kind"))
     journal, snapshot = (folder or _NOWHERE) / JOURNAL_FILE, (folder or _NOWHERE) / SNAPSHOT_FILE
     label = read_label(snapshot)
@@ -95,12 +100,14 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         space_id=header.space_id,
         space=MappingProxyType(dict(header.space)),
         format_version=header.format_version,
-        rule=MappingProxyType(rule),
+        rule=MappingProxyType(policy["rule"]),
+        keep=MappingProxyType(policy.get("keep", {})),
         sequence=sequence,
         pages=MappingProxyType({kind.value: counters.get(kind.value, 0) for kind in VerdictKind}),
         claim_refused=counters.get(CLAIM_REFUSED, 0),
         guards=MappingProxyType({guard.value: counters.get(guard_counter(guard), 0) for guard in Guard}),
         entries=counters.get("entries", 0),
+        expired=MappingProxyType({reason.value: counters.get(f"expired_{reason}", 0) for reason in ExpiryReason}),
         retractions=rare.get("retraction", 0),
         policies=rare.get("policy", 0),
         deleted_up_to=counters.get("deleted_up_to", 0),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dedup_service.core.decision.replica import Replica
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import Observer, Observers, RestoreEvent
@@ -58,12 +59,12 @@ _DRAIN_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """Settings of a service process. Only `space`, `rule` and `action` change verdicts.
+    """Settings of a service process. Only `space`, `rule`, `action` and `keep` change verdicts.
 
     state: folder of this process. prefix: of topics, consumer groups, instances and transactional ids, so that two
     sets share nothing. group: name of the service; one set of topics has one. steps: fingerprint, decide, or both.
     instance: name of this process in its groups; None takes the one in the state folder.
-    rule, action: None takes those of the log. processes: workers that prepare pages. shards: parts of the
+    rule, action, keep: None takes those of the log. processes: workers that prepare pages. shards: parts of the
     index. page_timeout_s, page_memory_mb: limits on the preparation of a page. rejection_limit: on records
     that are not pages. start_s: how long to wait for unavailable brokers at startup; later the service waits
     indefinitely.
@@ -83,6 +84,7 @@ class ServiceSettings:
     space: SpaceOptions = field(default_factory=SpaceOptions)
     rule: MatchRule | None = None
     action: Action | None = None
+    keep: Keep | None = None
     processes: int = 1
     shards: int = 1
     page_timeout_s: float = PAGE_TIMEOUT_S
@@ -154,7 +156,8 @@ class Service:
     def run(self, stop: threading.Event) -> None:
         """Run until `stop` is set, then drain and return. Raises the error that ended a step."""
         settings = self._settings
-        requested = RequestedPolicy(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
+        space_id = build_fingerprinter(settings.space).space_id
+        requested = RequestedPolicy(space_id, settings.rule, settings.action, settings.keep)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
             stack.callback(lambda: local.close(self.left_s()))

@@ -153,7 +153,8 @@ def _index(live_stats: LiveStats) -> dict[str, Any] | None:
             "bytes": channel.bytes,
         }
     cells = None if sizes.cells is None else asdict(sizes.cells)
-    removals = {**live_stats.removals, "updated": live_stats.updated}
+    expired = {f"expired by {reason}": count for reason, count in live_stats.expired.items()}
+    removals = {**live_stats.removals, "updated": live_stats.updated, **expired}
     return {
         "entries": sizes.entries,
         "bytes": sizes.size_bytes,

@@ -14,6 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from dedup_service.core.decision.expiry import ExpiryReason
 from dedup_service.core.verdict import Guard, VerdictKind
 from dedup_service.runtime.events import BatchEvent, IndexEvent, NullObserver, PageDecided, ProblemEvent, RemovalEvent
 from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
@@ -73,6 +74,7 @@ class LiveStats(NullObserver):
         self.rejected: Counter[str] = Counter()
         self.repeated = 0
         self.problems: Counter[str] = Counter()
+        self.expired: Counter[str] = Counter({reason.value: 0 for reason in ExpiryReason})
         self.removals: Counter[str] = Counter(retraction=0, correction=0, unwritten=0)
         self.hour, self.day = TimeSeries(1, 3600, 3, now), TimeSeries(60, 1440, 3, now)
         self.distances = {"words": [0] * BITS, "body": [0] * BITS}
@@ -124,6 +126,7 @@ class LiveStats(NullObserver):
             self.records[event.step] += event.records
             self.rejected[event.step] += event.rejected  # both steps of the service see the same records
             self.repeated += event.repeated
+            self.expired.update(event.expired)
             for part, seconds in event.seconds.items():
                 histogram = self.latency.get((event.step, part))
                 if histogram is None:

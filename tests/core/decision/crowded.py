@@ -9,6 +9,7 @@ from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.log_records import CorrectionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.splitmix import splitmix64
@@ -79,6 +80,7 @@ class Run:
             overrides=self.overrides,
             restored=() if begun is None else begun.decider.held(),
             state=None if begun is None else begun.decider.state(),
+            keep=KEEP_ALL if begun is None else begun.decider.expiry.keep,
         )
 
     def name(self, sequence: int) -> tuple[str, str]:
@@ -110,6 +112,15 @@ class Run:
         live = [sequence for sequence in self.names if self.decider.holds(sequence)]
         if live:
             self.decider.retract(live[number % len(live)])
+
+    def time(self, minutes: int) -> None:
+        """Let some minutes pass in the log; a negative number tells an earlier time."""
+        self.decider.expiry.advance(self.sequence, (self.decider.expiry.minute or 1_000) + minutes)
+
+    def keep(self, number: int) -> None:
+        """Change the bounds of expiry."""
+        pages, age = number % 10, number // 10 % 10
+        self.decider.expiry.keep = Keep(max_pages=pages or None, max_age_minutes=age or None)
 
     def correct(self, number: int) -> None:
         """Call two addresses copies of each other, or not."""

@@ -23,6 +23,8 @@ steps = st.lists(
         st.tuples(st.just("pages"), st.lists(st.integers(0, 1 << 32), min_size=1, max_size=9)),
         st.tuples(st.just("retract"), st.lists(st.integers(0, 99), min_size=1, max_size=3)),
         st.tuples(st.just("correct"), st.lists(st.integers(0, 999), min_size=1, max_size=2)),
+        st.tuples(st.just("time"), st.lists(st.integers(-2, 6), min_size=1, max_size=2)),
+        st.tuples(st.just("keep"), st.lists(st.integers(0, 99), min_size=1, max_size=1)),
     ),
     max_size=14,
 )
@@ -35,8 +37,9 @@ def apply(run: Run, step: tuple[str, list[int]], *, batch: bool = False) -> list
     what, numbers = step
     if what == "pages":
         return list(run.decide([page_at(number) for number in numbers], batch=batch))
+    change = {"retract": run.retract, "correct": run.correct, "time": run.time, "keep": run.keep}[what]
     for number in numbers:
-        (run.retract if what == "retract" else run.correct)(number)
+        change(number)
     return []
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 from kafka import KafkaProducer
 
-from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.log_records import LogRecord, PageRecord, RejectedRecord, Source, TimeRecord
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent, RestoreEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.log_consumer import LogConsumer
@@ -145,6 +145,11 @@ def eventually(done: Callable[[], bool], running: Running | None = None) -> None
 
 
 def log_of(connection: Connection, topics: Topics) -> list[LogRecord]:
+    """What the log holds but for time records, read-committed."""
+    return [record for record in whole_log_of(connection, topics) if not isinstance(record, TimeRecord)]
+
+
+def whole_log_of(connection: Connection, topics: Topics) -> list[LogRecord]:
     """What the log holds, read-committed."""
     reader = LogConsumer(connection, topics.fingerprints)
     try:
@@ -160,6 +165,21 @@ def log_of(connection: Connection, topics: Topics) -> list[LogRecord]:
 def sources_of(log: list[LogRecord]) -> Counter[Source]:
     """How often each input record is in the log."""
     return Counter(record.source for record in log if isinstance(record, PageRecord | RejectedRecord))
+
+
+def test_the_time_comes_before_the_pages_of_a_minute(broker: Broker, topics: Topics, inline: Preparer) -> None:
+    """The first record is a time, and there is at most one for each minute, whatever the number of batches."""
+    before = int(time.time() // 60)
+    publish(broker.connection, topics, [page(number) for number in range(200)])
+    running = Running(broker.connection, topics, inline, settings=FingerprintSettings(batch_records=20))
+    eventually(lambda: running.records == 200, running)
+    running.end()
+    log = whole_log_of(broker.connection, topics)
+    minutes = [record.minute for record in log if isinstance(record, TimeRecord)]
+    assert isinstance(log[0], TimeRecord)
+    assert minutes == sorted(set(minutes))
+    assert before <= minutes[0]
+    assert len(log) == 200 + len(minutes)
 
 
 def test_every_record_is_in_the_log_once(broker: Broker, topics: Topics, workers: Preparer) -> None:

@@ -169,3 +169,11 @@ def test_the_document_lists_every_metric(status: FakeStatus) -> None:
         for family in metrics.registry.collect()
         if family.name.startswith("twinsieve_")
     }
+
+
+def test_expired_pages_are_counted_by_reason() -> None:
+    """Both series exist from the start."""
+    metrics = Metrics()
+    assert metrics.registry.get_sample_value("twinsieve_entries_expired_total", {"reason": "age"}) == 0
+    metrics.batch(BatchEvent(step="decide", records=1, expired={"count": 3, "age": 0}))
+    assert metrics.registry.get_sample_value("twinsieve_entries_expired_total", {"reason": "count"}) == 3

@@ -59,6 +59,7 @@ def test_a_job_remembers_its_pages_beside_its_requests(tmp_path: Path) -> None:
         ("TWINSIEVE_PROCESSES", 0),
         ("TWINSIEVE_PROCESSES", True),
         ("TWINSIEVE_CONCURRENCY", "many"),
+        ("TWINSIEVE_KEEP", "90m"),
         ("TWINSIEVE_SHARDS", 1.5),
         ("TWINSIEVE_TIMEOUT_S", "soon"),
         ("TWINSIEVE_TIMEOUT_S", 0),
@@ -105,7 +106,7 @@ def test_brokers_and_options_may_be_values_or_strings() -> None:
         assert "a,b=c" not in repr(kafka)
 
 
-@pytest.mark.parametrize("name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "SHARDS"])
+@pytest.mark.parametrize("name", ["STATE", "ACTION", "K", "ITEMS", "SCHEME", "CHANNELS", "KEEP", "SHARDS"])
 def test_settings_for_verdicts_exclude_publishing(name: str) -> None:
     """A setting for verdicts in the crawl is refused next to a broker, and the message says what to do."""
     with pytest.raises(ConfigurationError, match=f"remove TWINSIEVE_{name} .the service"):
@@ -148,6 +149,16 @@ def test_a_wrong_k_names_its_setting() -> None:
         read(TWINSIEVE_K=9)
     with pytest.raises(ConfigurationError, match=r"^TWINSIEVE_PROFILE=nobody: "):
         read(TWINSIEVE_PROFILE="nobody")
+
+
+@pytest.mark.parametrize("value", [1000, "1000", "1000, 90d", ["90d", 1000], ("90d", "1000")])
+def test_bounds_of_expiry(value: object) -> None:
+    """A number, text, or both bounds in a list; without the setting those of the state stay."""
+    keep = read(TWINSIEVE_KEEP=value).keep
+    assert keep is not None
+    assert keep.max_pages == 1000
+    assert keep.max_age_minutes == (129_600 if "d" in str(value) else None)
+    assert read().keep is None
 
 
 def test_days_of_the_journal_need_a_folder() -> None:

@@ -1,8 +1,10 @@
 """Prepared pages from a few numbers, for tests of what happens after the fingerprint."""
 
 import random
+from dataclasses import replace
 from functools import cache
 
+from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
 from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -44,3 +46,10 @@ def evidence_and_keys(story: int, version: int) -> tuple[bytes, bytes]:
     folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])
     keys = packed_keys(min_hash_keys(distinct_ngrams(letters(folded), SHINGLE), LEVELS))
     return pack_evidence("", folded, letters(folded), b""), keys
+
+
+def state_of(decider: Decider) -> DeciderState:
+    """What later verdicts depend on: not the addresses of removed entries, whose places the cells still need."""
+    state = decider.state()
+    removed = tuple(replace(gone, entry=replace(gone.entry, url_hash=0)) for gone in state.removed)
+    return replace(state, removed=removed)

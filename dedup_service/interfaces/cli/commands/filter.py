@@ -12,6 +12,7 @@ from dedup_service.core.verdict import Action, Verdict, VerdictKind
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, embedded_dashboard, print_dashboard_url
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
+    KEEP,
     MATCHING,
     SHARDS,
     SPACE,
@@ -91,7 +92,7 @@ class Outputs:
     show_default=True,
     help="Action for duplicates, shown in the summary; verdicts are written for all pages.",
 )
-@with_options(*MATCHING, *SPACE)
+@with_options(*MATCHING, KEEP, *SPACE)
 @with_options(*WORKERS, SHARDS)
 @click.option(
     "--url-prefix",
@@ -143,6 +144,7 @@ def _run(name: str, options: dict[str, Any], summary: Summary, interrupt: Interr
             options["state"],
             space=space,
             rule=rule,
+            keep=options["keep"],
             shards=options["shards"],
             journal_days=options["keep_journal"] / _DAY_MS if options["keep_journal"] >= 0 else None,
             observers=observers,

@@ -5,10 +5,12 @@ from typing import Any
 import click
 import msgspec
 
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
+    KEEP,
     MATCHING,
     TARGET,
     connection_from,
@@ -18,7 +20,7 @@ from dedup_service.interfaces.cli.support.options import (
     with_options,
 )
 from dedup_service.interfaces.cli.support.progress import records_progress
-from dedup_service.runtime.embedded.administration import embedded_state, rule_of_state
+from dedup_service.runtime.embedded.administration import embedded_state, policy_of_state
 
 __all__ = ["policy_group"]
 
@@ -27,7 +29,7 @@ _JSON = click.option("--json", "as_json", is_flag=True, help="Print one line of 
 
 @click.group("policy")
 def policy_group() -> None:
-    """Show or change the rule and the action of a log."""
+    """Show or change the rule, the action and the bounds of expiry of a log."""
 
 
 @policy_group.command("show", epilog=EPILOG)
@@ -40,26 +42,27 @@ def show_command(*, as_json: bool, **options: Any) -> int:
     """
     folder = state_folder(options)
     if folder is not None:
-        rule, space_id = rule_of_state(folder)
-        _show({"rule": rule.to_dict(), "space": space_id}, rule, as_json=as_json)
+        rule, keep, space_id = policy_of_state(folder)
+        _show({"rule": rule.to_dict(), "keep": keep.to_dict(), "space": space_id}, rule, keep, as_json=as_json)
         return ExitCode.DONE
     in_force = _in_force(options)
     policy = in_force.policy
     values = {
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
+        "keep": policy.keep.to_dict(),
         "space": policy.space_id,
         "since": in_force.sequence,
         "changes": in_force.changes,
         "log": in_force.log,
         "log_end": in_force.end,
     }
-    _show(values, policy.rule, as_json=as_json)
+    _show(values, policy.rule, policy.keep, as_json=as_json)
     return ExitCode.DONE
 
 
 @policy_group.command("set", epilog=EPILOG)
-@with_options(*TARGET, *MATCHING)
+@with_options(*TARGET, *MATCHING, KEEP)
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
@@ -67,25 +70,27 @@ def show_command(*, as_json: bool, **options: Any) -> int:
 )
 @_JSON
 def set_command(*, as_json: bool, **options: Any) -> int:
-    """Change the rule or the action from the next page on.
+    """Change the rule, the action or the bounds of expiry from the next page on.
 
     The change is a record of the log. A rule replaces the rule in force as a whole (--k alone is the profile
-    balanced with other radii); without one, the rule stays. Earlier pages keep their verdicts; `twinsieve
-    replay` shows those under another policy. Running services follow when they
+    balanced with other radii); without one, the rule stays. --keep replaces both bounds; `all` ends expiry. Earlier
+    pages keep their verdicts, and what expired does not come back; `twinsieve replay` shows those under another
+    policy. Running services follow when they
     read the record. A service whose command line names another rule does not start again. The space of a
     log cannot be changed.
     """
     rule = rule_from(options)
     action = None if options["action"] is None else Action(options["action"])
-    if rule is None and action is None:
-        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu or --action")
+    keep: Keep | None = options["keep"]
+    if rule is None and action is None and keep is None:
+        raise click.UsageError("nothing to set: give --profile, --k, --channels, --mu, --keep or --action")
     folder = state_folder(options)
     if folder is None:
         values = _set_in_log(options, rule, action)
-    elif rule is None or action is not None:
+    elif action is not None:
         raise click.UsageError("a state folder has no --action: give it to each run of `filter` or `crawl`")
     else:
-        values = _set_in_folder(folder, rule)
+        values = _set_in_folder(folder, rule, keep)
     if as_json:
         click.echo(msgspec.json.encode(values).decode())
     else:
@@ -95,25 +100,32 @@ def set_command(*, as_json: bool, **options: Any) -> int:
     return ExitCode.DONE
 
 
-def _set_in_folder(folder: str, rule: MatchRule) -> dict[str, Any]:
-    before = rule_of_state(folder)[0]
-    with embedded_state(folder, rule) as state:
-        sequence = None if rule == before else state.journal.sequence
-    return {"sequence": sequence, "rule": rule.to_dict(), "text": str(rule)}
+def _set_in_folder(folder: str, rule: MatchRule | None, keep: Keep | None) -> dict[str, Any]:
+    before = policy_of_state(folder)[:2]
+    with embedded_state(folder, rule, keep) as state:
+        after = state.rule, state.keep
+        sequence = None if after == before else state.journal.sequence
+    rule, keep = after
+    return {"sequence": sequence, "rule": rule.to_dict(), "keep": keep.to_dict(), "text": f"{rule}{_shown(keep)}"}
 
 
 def _set_in_log(options: dict[str, Any], rule: MatchRule | None, action: Action | None) -> dict[str, Any]:
     from dedup_service.runtime.kafka.control.operator_records import change_policy
 
     in_force = _in_force(options)
-    changed = change_policy(connection_from(options), topics_from(options), in_force, rule, action)
+    changed = change_policy(connection_from(options), topics_from(options), in_force, rule, action, options["keep"])
     policy, sequence = (in_force.policy, None) if changed is None else changed
     return {
         "sequence": sequence,
         "rule": policy.rule.to_dict(),
         "action": policy.action.value,
-        "text": f"{policy.rule}; action {policy.action.value}",
+        "keep": policy.keep.to_dict(),
+        "text": f"{policy.rule}; action {policy.action.value}{_shown(policy.keep)}",
     }
+
+
+def _shown(keep: Keep) -> str:
+    return f"; keep {keep}" if keep else ""
 
 
 def _in_force(options: dict[str, Any]) -> Any:
@@ -123,10 +135,10 @@ def _in_force(options: dict[str, Any]) -> Any:
         return policy_in_force(connection_from(options), topics_from(options), read)
 
 
-def _show(values: dict[str, Any], rule: MatchRule, *, as_json: bool) -> None:
+def _show(values: dict[str, Any], rule: MatchRule, keep: Keep, *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.encode(values).decode())
         return
-    for name, value in (values | {"rule": rule}).items():
+    for name, value in (values | {"rule": rule, "keep": keep}).items():
         shown = f"{value:,}" if isinstance(value, int) else value
         click.echo(f"{name.replace('_', ' '):<8} {shown}")

@@ -14,6 +14,7 @@ from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
+    KEEP,
     MATCHING,
     SHARDS,
     SPACE,
@@ -65,7 +66,7 @@ MAX_BYTES = 32 << 20
     metavar="NAME",
     help=f"With --to-prefix: --group of the service that will run there. [default: {GROUP}]",
 )
-@with_options(*MATCHING)
+@with_options(*MATCHING, KEEP)
 @click.option(
     "--action",
     type=click.Choice([action.value for action in Action]),
@@ -162,6 +163,7 @@ def _replay_options(options: dict[str, Any]) -> "ReplayOptions":
         rule_from(options),
         None if options["action"] is None else Action(options["action"]),
         build_fingerprinter(space_from(options)).space_id if options["source"] == PAGES else None,
+        options["keep"],
     )
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,30 +20,38 @@ from dedup_service.interfaces.cli.support.options import (
 from dedup_service.runtime.embedded.administration import embedded_state
 from dedup_service.runtime.embedded.state import State
 
+if TYPE_CHECKING:
+    from dedup_service.runtime.kafka.topics import Topics
+
 __all__ = ["retract_command"]
 
 
 @click.command("retract", epilog=EPILOG)
 @click.argument("urls", metavar="URL…", nargs=-1, required=True)
 @with_options(*TARGET)
+@click.option("--keep-record", is_flag=True, help="With --state: erase nothing; much faster for a large journal.")
 @click.option(
     "--reason", metavar="TEXT", default="retracted by hand", show_default=True, help="Reason, stored in the log."
 )
 def retract_command(urls: tuple[str, ...], **options: Any) -> int:
-    """Remove kept pages from the index, so that later copies are unique again.
+    """Remove kept pages from the index, so that later copies are unique again, and take them down.
 
     URL is the address of a page, in any form that has the same canonical URL; `-` reads one URL a line from
     standard input. In a state folder, a page's id also works.
 
-    A state folder reports a page that is not kept (exit code 3). The log of a service accepts every
-    retraction; for a page that is not kept, it changes nothing.
+    A state folder reports a page that is not kept (exit code 3). Text, title and URL of the pages are erased from it,
+    whether they are kept or not; --keep-record leaves them. The log of a service accepts every
+    retraction; for a page that is not kept, it changes nothing. Its processes erase what their state folders have;
+    what topics have stays until their retention deletes it.
     """
     folder = state_folder(options)
     references = _read(urls)
     if folder is None:
         return _in_log(references, options)
     with embedded_state(folder) as state:
-        failed = sum(not _in_state(state, url, options["reason"]) for url in references)
+        erase = not options["keep_record"]
+        failed = sum(not _in_state(state, url, options["reason"], erase=erase) for url in references)
+        state.erase_mentions()
     return ExitCode.BAD_RECORDS if failed else ExitCode.DONE
 
 
@@ -66,15 +74,26 @@ def _in_log(urls: Sequence[str], options: dict[str, Any]) -> int:
     sequences = add_records(connection_from(options), topics_from(options), records) if records else []
     for url, sequence in zip(canonical, sequences, strict=True):
         click.echo(f"sequence {sequence}: retraction of {url}")
+    if records:
+        click.echo(_not_erased(topics_from(options)), err=True)
     return ExitCode.DONE if len(canonical) == len(urls) else ExitCode.BAD_RECORDS
 
 
-def _in_state(state: State, url: str, reason: str) -> bool:
+def _not_erased(topics: "Topics") -> str:
+    """Return what the retraction of a service's page does not erase."""
+    passing = ", ".join((topics.pages, topics.unique, topics.duplicate, topics.verdicts, topics.dlq))
+    return (
+        f"not erased: {passing} keep what they have of these pages until their retention deletes it; "
+        f"{topics.fingerprints} keeps URL and title for ever, and this record has the URL; stores behind the topics"
+    )
+
+
+def _in_state(state: State, url: str, reason: str, *, erase: bool) -> bool:
     """Retract one page; if no such page is kept, print why and return False."""
     problem: StateError | None = None
     for reference in _references(url):
         try:
-            verdict = state.retract(reference, reason)
+            verdict = state.retract(reference, reason, erase=erase, mentions=False)
         except StateError as error:
             if error.retryable:
                 raise

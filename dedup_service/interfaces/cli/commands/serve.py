@@ -17,6 +17,7 @@ from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
 from dedup_service.interfaces.cli.support.logs import LOG_OPTIONS, ServiceLog, configure_logging
 from dedup_service.interfaces.cli.support.options import (
     BROKER,
+    KEEP,
     MATCHING,
     SHARDS,
     SPACE,
@@ -131,7 +132,7 @@ HTTP = (
 
 
 @click.command("serve", epilog=EPILOG)
-@with_options(*BROKER, *WORK, *MATCHING, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
+@with_options(*BROKER, *WORK, *MATCHING, KEEP, *SPACE, *BOUNDS, *HTTP, *LOG_OPTIONS)
 def serve_command(**options: Any) -> int:
     """Give every page of the topic `pages` a verdict, exactly once, also after a crash.
 
@@ -177,6 +178,7 @@ def settings_of(options: dict[str, Any]) -> ServiceSettings:
         space=space_from(options),
         rule=rule_from(options),
         action=None if options["action"] is None else Action(options["action"]),
+        keep=options["keep"],
         processes=options["processes"],
         shards=options["shards"],
         page_timeout_s=options["page_timeout_s"],

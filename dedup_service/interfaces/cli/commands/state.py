@@ -6,6 +6,7 @@ from typing import Any
 import click
 import msgspec
 
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG
 from dedup_service.runtime.embedded.state_info import StateInfo, state_info
@@ -57,11 +58,13 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
     return [
         ("space", info.space_id),
         ("rule", str(MatchRule.from_dict(info.rule))),
+        ("keep", str(Keep.from_dict(info.keep))),
         ("last sequence", f"{info.sequence:,}"),
         *((kind, f"{count:,}") for kind, count in info.pages.items()),
         *((f"guard {guard}", f"{count:,}") for guard, count in info.guards.items() if count),
         *([("claims refused", f"{info.claim_refused:,}")] if info.claim_refused else []),
         ("pages compared with", f"{info.entries:,}"),
+        *((f"expired by {reason}", f"{count:,}") for reason, count in info.expired.items() if count),
         ("retractions", f"{info.retractions:,}"),
         ("changes of policy", f"{max(0, info.policies - 1):,}"),
         *([("copies deleted up to", f"{info.deleted_up_to:,}")] if info.deleted_up_to else []),

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.features.weighting_schemes import FACTORS, SCHEMES, SETTINGS
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import CHANNEL_RULES, DEFAULT_PROFILE, PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.runtime.kafka.client.config import Connection, overridden, read_properties
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROKER",
+    "KEEP",
     "MATCHING",
     "PROFILE",
     "SHARDS",
@@ -153,6 +156,28 @@ def rule_from(options: Mapping[str, Any]) -> MatchRule | None:
         return None
     return rule_for(channels, k=k, mu=mu, profile=None if profile is None else profile_named(profile))
 
+
+class _KeepType(click.ParamType[Keep]):
+    """Bounds of expiry."""
+
+    name = "keep"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Keep:
+        """Return the bounds that `value` names."""
+        try:
+            return value if isinstance(value, Keep) else Keep.parse(value)
+        except ConfigurationError as error:
+            self.fail(str(error), param, ctx)
+
+
+KEEP = click.option(
+    "--keep",
+    metavar="PAGES|AGE",
+    type=_KeepType(),
+    help="Kept pages that later ones are compared with: a number (100000000), an age (90d, 12h, 8w), both with a comma "
+    "between them, or all; the earliest expire. [default: those of the state or log, otherwise all]",
+)
+"""The bounds of expiry."""
 
 PROCESSES = click.option(
     "--processes",

@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.log_records import CorrectionRecord, LogRecord, Policy, PolicyRecord, RetractionRecord
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -92,11 +93,13 @@ class RequestedPolicy:
     space_id: str
     rule: MatchRule | None = None
     action: Action | None = None
+    keep: Keep | None = None
 
     @property
     def policy(self) -> Policy:
         """The policy that an empty log gets."""
-        return Policy(self.rule or rule_for(), self.action or Action.FLAG, self.space_id)
+        rule, action, keep = self.rule or rule_for(), self.action or Action.FLAG, self.keep or KEEP_ALL
+        return Policy(rule, action, self.space_id, keep=keep)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +182,18 @@ def _check_binding(topics: Topics, first: PolicyRecord, binding: LogBinding) -> 
 
 
 def check_policy(in_force: Policy, requested: RequestedPolicy) -> None:
-    """Raise PolicyDiffersError if rule or action of the service differ from those of the log."""
+    """Raise PolicyDiffersError if rule, action or bounds of the service differ from those of the log."""
     rule_differs = requested.rule is not None and requested.rule != in_force.rule
     action_differs = requested.action is not None and requested.action is not in_force.action
-    if not rule_differs and not action_differs:
+    keep_differs = requested.keep is not None and requested.keep != in_force.keep
+    if not rule_differs and not action_differs and not keep_differs:
         return
     differences = [
         f"{name} {theirs}, requested is {ours}"
         for differs, name, theirs, ours in (
             (rule_differs, "rule", in_force.rule, requested.rule),
             (action_differs, "action", in_force.action, requested.action),
+            (keep_differs, "keep", in_force.keep, requested.keep),
         )
         if differs
     ]
@@ -252,16 +257,22 @@ def policy_in_force(
 
 
 def change_policy(
-    connection: Connection, topics: Topics, in_force: PolicyInForce, rule: MatchRule | None, action: Action | None
+    connection: Connection,
+    topics: Topics,
+    in_force: PolicyInForce,
+    rule: MatchRule | None = None,
+    action: Action | None = None,
+    keep: Keep | None = None,
 ) -> tuple[Policy, int] | None:
-    """Append the policy in force with another rule or action, and wait until that is known to be in force.
+    """Append the policy in force with another rule, action or bounds, and wait until that is known to be in force.
 
     Return it and its sequence, None if it is the same. PolicyOvertakenError if another policy came first: the
     record is in the log and void. Raises as `require_log`, `append`; UnreachableError if the record cannot be
     read within 60 s, and then may be in force.
     """
     old = in_force.policy
-    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout)
+    kept = old.keep if keep is None else keep
+    new = Policy(rule or old.rule, action or old.action, old.space_id, old.layout, kept)
     if new == old:
         return None
     require_log(connection, topics)

@@ -29,6 +29,7 @@ from dedup_service.core.log_records import (
     Source,
     UnreadableRecord,
 )
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.kafka.client.config import Connection
@@ -124,6 +125,7 @@ class ReplayOptions:
     rule: MatchRule | None = None
     action: Action | None = None
     space_id: str | None = None
+    keep: Keep | None = None
     log: str | None = None
     binding: LogBinding | None = None
 
@@ -133,7 +135,13 @@ class ReplayOptions:
         It replaces any: those that came into force here did so in the log that is replayed.
         """
         old = record.policy
-        new = Policy(self.rule or old.rule, self.action or old.action, self.space_id or old.space_id, old.layout)
+        new = Policy(
+            self.rule or old.rule,
+            self.action or old.action,
+            self.space_id or old.space_id,
+            old.layout,
+            old.keep if self.keep is None else self.keep,
+        )
         if record.log is None:
             return replace(record, policy=new, replaces=None)
         bound = {} if self.binding is None else asdict(self.binding)

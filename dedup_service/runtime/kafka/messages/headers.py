@@ -76,7 +76,7 @@ def page_headers(topic: str, event_id: str) -> Headers:
 
 
 def log_headers(record: LogRecord, topic: str) -> Headers:
-    """Return the headers of a record of the log; operator records (policy, retraction …) get a random id."""
+    """Return the headers of a record of the log; others (time, policy, retraction …) get a random id."""
     if isinstance(record, PageRecord | RejectedRecord | ExpiredRecord):
         return event_headers(LOG_TYPE, topic, _event_id(record.source))
     return event_headers(LOG_TYPE, topic, uuid.uuid4().hex)

@@ -32,10 +32,12 @@ from dedup_service.core.log_records import (
     RejectedRecord,
     RetractionRecord,
     Source,
+    TimeRecord,
     UnreadableRecord,
     UnwrittenRecord,
 )
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.encoding import without_surrogates
@@ -55,6 +57,7 @@ __all__ = [
     "PolicyLine",
     "RejectedLine",
     "RetractionLine",
+    "TimeLine",
     "decode",
     "encode",
     "log_message",
@@ -129,6 +132,12 @@ class UnwrittenLine(LogLine, frozen=True, tag="unwritten"):
     reason: str = ""
 
 
+class TimeLine(LogLine, frozen=True, tag="time"):
+    """The time, in minutes since 1970."""
+
+    minute: int
+
+
 class RetractionLine(LogLine, frozen=True, tag="retraction"):
     """A kept page is removed. url: canonical."""
 
@@ -201,8 +210,15 @@ class LayoutLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     window: int
 
 
+class KeepLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Bounds of expiry; see `core.rules.keep`."""
+
+    max_pages: int | None = None
+    max_age_minutes: int | None = None
+
+
 class PolicyLine(LogLine, frozen=True, tag="policy"):
-    """A policy, in force from this record on. layout: that of the first policy, in every record."""
+    """A policy, in force from this record on. layout: that of the first policy, in every record. keep: null: all."""
 
     rule: RuleLine
     action: str
@@ -215,9 +231,12 @@ class PolicyLine(LogLine, frozen=True, tag="policy"):
     offsets: str | None = None
     begins: tuple[int, ...] | None = None
     replaces: int | None = None
+    keep: KeepLine | None = None
 
 
-AnyLine = PageLine | RejectedLine | ExpiredLine | UnwrittenLine | RetractionLine | CorrectionLine | PolicyLine
+AnyLine = (
+    PageLine | RejectedLine | ExpiredLine | UnwrittenLine | TimeLine | RetractionLine | CorrectionLine | PolicyLine
+)
 
 
 class _Head(msgspec.Struct):
@@ -276,6 +295,8 @@ def _line(record: LogRecord) -> AnyLine:  # noqa: PLR0911 - one return for each 
             return ExpiredLine(VERSION, source.topic, source.partition, source.offset, end)
         case UnwrittenRecord(sequences, reason):
             return UnwrittenLine(VERSION, sequences, reason[:MAX_PROBLEM_CHARS])
+        case TimeRecord(minute):
+            return TimeLine(VERSION, minute)
         case RetractionRecord(url, reason):
             return RetractionLine(VERSION, url, reason)
         case CorrectionRecord(url, of, duplicate, reason):
@@ -300,6 +321,7 @@ def _policy_line(record: PolicyRecord, policy: Policy) -> PolicyLine:
         record.offsets,
         record.begins,
         record.replaces,
+        msgspec.convert(policy.keep.to_dict(), KeepLine) if policy.keep else None,
     )
 
 
@@ -327,7 +349,7 @@ def _page_line(record: PageRecord) -> PageLine:
     )
 
 
-def _record(line: AnyLine) -> LogRecord:  # noqa: PLR0911 - one return for each kind
+def _record(line: AnyLine) -> LogRecord:  # noqa: C901, PLR0911 - one return for each kind
     match line:
         case PageLine():
             return _page_record(line)
@@ -342,6 +364,10 @@ def _record(line: AnyLine) -> LogRecord:  # noqa: PLR0911 - one return for each 
             if not all(0 <= sequence < _END for sequence in line.sequences):
                 raise ValueError("its sequences are out of range")
             return UnwrittenRecord(line.sequences, line.reason)
+        case TimeLine():
+            if not 0 <= line.minute < _END:
+                raise ValueError("its minute is out of range")
+            return TimeRecord(line.minute)
         case RetractionLine():
             return RetractionRecord(line.url, line.reason)
         case CorrectionLine():
@@ -355,7 +381,8 @@ def _policy_record(line: PolicyLine) -> PolicyRecord:
         raise ValueError("its beginnings are out of range")
     rule = MatchRule.from_dict(msgspec.to_builtins(line.rule))
     layout = IndexLayout.from_dict(msgspec.to_builtins(line.layout))
-    policy = Policy(rule, Action(line.action), line.space, layout)
+    keep = Keep.from_dict({} if line.keep is None else msgspec.to_builtins(line.keep))
+    policy = Policy(rule, Action(line.action), line.space, layout, keep)
     return PolicyRecord(
         policy, line.initial, line.log, line.group, line.pages, line.offsets, line.begins, line.replaces
     )

@@ -96,7 +96,7 @@ def stats_value(replica: Replica, instance: str, lag: Mapping[str, int]) -> byte
             sequence=replica.sequence,
             log=replica.log,
             space=None if replica.policy is None else replica.policy.space_id,
-            counts=dict(replica.counts),
+            counts={**replica.counts, **{f"expired_entries_{why}": n for why, n in replica.expired.items() if n}},
             entries=len(replica),
             lag=dict(lag),
             instance=instance,

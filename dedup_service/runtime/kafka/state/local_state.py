@@ -157,11 +157,17 @@ class _LayoutFields(msgspec.Struct):
     window: int
 
 
+class _KeepFields(msgspec.Struct, frozen=True):
+    max_pages: int | None = None
+    max_age_minutes: int | None = None
+
+
 class _PolicyFields(msgspec.Struct):
     rule: _RuleFields
     action: Action
     space_id: str
     layout: _LayoutFields
+    keep: _KeepFields = _KeepFields()
 
 
 class _CorrectionFields(msgspec.Struct, rename={"original": "of"}):
@@ -362,6 +368,7 @@ class LocalState:
         self.instance = instance
         self.names = PageNameStore(folder / NAMES_FILE)
         self.snapshots = ServiceSnapshots(folder / SNAPSHOT_FILE, snapshot_every)
+        self._expired_up_to = -1
         self._lock = lock
 
     @classmethod
@@ -398,6 +405,8 @@ class LocalState:
         """Export the state and write it in the background; see `ServiceSnapshots.take`. Never raises."""
         if replica.log is not None:
             self.names.flush(replica.log)
+        self.names.forget(self._expired_up_to)  # no snapshot from here on, and none on the disk, has older entries
+        self._expired_up_to = replica.expired_up_to
         self.snapshots.take(replica, outcomes, tail)
 
     def close(self, timeout_s: float | None = None) -> None:

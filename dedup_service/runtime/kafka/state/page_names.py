@@ -5,6 +5,9 @@ page. They are stored in SQLite, written in batches. A name that is missing is r
 with those after it, and added. The file may therefore be lost, outdated or not writable: that costs time,
 never a verdict.
 
+Names of retracted pages are erased, also from the bytes of the file. Those of pages that expired are deleted once
+no snapshot needs them (`forget`).
+
 Invariants: the file has names of one log only, and none after the sequence at which a restore began, so it
 cannot return names from a log that was replaced. WAL with synchronous=NORMAL: after a power cut the file is
 consistent, but may lack the latest names. One thread at a time.
@@ -31,6 +34,9 @@ Each read is a round trip, so it returns a batch.
 _FORMAT = 1
 _BATCH_NAMES = 8192
 """Names written in one transaction: about 2 µs each, 15 ms a batch."""
+_FORGOTTEN_NAMES = 2 * _BATCH_NAMES
+"""Names deleted with each batch that is written, at most: so a backlog is gone after as many names again."""
+_FORGET = "DELETE FROM name WHERE sequence IN (SELECT sequence FROM name WHERE sequence <= ? ORDER BY sequence LIMIT ?)"
 _CHECKPOINT_PAGES = 4096
 _CACHE_KIB = 16 << 10
 _TABLES = f"""
@@ -51,7 +57,8 @@ class PageNameStore:
         self._connection: sqlite3.Connection | None = None
         self._latest: dict[int, tuple[str, str]] = {}
         self._read: PageNameReader | None = None
-        self._failing = False
+        self._failing = self._erased = False
+        self._forgotten = -1
 
     def begin(self, log: str, sequence: int, read: PageNameReader) -> None:
         """Open the file for `log` and delete names after `sequence` (-1: all of them).
@@ -61,6 +68,7 @@ class PageNameStore:
         self._disconnect()
         self._read = read
         self._latest.clear()
+        self._forgotten = -1
         try:
             self._connection = self._open(log, sequence)
         except (sqlite3.Error, OSError) as error:
@@ -84,6 +92,35 @@ class PageNameStore:
         if len(self._latest) >= _BATCH_NAMES:
             self.flush()
 
+    def erase(self, sequence: int) -> None:
+        """Erase the name of a page that was retracted; nothing of it is left in the file."""
+        self._latest.pop(sequence, None)
+        if self._connection is None:
+            return
+        try:
+            with self._connection:
+                self._connection.execute("DELETE FROM name WHERE sequence = ?", (sequence,))
+            self._erased = True
+        except sqlite3.Error as error:
+            self._warn(error)
+
+    def forget(self, sequence: int) -> None:
+        """Delete the names of pages up to a sequence: some now, and some with each batch that is written.
+
+        Empties the write-ahead file of erased names.
+        """
+        self._forgotten = sequence
+        if self._connection is None:
+            return
+        try:
+            with self._connection:
+                self._connection.execute(_FORGET, (sequence, _FORGOTTEN_NAMES))
+            if self._erased:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                self._erased = bool(busy)
+        except sqlite3.Error as error:
+            self._warn(error)
+
     def flush(self, log: str | None = None) -> None:
         """Write the added names; those that the file refuses are dropped.
 
@@ -98,6 +135,7 @@ class PageNameStore:
                 if log is not None:
                     self._connection.execute("UPDATE of SET log = ? WHERE log <> ?", (log, log))
                 self._connection.executemany("INSERT OR REPLACE INTO name VALUES (?, ?, ?)", rows)
+                self._connection.execute(_FORGET, (self._forgotten, _FORGOTTEN_NAMES))
             self._failing = False
         except sqlite3.Error as error:
             self._warn(error)
@@ -148,6 +186,7 @@ class PageNameStore:
             )  # halves the time of a look-up: no file lock each time
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA secure_delete = ON")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
         except sqlite3.Error:

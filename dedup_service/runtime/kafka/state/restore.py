@@ -125,7 +125,7 @@ class _Run:
         self._log = log
         sequence = -1 if stored is None else stored.label.sequence
         self.start = sequence + 1
-        local.names.begin(identity or "", sequence, _page_name_reader(log, stop))
+        local.names.begin(identity or "", sequence, _page_name_reader(log, stop, self._holds))
         local.snapshots.begin(sequence)
         if stored is None:
             self._replica, self._outcomes = Replica(local.names, shards=shards), PendingOutcomes(topic=pages)
@@ -159,6 +159,9 @@ class _Run:
         if progress is not None:
             progress(RestoreEvent(log.position - self.start, end - self.start, time.monotonic() - started, done=True))
         return RestoredReplica(self._replica, self._outcomes, log.position, self._tail, end)
+
+    def _holds(self, sequence: int) -> bool:
+        return self._replica.holds(sequence)
 
     def _apply(self, records: list[Any]) -> None:
         if not records:
@@ -216,8 +219,11 @@ def _wait_until_past(log: LogSource, sequence: int, end: int, stop: threading.Ev
     return True
 
 
-def _page_name_reader(log: LogSource, stop: threading.Event) -> PageNameReader:
-    """Return a reader of names that waits for unavailable brokers: no decision is left incomplete."""
+def _page_name_reader(log: LogSource, stop: threading.Event, holds: Callable[[int], bool]) -> PageNameReader:
+    """Return a reader of names that waits for unavailable brokers: no decision is left incomplete.
+
+    holds: whether a page has an entry; names of others, which may be erased, are not read again.
+    """
 
     def names(sequence: int) -> dict[int, tuple[str, str]]:
         position, began = log.position, time.monotonic()
@@ -235,7 +241,7 @@ def _page_name_reader(log: LogSource, stop: threading.Event) -> PageNameReader:
                 f"the log has no page at {sequence}, where the replica has a kept page: the topic lost records; "
                 "restore it"
             )
-        return dict(_names_of(records))
+        return {at: name for at, name in _names_of(records) if at == sequence or holds(at)}
 
     return names
 

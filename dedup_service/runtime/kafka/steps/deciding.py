@@ -114,6 +114,7 @@ class DecideStep:
         self._local = local
         self._replica = restored.replica
         self._replica.take_removals()  # they happened before this start
+        self._expired = self._replica.expired
         self._pending_outcomes = restored.pending_outcomes
         self._tail = restored.tail
         self._log = log
@@ -423,6 +424,7 @@ class DecideStep:
     def _report_batch(self, ready: list[Ready]) -> None:
         kinds = Counter(None if item.is_lost else item.outcome.kind for item in ready)
         rejected = kinds.pop(None, 0)
+        before, self._expired = self._expired, self._replica.expired
         self._observer.batch(
             BatchEvent(
                 step="decide",
@@ -433,6 +435,7 @@ class DecideStep:
                 repeated=self._page_buffer.repeated,
                 sequence=self._replica.sequence,
                 entries=len(self._replica),
+                expired={reason: count - before.get(reason, 0) for reason, count in self._expired.items()},
                 lag=self._lag(),
             )
         )

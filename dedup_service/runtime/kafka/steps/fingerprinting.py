@@ -15,6 +15,8 @@ Records that retention deleted before they were read become one record of the lo
 Where nothing of a partition is in flight, the consumer's position is committed, too: markers of transactions and
 aborted records before it are no records (`idle_offsets`). The generation of the group fences it like any offset.
 
+Before the pages of a minute the step appends the time (`TimeRecord`), by which kept pages expire.
+
 Invariants: each input record gives one record of the log, a page or a rejection, or its part of one. Offsets
 are committed in order within a partition, together with the log's records or not at all, for the group and in
 `dedup.offsets`, where a partition continues. If a record is in the log twice
@@ -29,7 +31,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source
+from dedup_service.core.log_records import ExpiredRecord, LogRecord, PageRecord, RejectedRecord, Source, TimeRecord
 from dedup_service.runtime.events import BatchEvent, Observer, ProblemEvent
 from dedup_service.runtime.kafka.client.config import Connection
 from dedup_service.runtime.kafka.client.connect import TopicPartition
@@ -55,6 +57,7 @@ _FETCH_MAX_WAIT_S = 0.025
 
 _IDLE_S = 0.1  # nothing in flight: the poll returns early when a record arrives
 _BUSY_S = 0.01  # results of the workers are seen that much later; a poll costs 0.3 to 0.5 ms
+_MINUTE_S = 60
 _INLINE_S = 0.05  # if pages are prepared in this thread: the longest time between two polls
 
 
@@ -130,6 +133,7 @@ class FingerprintStep:
         self._failures = 0
         self._committed_at = 0.0
         self._linger_s = self._settings.min_linger_s
+        self._minute = -1
         self.assigned: frozenset[TopicPartition] = frozenset()
         self._lag = lag
         self._buffered = (0, 0)
@@ -245,7 +249,10 @@ class FingerprintStep:
         passed: offsets without a record in between, of other partitions than those of `ready`.
         """
         with self._timings.timed("encode"):
+            minute = int(time.time() // _MINUTE_S)
             messages = [message for chunk in ready for message in self._messages(chunk)]
+            if messages and minute > self._minute:
+                messages.insert(0, log_message(self._topics.fingerprints, TimeRecord(minute)))
             # The last chunk of a partition wins.
             offsets = {**passed, **{chunk.partition: chunk.end for chunk in ready}}
             appended = len(messages)
@@ -254,6 +261,8 @@ class FingerprintStep:
         with self._timings.timed("commit"):
             positions = self._producer.commit(messages, offsets, self._consumer.group_metadata())[:appended]
         self._committed_at = time.monotonic()
+        if positions:
+            self._minute = minute
         self._idle_offsets.committed(offsets)
         took_s = self._committed_at - started
         self._linger_s = min(settings.max_linger_s, max(settings.min_linger_s, 2 * took_s))

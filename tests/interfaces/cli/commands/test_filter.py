@@ -283,3 +283,10 @@ def test_how_long_the_journal_is_kept_is_of_a_folder(cli: Cli, pages: Path, tmp_
     refused = cli("filter", pages, "--keep-journal", "30d")
     assert refused.code == 2
     assert "--keep-journal is for a state folder" in refused.err
+
+
+def test_pages_expire_with_keep(cli: Cli, tmp_path: Path) -> None:
+    """With one kept page at a time, a copy of the page before the last is unique."""
+    pages = write_lines(tmp_path / "pages.jsonl", [page(0), page(1), page(2, article(1)), page(3, article(0))])
+    verdicts = cli("filter", pages, "--keep", "1", "--quiet").lines
+    assert [verdict["verdict"] for verdict in verdicts] == ["unique", "unique", "duplicate", "unique"]

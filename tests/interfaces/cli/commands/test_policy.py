@@ -42,6 +42,27 @@ def test_a_new_rule_is_a_record_of_the_log(cli: Cli, state: Path) -> None:
     assert json.loads(cli("state", "info", state, "--json").out)["policies"] == 2
 
 
+def test_bounds_of_expiry_are_set_and_shown(cli: Cli, state: Path) -> None:
+    """They are a record of the log and keep the rule; `all` ends expiry."""
+    ran = cli("policy", "set", "--state", state, "--keep", "2,90d")
+    assert (ran.code, ran.out) == (0, f"sequence 4: {rule_for()}; keep 2 pages, 90d\n")
+    assert "keep     2 pages, 90d\n" in cli("policy", "show", "--state", state).out
+    (shown,) = cli("policy", "show", "--state", state, "--json").lines
+    assert (shown["rule"], shown["keep"]) == (rule_for().to_dict(), {"max_pages": 2, "max_age_minutes": 129_600})
+    info = json.loads(cli("state", "info", state, "--json").out)
+    assert (info["keep"], info["expired"]) == (shown["keep"], {"count": 0, "age": 0})
+    assert "2 pages, 90d" in cli("state", "info", state).out
+    assert cli("policy", "set", "--state", state, "--keep", "all").code == 0
+    assert "keep     all\n" in cli("policy", "show", "--state", state).out
+
+
+def test_bounds_that_are_none_are_refused(cli: Cli, state: Path) -> None:
+    """The message says what is allowed."""
+    ran = cli("policy", "set", "--state", state, "--keep", "90m")
+    assert ran.code == 2
+    assert "an age (90d, 12h or 8w)" in " ".join(ran.err.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [

@@ -128,7 +128,7 @@ def test_pairs_without_texts_are_not_exported_with_pages(cli: Cli, state: Path, 
     """With --pages they are left out and counted; without, they are exported."""
     correct = ("correct", "https://news.example/1", "--not-duplicate-of", "https://news.example/0", "--state", state)
     assert cli(*correct).code == 0
-    assert cli("retract", "https://news.example/0", "--state", state).code == 0
+    assert cli("retract", "https://news.example/0", "--state", state, "--keep-record").code == 0
     pairs, pages = tmp_path / "pairs.jsonl", tmp_path / "of.jsonl"
     ran = cli("corrections", "--state", state, "--export", pairs, "--pages", pages)
     assert (ran.code, pairs.read_text(), pages.read_text()) == (3, "", "")

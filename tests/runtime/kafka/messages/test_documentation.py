@@ -16,6 +16,7 @@ from dedup_service.core.log_records import (
     PolicyRecord,
     RejectedRecord,
     RetractionRecord,
+    TimeRecord,
     UnwrittenRecord,
 )
 from dedup_service.core.rules.match_row import MatchRow
@@ -86,7 +87,7 @@ def test_the_example_log_is_what_is_written() -> None:
     assert [encode(record) for record in records] == values
     kinds = [
         *(PageRecord, RejectedRecord, ExpiredRecord, UnwrittenRecord),
-        *(PolicyRecord, RetractionRecord, CorrectionRecord),
+        *(PolicyRecord, TimeRecord, RetractionRecord, CorrectionRecord),
     ]
     assert list(map(type, records)) == kinds
     policy = records[4]

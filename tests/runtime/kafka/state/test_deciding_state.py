@@ -1,5 +1,7 @@
 """The deciding state as bytes."""
 
+from copy import deepcopy
+
 import msgspec
 import numpy as np
 import pytest
@@ -10,11 +12,13 @@ from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW as ENTRY_ROW
+from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import CorrectionRecord, Policy, Source
 from dedup_service.core.rules.guards import Guards
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import rule_for
@@ -30,7 +34,8 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, P
 
 rules = st.sampled_from([rule_for("both"), rule_for("words"), MatchRule(combined=Combined(800))])
 layouts = st.builds(IndexLayout, slots=st.sampled_from([1, 8, 64]), window=st.integers(1, 9999))
-policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text(), layouts)
+keeps = st.sampled_from([KEEP_ALL, Keep(max_pages=3), Keep(max_age_minutes=60), Keep.parse("9,1d")])
+policies = st.none() | st.builds(Policy, rules, st.sampled_from(Action), st.text(), layouts, keeps)
 words = st.integers(0, (1 << 64) - 1)
 entries = st.builds(
     Entry,
@@ -53,6 +58,7 @@ deciders = st.builds(
     removed=st.lists(st.builds(RemovedEntry, st.integers(0, 1 << 40), entries), max_size=3).map(tuple),
     host_text=st.binary(),
     guards=st.none() | st.builds(GuardState),
+    expiry=st.builds(ExpiryState),
 )
 partitions = st.tuples(st.text(), st.integers(0, 9))
 replica_states = st.builds(
@@ -102,6 +108,7 @@ STATE = ReplicaState(
         Action.DROP,
         "space",
         IndexLayout(slots=2, window=3),
+        Keep(max_pages=10),
     ),
     policy_sequence=5,
     seen={("pages", 0): b"s"},
@@ -112,6 +119,7 @@ STATE = ReplicaState(
         removed=(RemovedEntry(5, Entry(7, 1, None, 2, 3, evidence=b"e", ordinal=4, keys=b"keys", settled=True)),),
         host_text=b"h",
         guards=GuardState(groups=b"g", decided=1, recent=b"r", before=2, learned=3, usual=4),
+        expiry=ExpiryState(up_to=3, times=b"t", by_count=2, by_age=1),
     ),
 )
 PENDING = {Source("pages", 0, 4): PendingOutcome(9, "duplicate", b"{}", b"k", "u:2", drop=True)}
@@ -148,6 +156,7 @@ VERSION_3 = {
                 "action": "drop",
                 "space_id": "space",
                 "layout": {"slots": 2, "window": 3},
+                "keep": {"max_pages": 10, "max_age_minutes": None},
             },
             "policy_sequence": 5,
             "seen": {("pages", 0): b"s"},
@@ -178,6 +187,7 @@ VERSION_3 = {
                 "removed_evidence": b"ekeys",
                 "host_text": b"h",
                 "guards": {"groups": b"g", "decided": 1, "recent": b"r", "before": 2, "learned": 3, "usual": 4},
+                "expiry": {"up_to": 3, "times": b"t", "by_count": 2, "by_age": 1},
             }
         ),
     },
@@ -197,6 +207,17 @@ def test_a_state_without_later_fields_is_read() -> None:
     value = msgspec.msgpack.decode(encode_deciding_state(ReplicaState(sequence=7), PendingOutcomes()))
     del value["memory"]["replica"]["corrections"]
     assert decode_deciding_state(msgspec.msgpack.encode(value)).replica == ReplicaState(sequence=7)
+
+
+def test_a_state_from_before_expiry_keeps_all() -> None:
+    """Neither its policy has bounds, nor its decider anything that expired."""
+    value = deepcopy(VERSION_3)
+    decider = msgspec.msgpack.decode(value["memory"]["decider"])
+    del decider["expiry"], value["memory"]["replica"]["policy"]["keep"]
+    value["memory"]["decider"] = msgspec.msgpack.encode(decider)
+    replica = decode_deciding_state(msgspec.msgpack.encode(value)).replica
+    assert replica.policy is not None
+    assert (replica.policy.keep, replica.decider.expiry) == (KEEP_ALL, ExpiryState())
 
 
 @pytest.mark.parametrize("decider", [b"", b"rubbish", msgspec.msgpack.encode({"version": 2}), None])

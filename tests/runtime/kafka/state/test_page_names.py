@@ -114,3 +114,49 @@ def test_temporary_names_are_kept_for_the_block_only(tmp_path: Path, monkeypatch
             names.name(10_000)
         assert list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
+
+
+def test_an_erased_name_is_in_no_byte_of_the_file(tmp_path: Path) -> None:
+    """A page that was taken down, added lately or long ago; the names of others stay."""
+    names = begun(tmp_path / "names", "log", -1)
+    for sequence in range(200):
+        names.add(sequence, f"id-{sequence:04}", f"https://a.example/story-{sequence:04}")
+        if sequence == 150:
+            names.flush()
+    for sequence in (40, 160):
+        names.erase(sequence)
+    names.forget(-1)
+    assert names.name(41) == ("id-0041", "https://a.example/story-0041")
+    names.close()
+    content = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert [number for number in range(200) if b"story-%04d" % number not in content] == [40, 160]
+    assert [number for number in range(200) if b"id-%04d" % number not in content] == [40, 160]
+
+
+def test_names_of_expired_pages_are_forgotten(tmp_path: Path) -> None:
+    """Those up to a sequence are gone; the others are found."""
+    names = begun(tmp_path / "names", "log", -1)
+    for sequence in range(20):
+        names.add(sequence, "id", f"url{sequence}")
+    names.flush()
+    names.forget(12)
+    assert names.name(13) == ("id", "url13")
+    with pytest.raises(StateError):
+        names.name(12)
+    names.close()
+
+
+def test_a_backlog_is_forgotten_with_the_names_that_come(tmp_path: Path) -> None:
+    """A hundred thousand names leave, some thousand with each batch, and none that is needed."""
+    names = begun(tmp_path / "names", "log", -1)
+    for sequence in range(100_000):
+        names.add(sequence, "id", f"url{sequence}")
+    names.forget(99_000)
+    for sequence in range(100_000, 160_000):
+        names.add(sequence, "id", f"url{sequence}")
+    names.flush()
+    for sequence in (98_999, 99_000):
+        with pytest.raises(StateError):
+            names.name(sequence)
+    assert names.name(99_001) == ("id", "url99001")
+    names.close()

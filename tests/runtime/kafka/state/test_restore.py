@@ -11,7 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.errors import StateError
-from dedup_service.core.log_records import LogRecord, PolicyRecord, RejectedRecord, RetractionRecord, Source
+from dedup_service.core.log_records import (
+    LogRecord,
+    PolicyRecord,
+    RejectedRecord,
+    RetractionRecord,
+    Source,
+    TimeRecord,
+)
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.embedded.snapshot import read_label
@@ -53,8 +61,16 @@ def fresh(
     return state_of(run(tmp_path_factory.mktemp("fresh"), ListLog(records), written=written))
 
 
+def bounded(keep: Keep) -> PolicyRecord:
+    """The first policy with other bounds of expiry."""
+    return PolicyRecord(replace(first().policy, keep=keep))
+
+
+keeps = st.builds(Keep, max_pages=st.none() | st.integers(1, 4), max_age_minutes=st.none() | st.integers(1, 9))
 records = st.lists(
     st.one_of(
+        st.builds(TimeRecord, st.integers(1_000, 1_015)),
+        st.builds(bounded, keeps),
         st.builds(page, st.integers(0, 12), st.sampled_from("abcdefgh"), st.integers(0, 4), st.integers(0, 3)),
         st.builds(RejectedRecord, st.builds(Source, st.just("pages"), st.just(0), st.integers(0, 12)), st.just("bad")),
         st.builds(RetractionRecord, st.sampled_from("abcdefgh"), st.just("gone")),
@@ -204,3 +220,37 @@ def test_a_snapshot_that_cannot_be_written_is_only_a_warning(
         run(tmp_path, ListLog(SOME), keep=True)
     assert "no snapshot written" in caplog.text
     assert state_of(run(tmp_path, ListLog(SOME))) == fresh(tmp_path_factory, SOME)
+
+
+@pytest.mark.parametrize("snapshot_first", [False, True])
+def test_a_retracted_page_is_in_no_byte_of_the_folder(tmp_path: Path, snapshot_first: bool) -> None:
+    """Its names go, also where the restore reads names of its time from the log, which has them for ever."""
+    url = "https://secret.example/private-story"
+    kept: list[LogRecord] = [first(), *(page(number, f"u{number}", number) for number in range(5)), page(5, url, 7)]
+    copies: list[LogRecord] = [page(6, "https://b.example/1", 7)]
+    if snapshot_first:
+        run(tmp_path, ListLog([*kept, *copies]), keep=True, written=6)
+        assert url.encode() in (tmp_path / NAMES_FILE).read_bytes()
+        (tmp_path / NAMES_FILE).unlink()
+    log = ListLog(
+        [*kept, *copies, RetractionRecord(url, "taken down"), *(page(7 + at, f"u{at}", at) for at in range(5))]
+    )
+    restored = run(tmp_path, log, keep=True, written=20)
+    assert restored.replica.counts["retraction"] == 1
+    for path in tmp_path.iterdir():
+        assert url.encode() not in path.read_bytes(), path
+
+
+def test_names_of_expired_pages_leave_the_folder(tmp_path: Path) -> None:
+    """With the second snapshot after they expired; a restore needs them no more."""
+    log: list[LogRecord] = [bounded(Keep(max_pages=3)), *(page(at, f"address-{at:03}", at) for at in range(40))]
+    log[0] = replace(first(), policy=bounded(Keep(max_pages=3)).policy)
+    with LocalState.open(tmp_path) as local:
+        for _ in range(2):
+            restored = restore(local, ListLog(log), {("pages", 0): 99})
+            assert restored is not None
+            local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
+        local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
+    content = (tmp_path / NAMES_FILE).read_bytes()
+    assert [at for at in range(40) if b"address-%03d" % at in content] == [37, 38, 39]
+    assert state_of(run(tmp_path, ListLog(log))) == state_of(restored)

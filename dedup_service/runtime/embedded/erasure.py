@@ -1,0 +1,129 @@
+"""Take-down: erase the text, the title and the URL of a page from a state folder, for good.
+
+The row of the page stays, because a restore repeats its effect. What goes is what people can read:
+
+- of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text. The host
+  stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints, hashes and
+  evidence, until the row is deleted (`deletion`);
+- of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
+  copies also text and title, which say the same; a copy keeps its own address.
+
+The first are found by the index of names; the second takes one pass over the log. SQLite overwrites what is deleted
+with zeros (`database`), and `Journal` empties the write-ahead file. Snapshots have neither text nor names.
+
+Not erased: corrections, with the URLs that a person wrote; the reason of a retraction; whatever is outside the folder.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, stored_text, text_of
+from dedup_service.runtime.embedded.texts import TextStore
+
+__all__ = ["ERASED", "Erased", "erase_mentions", "erase_visits"]
+
+ERASED = "[erased]"
+"""What stands for the name of a page that was taken down."""
+
+_NAMES = "SELECT id, url, canonical_url FROM log WHERE sequence = ? AND kind = 'page'"
+_VISITS = (
+    "SELECT page.sequence FROM name CROSS JOIN log AS page "
+    "WHERE name.hash = ? AND page.sequence = name.sequence AND ifnull(page.canonical_url, page.url) = ?"
+)
+_BLANK = (
+    "UPDATE log SET id = NULL, url = ?, canonical_url = NULL, claimed_url = NULL, title = NULL, original_id = NULL, "
+    "original_url = iif(original_url IS NULL, NULL, ?) WHERE sequence = ?"
+)
+_MENTIONING = (
+    "SELECT sequence, reason, claimed_url, repeats, original_url, verdict FROM log WHERE kind = 'page' "
+    "AND (reason IS NOT NULL OR claimed_url IS NOT NULL OR repeats IS NOT NULL)"
+)
+_SET_REASON = "UPDATE log SET reason = ? WHERE sequence = ?"
+_SET_CLAIM = "UPDATE log SET claimed_url = ? WHERE sequence = ?"
+_SET_REPLACED = "UPDATE log SET original_id = NULL, original_url = ? WHERE sequence = ?"
+_SET_TITLE = "UPDATE log SET title = ? WHERE sequence = ?"
+_ROWS = 10_000
+_SHORT = 8  # an id as short as that is looked for at the end of a reason alone, where near misses name a page
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """Pages that were erased. visits: their sequences. names: their ids and URLs. text_bytes: change of the texts."""
+
+    visits: frozenset[int] = frozenset()
+    names: frozenset[str] = frozenset()
+    text_bytes: int = 0
+
+
+def erase_visits(connection: sqlite3.Connection, texts: TextStore, sequence: int) -> Erased:
+    """Erase the page at `sequence` and all visits of its canonical URL, in the open transaction."""
+    row = connection.execute(_NAMES, (sequence,)).fetchone()
+    if row is None:
+        return Erased()
+    canonical = _canonical(row)
+    found = connection.execute(_VISITS, (name_hash(canonical), stored_text(canonical))).fetchall()
+    return _blank(connection, texts, {sequence, *(visit for (visit,) in found)})
+
+
+def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Erased) -> Erased:
+    """Erase what other pages say of erased ones, in the open transaction, and visits by claim; read the whole log."""
+    stored = {stored_text(name) for name in erased.names}
+    in_reason = _mention_of(erased.names)
+    changes: list[tuple[str, str | None, int]] = []
+    by_claim: set[int] = set()
+    copies: set[int] = set()
+    rows = connection.execute(_MENTIONING)
+    while some := rows.fetchmany(_ROWS):
+        for sequence, reason, claimed, repeats, replaced, verdict in some:
+            if claimed in stored:
+                changes.append((_SET_CLAIM, None, sequence))
+                if verdict in {"unchanged", "updated"} and repeats in erased.visits:
+                    by_claim.add(sequence)
+            if repeats in erased.visits:
+                copies.add(sequence)
+                changes.append((_SET_TITLE, None, sequence))
+            if replaced in stored:
+                changes.append((_SET_REPLACED, ERASED, sequence))
+            if reason and (cleaned := in_reason.sub(ERASED, text_of(reason))) != text_of(reason):
+                changes.append((_SET_REASON, cleaned, sequence))
+    for statement, value, sequence in changes:
+        connection.execute(statement, (value, sequence))
+    of_copies = sum(texts.drop(copy) for copy in sorted(copies))
+    visits = _blank(connection, texts, by_claim - erased.visits)
+    return Erased(visits.visits, visits.names, visits.text_bytes + of_copies)
+
+
+def _blank(connection: sqlite3.Connection, texts: TextStore, visits: Iterable[int]) -> Erased:
+    """Erase names, titles and texts of pages, and what the index of names has of them."""
+    names: set[str] = set()
+    text_bytes = 0
+    for visit in (visits := sorted(visits)):
+        row = connection.execute(_NAMES, (visit,)).fetchone()
+        own = {*name_of(row[0], row[1]), _canonical(row)}
+        hashes = [(name_hash(name), visit) for name in own]
+        connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", hashes)
+        connection.execute(_BLANK, (stored_text(_address_of_host(_canonical(row), visit)), ERASED, visit))
+        text_bytes += texts.drop(visit)
+        names |= own
+    return Erased(frozenset(visits), frozenset(names), text_bytes)
+
+
+def _canonical(row: tuple[Any, ...]) -> str:
+    return text_of(row[1] if row[2] is None else row[2])
+
+
+def _address_of_host(canonical_url: str, sequence: int) -> str:
+    """Return an address with the `host_hash` of a canonical URL that no page has, since it has a fragment."""
+    scheme, separator, rest = canonical_url.partition("://")
+    return f"{scheme}{separator}{rest.partition('/')[0]}/#erased-{sequence}" if separator else f"#erased-{sequence}"
+
+
+def _mention_of(names: Iterable[str]) -> re.Pattern[str]:
+    """Return what finds names as whole words of a reason."""
+    found = sorted(filter(None, names), key=len, reverse=True)
+    words = [rf"(?<!\S){re.escape(name)}(?=[\s,;]|$)" for name in found if len(name) > _SHORT]
+    words += [rf"(?<=\s){re.escape(name)}$" for name in found if len(name) <= _SHORT]
+    return re.compile("|".join(words) or "(?!)")

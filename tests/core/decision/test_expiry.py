@@ -1,0 +1,266 @@
+"""Entries expire by count and by age, as the log says and no clock; what expired never matches again."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryReason
+from dedup_service.core.decision.replica import Outcome, Replica
+from dedup_service.core.log_records import (
+    CorrectionRecord,
+    LogRecord,
+    PageRecord,
+    Policy,
+    PolicyRecord,
+    RetractionRecord,
+    Source,
+    TimeRecord,
+)
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.core.verdict import Action
+from tests.page_names import NamesInMemory
+
+SPACE_ID = "a-space"
+RULE = rule_for("body", k=0)
+
+
+def policy(keep: Keep = KEEP_ALL) -> PolicyRecord:
+    """A policy that calls pages of one fingerprint duplicates."""
+    return PolicyRecord(Policy(RULE, Action.FLAG, SPACE_ID, keep=keep), log="a-log")
+
+
+def page(offset: int, address: int, text: int) -> PageRecord:
+    """A page at one of some addresses, with one of some texts, which are all far from each other."""
+    url = f"http://a.example/{address}"
+    value = text * 0x9E3779B97F4A7C15 % (1 << 64)
+    prepared = PreparedPage(Page(url=url, canonical_url=url, id=url), Fingerprint(None, value), value)
+    return PageRecord(Source("pages", 0, offset), prepared, SPACE_ID)
+
+
+@dataclass
+class Oracle:
+    """The decider in a few lines: a list of live pages, searched from its start. keep: as of the latest policy."""
+
+    keep: Keep = KEEP_ALL
+    now: int | None = None
+    live: list[tuple[int, str, int, int | None]] = field(default_factory=list)
+    overrides: dict[frozenset[str], CorrectionRecord] = field(default_factory=dict)
+
+    def apply(self, sequence: int, record: LogRecord) -> tuple[str, int | None] | None:
+        """Return the verdict on a page and the sequence that it names."""
+        match record:
+            case TimeRecord(minute) if self.now is None:
+                self.live = [(*entry[:3], minute) for entry in self.live]
+                self.now = minute
+            case TimeRecord(minute):
+                self.now = max(self.now, minute)
+            case PolicyRecord():
+                self.keep = record.policy.keep
+            case RetractionRecord(url):
+                self.live = [entry for entry in self.live if entry[1] != url]
+            case CorrectionRecord(url, original, duplicate):
+                self._correct(record, url, original, duplicate=duplicate)
+            case PageRecord(_, prepared):
+                self._expire(MAX_BEFORE_PAGE)
+                decided = self._decide(sequence, prepared.page.canonical_url, prepared.body_hash)
+                self._expire(1)
+                return decided
+        return None
+
+    def _decide(self, sequence: int, url: str, text: int) -> tuple[str, int | None]:
+        entry = (sequence, url, text, self.now)
+        for earlier in self.live:
+            if earlier[1] == url:
+                if earlier[2] == text:
+                    return "unchanged", earlier[0]
+                self.live.remove(earlier)
+                self.live.append(entry)
+                return "updated", earlier[0]
+        said = {pair - {url}: record for pair, record in self.overrides.items() if url in pair}
+        for other, record in said.items():
+            for earlier in self.live:
+                if record.duplicate and record.url == url and {earlier[1]} == other:
+                    return "duplicate", earlier[0]
+        for earlier in self.live:
+            record = said.get(frozenset({earlier[1]}))
+            if earlier[2] == text and (record is None or record.duplicate):
+                return "duplicate", earlier[0]
+        self.live.append(entry)
+        return "unique", None
+
+    def _correct(self, record: CorrectionRecord, url: str, original: str, *, duplicate: bool) -> None:
+        if duplicate:  # a page has one original
+            self.overrides = {
+                pair: said for pair, said in self.overrides.items() if not (said.duplicate and said.url == url)
+            }
+            self.live = [entry for entry in self.live if entry[1] != url]
+        self.overrides[frozenset({url, original})] = record
+
+    def _expire(self, limit: int) -> None:
+        while limit and self.live:
+            pages, age, came = self.keep.max_pages, self.keep.max_age_minutes, self.live[0][3]
+            aged = age is not None and came is not None and self.now is not None and came < self.now - age
+            if not (aged or (pages is not None and len(self.live) > pages)):
+                return
+            del self.live[0]
+            limit -= 1
+
+
+addresses, texts = st.integers(0, 14), st.integers(1, 6)
+keeps = st.builds(Keep, max_pages=st.none() | st.integers(1, 6), max_age_minutes=st.none() | st.integers(1, 9))
+two_addresses = st.lists(addresses, min_size=2, max_size=2, unique=True)
+records = st.lists(
+    st.one_of(
+        st.tuples(st.just("page"), addresses, texts),
+        st.tuples(st.just("page"), addresses, texts),
+        st.tuples(st.just("page"), addresses, st.integers(7, 1000)),
+        st.tuples(st.just("time"), st.integers(100, 140)),
+        st.tuples(st.just("retract"), addresses),
+        st.tuples(st.just("correct"), two_addresses, st.booleans()),
+        st.tuples(st.just("keep"), keeps),
+    ),
+    max_size=60,
+)
+
+
+def log_of(drawn: Sequence[tuple[object, ...]], keep: Keep) -> list[LogRecord]:
+    """Return drawn records as a log."""
+    log: list[LogRecord] = [policy(keep)]
+    for kind, *values in drawn:
+        match kind, values:
+            case "page", (int(address), int(text)):
+                log.append(page(len(log), address, text))
+            case "time", (int(minute),):
+                log.append(TimeRecord(minute))
+            case "retract", (int(address),):
+                log.append(RetractionRecord(f"http://a.example/{address}", ""))
+            case "correct", ([one, other], bool(duplicate)):
+                urls = f"http://a.example/{one}", f"http://a.example/{other}"
+                log.append(CorrectionRecord(*urls, duplicate, ""))
+            case "keep", (Keep() as bounds,):
+                log.append(policy(bounds))
+    return log
+
+
+def read(replica: Replica, log: Sequence[tuple[int, LogRecord]]) -> list[tuple[str, int | None] | None]:
+    """Apply numbered records and return the verdicts with the sequences that they name."""
+    return [shown(outcome) for outcome in replica.apply_many(log)]
+
+
+def shown(outcome: Outcome | None) -> tuple[str, int | None] | None:
+    """Return the verdict of an outcome and the sequence that it names."""
+    return None if outcome is None or outcome.verdict is None else (outcome.verdict.kind.value, outcome.original)
+
+
+@settings(max_examples=300)
+@given(keeps, records, st.data())
+def test_verdicts_are_those_of_a_plain_list(keep: Keep, drawn: list[tuple[object, ...]], data: st.DataObject) -> None:
+    """Whatever comes between, in batches of any cut, continued from a snapshot at any place."""
+    log = list(enumerate(log_of(drawn, keep)))
+    oracle = Oracle()
+    expected = [oracle.apply(sequence, record) for sequence, record in log]
+    cuts = sorted({0, len(log), *data.draw(st.lists(st.integers(1, len(log)), max_size=4))})
+    names = NamesInMemory()
+    replica, whole, singly = Replica(names), Replica(NamesInMemory()), Replica(NamesInMemory())
+    found = []
+    for start, end in pairwise(cuts):
+        found += read(replica, log[start:end])
+        replica = Replica(names, rows=replica.held(), state=replica.state())
+    assert found == expected
+    assert read(whole, log) == expected
+    assert [shown(singly.apply(*record)) for record in log] == expected
+    live = [entry[0] for entry in oracle.live]
+    for other in (replica, whole, singly):
+        assert other.rows().rows["sequence"].tolist() == live
+        assert other.state() == singly.state()
+
+
+def test_one_too_many_lets_the_earliest_leave() -> None:
+    """Of three pages kept two stay; a copy of the first is unique, and lets the second leave."""
+    log = list(enumerate([policy(Keep(max_pages=2)), page(0, 1, 1), page(1, 2, 2), page(2, 3, 3), page(3, 4, 1)]))
+    replica = Replica(NamesInMemory())
+    assert read(replica, log)[1:] == [("unique", None)] * 4
+    assert replica.rows().rows["sequence"].tolist() == [3, 4]
+    assert replica.expired == {ExpiryReason.COUNT: 2, ExpiryReason.AGE: 0}
+
+
+def test_an_expired_address_is_new() -> None:
+    """A page of an address that expired is unique, and neither unchanged nor updated."""
+    log = list(enumerate([policy(Keep(max_pages=1)), page(0, 1, 1), page(1, 2, 2), page(2, 1, 1)]))
+    assert read(Replica(NamesInMemory()), log)[-1] == ("unique", None)
+
+
+def test_the_log_alone_says_how_late_it_is() -> None:
+    """A page leaves when the log's time is more than the age after its own, and an earlier time has no effect."""
+    first = [policy(Keep(max_age_minutes=60)), TimeRecord(1_000), page(0, 1, 1)]
+    for minute, verdict in ((1_060, "duplicate"), (1_061, "unique")):
+        log = [*first, TimeRecord(minute), TimeRecord(7), page(1, 2, 1)]
+        replica = Replica(NamesInMemory())
+        assert read(replica, list(enumerate(log)))[-1][0] == verdict
+        assert replica.expired[ExpiryReason.AGE] == (verdict == "unique")
+
+
+def test_pages_before_the_first_time_came_with_it() -> None:
+    """A log without time records keeps all; the age of its pages counts from the first one."""
+    log = [policy(), page(0, 1, 1), policy(Keep(max_age_minutes=60)), page(1, 2, 1), TimeRecord(5_000), page(2, 3, 1)]
+    assert [verdict for verdict in read(Replica(NamesInMemory()), list(enumerate(log))) if verdict][1:] == [
+        ("duplicate", 1)
+    ] * 2
+    later = [*log, TimeRecord(5_061), page(3, 4, 1)]
+    assert read(Replica(NamesInMemory()), list(enumerate(later)))[-1] == ("unique", None)
+
+
+def test_a_backlog_leaves_with_the_pages_that_follow() -> None:
+    """Lower bounds take effect a few entries a page, so no page waits for a million of them."""
+    log: list[LogRecord] = [policy(), *(page(number, number, 10 + number) for number in range(100))]
+    log += [policy(Keep(max_pages=10)), *(page(100 + number, 0, 10) for number in range(12))]
+    replica, sizes = Replica(NamesInMemory()), []
+    for sequence, record in enumerate(log):
+        replica.apply(sequence, record)
+        sizes.append(len(replica))
+    assert sizes[100:102] == [100, 100]
+    # The first visit finds its page gone and is kept again.
+    assert [earlier - later for earlier, later in pairwise(sizes[101:])][:3] == [MAX_BEFORE_PAGE, 9, 9]
+    assert sizes[-1] == 10
+
+
+def test_what_expired_does_not_come_back() -> None:
+    """Bounds that are raised later bring no entry back, in the replica or in one that goes on from its state."""
+    log = [policy(Keep(max_pages=1)), page(0, 1, 1), page(1, 2, 2), policy(), page(2, 3, 1)]
+    names = NamesInMemory()
+    replica = Replica(names)
+    read(replica, list(enumerate(log[:4])))
+    restored = Replica(names, rows=replica.held(), state=replica.state())
+    for one in (replica, restored):
+        assert shown(one.apply(4, log[4])) == ("unique", None)
+        assert one.rows().rows["sequence"].tolist() == [2, 4]
+        assert one.expired_up_to == 1
+
+
+def test_times_are_kept_as_long_as_entries_need_them() -> None:
+    """A log of years with a bound of an hour remembers the times of an hour."""
+    expiry = Expiry(Keep(max_age_minutes=60))
+    for minute in range(10_000):
+        expiry.advance(minute, minute)
+        while expiry.reason(1, expiry.up_to + 1) is not None:
+            expiry.count(expiry.up_to + 1, ExpiryReason.AGE)
+    assert len(expiry.state().times) <= 16 * 64
+
+
+@pytest.mark.parametrize("age", [1, 5, 60])
+def test_the_age_is_that_of_the_definition(age: int) -> None:
+    """With a time before every page, an entry leaves exactly if its time is more than the age before the latest."""
+    minutes = [100, 101, 104, 104, 90, 130, 161, 165]
+    for end in range(1, len(minutes) + 1):
+        expiry = Expiry(Keep(max_age_minutes=age))
+        for place, minute in enumerate(minutes[:end]):
+            expiry.advance(2 * place, minute)
+        for place in range(end):
+            came, latest = max(minutes[: place + 1]), max(minutes[:end])
+            assert (expiry.reason(1, 2 * place + 1) is not None) == (latest - came > age)

@@ -1,0 +1,191 @@
+"""A page that was taken down can be read nowhere in the state folder, and verdicts go on as if it never was."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from dedup_service.core.errors import StateError
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.verdict import VerdictKind
+from dedup_service.runtime.embedded.database import Database
+from dedup_service.runtime.embedded.state import State, StateSettings
+from dedup_service.runtime.embedded.state_info import open_read_only
+
+from .prepared import SPACE, SPACE_ID, prepared, state_of
+
+SETTINGS = StateSettings(IndexLayout(window=8), snapshot_every=10)
+URL = "https://secret.example/private-story"
+TITLE, TEXT = "The Private Title", "what nobody may read any more"
+
+
+def opened(folder: Path | None, settings: StateSettings = SETTINGS) -> State:
+    """An open state."""
+    return State(folder, SPACE_ID, SPACE, None, settings)
+
+
+def secret(url: str = URL, story: int = 7, *, version: int = 0, page_id: str | None = None) -> PreparedPage:
+    """The page that is taken down, or a copy of it."""
+    page = prepared(url, story, version=version, page_id=page_id, text=f"{TEXT} {version}")
+    return replace(page, page=replace(page.page, title=TITLE))
+
+
+def others(state: State, first: int, count: int = 30) -> None:
+    """Decide pages of another site."""
+    state.decide([(prepared(f"https://a.example/{number}", number), None) for number in range(first, first + count)])
+
+
+def readable(folder: Path) -> bytes:
+    """All bytes of all files of a folder, and what the compressed frames among them say."""
+    content = b"".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file())
+    frames = []
+    for part in content.split(zstandard.MAGIC_NUMBER.to_bytes(4, "little"))[1:]:
+        reader = zstandard.ZstdDecompressor().decompressobj()
+        try:
+            frames.append(reader.decompress(zstandard.MAGIC_NUMBER.to_bytes(4, "little") + part))
+        except zstandard.ZstdError:
+            continue
+    return content + b"".join(frames)
+
+
+def assert_gone(folder: Path, *words: str) -> None:
+    """None of the words is in any file."""
+    found = readable(folder)
+    for word in words or (URL, TITLE, TEXT):
+        assert word.encode() not in found, word
+
+
+def test_nothing_of_the_page_is_left_in_the_folder(tmp_path: Path) -> None:
+    """Neither while the state is open, nor after it was closed, nor after it was opened again."""
+    state = opened(tmp_path)
+    others(state, 100)
+    state.decide([(secret(), None)])
+    others(state, 200)
+    assert all(word.encode() in readable(tmp_path) for word in (URL, TITLE, TEXT))
+    verdict = state.retract(URL)
+    assert (verdict.url, verdict.kind) == (URL, VerdictKind.UNIQUE)
+    assert_gone(tmp_path)
+    state.close()
+    assert_gone(tmp_path)
+    again = opened(tmp_path)
+    assert again.decide([(secret("https://b.example/copy"), None)])[0].kind is VerdictKind.UNIQUE
+    again.close()
+
+
+def test_every_visit_and_every_mention_goes(tmp_path: Path) -> None:
+    """Earlier versions, unchanged visits, visits by claim, texts of copies, and its name in the verdicts on others."""
+    state = opened(tmp_path)
+    state.decide([(secret(version=4, story=8, page_id="the-private-id"), None)])
+    others(state, 100, 5)
+    last = state.decide([(secret(), None), (secret(), None)])
+    assert [verdict.kind for verdict in last] == [VerdictKind.UPDATED, VerdictKind.UNCHANGED]
+    claiming = secret("https://secret.example/print")
+    claiming = replace(claiming, page=replace(claiming.page, claimed_url=URL))
+    copy = secret("https://b.example/copy")
+    near = replace(prepared("https://c.example/far", 900), page=replace(secret("https://c.example/far").page, title=""))
+    decided = state.decide([(claiming, None), (copy, None), (near, None)])
+    assert [verdict.kind.value for verdict in decided] == ["unchanged", "duplicate", "unique"]
+    with state.journal.database.transaction() as connection:
+        reason = f"figures differ {URL}"
+        connection.execute("UPDATE log SET reason = ? WHERE sequence = ?", (reason, decided[2].sequence))
+    state.retract(URL)
+    assert_gone(tmp_path, URL, TITLE, "the-private-id", "https://secret.example/print", f"{TEXT} 4")
+    assert state.journal.log.verdict_at(decided[2].sequence).reason == "figures differ [erased]"
+    of_copy = state.journal.log.verdict_at(decided[1].sequence)
+    assert (of_copy.kind, of_copy.url) == (VerdictKind.DUPLICATE, "https://b.example/copy")
+    state.close()
+
+
+def test_a_url_that_begins_like_it_stays(tmp_path: Path) -> None:
+    """Neither the page at a longer address nor its name in a verdict is touched."""
+    state = opened(tmp_path)
+    longer = prepared(URL + "-2", 1)
+    state.decide([(secret(), None), (longer, None), (prepared("https://b.example/1", 1), None)])
+    state.retract(URL)
+    assert [verdict.url for verdict in state.journal.log.visits(URL + "-2")] == [URL + "-2"]
+    assert state.journal.log.visits("https://b.example/1")[0].duplicate_of_url == URL + "-2"
+    state.close()
+
+
+@pytest.mark.parametrize("closing", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_later_verdicts_are_those_of_a_plain_retraction(tmp_path: Path, seed: int, closing: bool) -> None:
+    """A restore from the log, or from a snapshot before the page, gives what one without any erasure gives."""
+    chosen = random.Random(seed)
+    states = []
+    for name in ("erased", "kept"):
+        (tmp_path / name).mkdir()
+        states.append(opened(tmp_path / name))
+    pages = [
+        prepared(
+            f"https://{chosen.randrange(3)}.example/{chosen.randrange(9)}",
+            chosen.randrange(9),
+            version=chosen.randrange(2),
+        )
+        for _ in range(90)
+    ]
+    pages[4] = prepared("https://1.example/", 50)  # the address of a host alone
+    for start in range(0, 90, 6):
+        batch = [(page, None) for page in pages[start : start + 6]]
+        expected, found = (state.decide(batch) for state in states)
+        assert [(verdict.sequence, verdict.kind) for verdict in found] == [(v.sequence, v.kind) for v in expected]
+        target = chosen.choice(pages[: start + 6]).page.canonical_url
+        for state, erase in zip(states, (True, False), strict=True):
+            if state.journal.log.visits(target) and state._decider.sequence_of(target) is not None:
+                state.retract(target, erase=erase)
+        if chosen.random() < 0.3:
+            if closing:
+                for state in states:
+                    state.close()
+            else:
+                for state in states:
+                    state.journal.close()
+            states = [opened(tmp_path / name) for name in ("erased", "kept")]
+        assert states[0].held().rows().rows.tolist() == states[1].held().rows().rows.tolist()
+        assert state_of(states[0]._decider) == state_of(states[1]._decider)
+    for state in states:
+        state.close()
+
+
+def test_a_page_without_an_entry_is_erased_too(tmp_path: Path) -> None:
+    """A duplicate, and a page that was retracted before: the error says that there was no entry to remove."""
+    state = opened(tmp_path)
+    state.decide([(prepared("https://a.example/1", 7), None), (secret(), None)])
+    with pytest.raises(StateError, match=r"its verdict was duplicate\. Its text, title and URL are erased"):
+        state.retract(URL)
+    assert_gone(tmp_path)
+    state.decide([(secret(story=9), None)])
+    state.retract(URL, erase=False)
+    assert URL.encode() in readable(tmp_path)
+    with pytest.raises(StateError, match=r"was retracted already, by record \d\. Its text, title and URL are erased"):
+        state.retract(URL)
+    assert_gone(tmp_path)
+    state.close()
+
+
+def test_a_delivery_that_is_repeated_has_its_verdict_and_its_own_names(tmp_path: Path) -> None:
+    """The verdict on an erased page names what was delivered again, and stores nothing of it."""
+    state = opened(tmp_path)
+    (first,) = state.decide([(secret(), b"1" * 16)])
+    state.retract(URL)
+    assert state.decide([(secret(), b"1" * 16)]) == [first]
+    assert_gone(tmp_path)
+    state.close()
+
+
+def test_a_reader_that_keeps_the_write_ahead_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The page is gone once the reader has ended and the state is closed."""
+    state = opened(tmp_path)
+    state.decide([(secret(), None)])
+    state.journal.database.connection.execute("PRAGMA busy_timeout = 0")
+    reader: Database = open_read_only(tmp_path)
+    with reader.reading() as connection:
+        connection.execute("SELECT count(*) FROM log").fetchall()
+        state.retract(URL)
+    reader.close()
+    assert "because it is being read" in caplog.text
+    state.close()
+    assert_gone(tmp_path)
