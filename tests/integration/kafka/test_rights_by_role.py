@@ -236,3 +236,13 @@ def test_an_admin_needs_every_right(lists: AccessLists, served: Topics, call: Ca
             else:
                 commands = [("topics", "create"), ("topics", "repair-transactions", "--dry-run")]
                 assert is_refused(call, served, commands), right
+
+
+def test_settings_that_may_not_be_seen_are_not_called_wrong(lists: AccessLists, served: Topics, call: Call) -> None:
+    """The client drops that refusal: without *DescribeConfigs* a topic seemed to have no settings."""
+    rights = granted_to("operator", served.prefix)
+    with allowed(lists, {grant for grant in rights if grant.operation != "DESCRIBE_CONFIGS"}):
+        code, said = call(served, "retract", URLS[0])
+    assert code == 1
+    assert f"DescribeConfigs on the topic {served.pages}" in said
+    assert f"kafka-acls.sh --add --allow-principal User:NAME --operation DescribeConfigs --topic {served.pages}" in said
