@@ -141,9 +141,13 @@ class Admin:
 
     def _raise_refused(self, topics: Sequence[str]) -> None:
         """Raise why the brokers do not say the settings of these topics."""
-        for topic, kind in internals.refused_settings(self._client, topics).items():
-            error = kind(topic)
-            raise permanent_error(error, f"to describe {topic}", needs="DescribeConfigs") or error
+        refused = internals.refused_settings(self._client, topics)
+        hidden = {topic for topic, kind in refused.items() if kind is errors.TopicAuthorizationFailedError}
+        if hidden:
+            error = errors.TopicAuthorizationFailedError(hidden)
+            raise permanent_error(error, "to describe topics", needs="DescribeConfigs") or error
+        for topic, kind in refused.items():
+            raise kind(topic)
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end of each partition, records of open transactions included."""
