@@ -1,18 +1,21 @@
 """`why` and corrections in the service: over HTTP from a running process, and from the log alone."""
 
 import json
+import multiprocessing
 import socket
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dedup_service.core.log_records import PageRecord, Source
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.interfaces.cli.main import run
 from dedup_service.interfaces.http.server import Address
 from dedup_service.interfaces.http.service import Addresses, ServedService
@@ -25,6 +28,7 @@ from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.service import ServiceSettings
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.workers.page_reader import PageReader
 from dedup_service.runtime.workers.preparation import BadRecord, prepare_record
 from tests.integration.conftest import Broker
 from tests.interfaces.cli.running import article, page
@@ -154,6 +158,36 @@ def test_a_text_is_of_the_page_that_the_log_names(broker: Broker, topics: Topics
     assert not isinstance(answer, BadRecord)
     records = [PageRecord(Source(topics.pages, 0, offset), answer, space_id) for offset in (0, 1)]
     append(broker.connection, topics.fingerprints, [log_message(topics.fingerprints, record) for record in records])
-    with closing(PageTextLookup(broker.connection, topics)) as texts:
+    with closing(PageReader()) as pages, closing(PageTextLookup(broker.connection, topics, pages)) as texts:
         assert texts.text_at(0) == article(1)
         assert texts.text_at(1) is None
+
+
+def test_a_page_that_could_not_be_judged_is_not_read_again(broker: Broker, topics: Topics) -> None:
+    """What killed a worker would kill the next one: there is no text, and no worker is started for it."""
+    value = json.dumps(page(1)).encode()
+    append(broker.connection, topics.pages, [Message(topics.pages, value, partition=0)])
+    answer = prepare_record(SpaceOptions(), PageMessage(topics.pages, 0, 0, value))
+    assert not isinstance(answer, BadRecord)
+    reason = "not judged: the worker process died over this page, twice"
+    unjudged = PageRecord(Source(topics.pages, 0, 0), replace(answer, reason=reason), build_fingerprinter().space_id)
+    append(broker.connection, topics.fingerprints, [log_message(topics.fingerprints, unjudged)])
+    before = set(multiprocessing.active_children())
+    with closing(PageReader()) as pages, closing(PageTextLookup(broker.connection, topics, pages)) as texts:
+        assert texts.text_at(0) is None
+        assert set(multiprocessing.active_children()) == before
+
+
+def test_a_page_beyond_the_limits_has_no_text(broker: Broker, topics: Topics) -> None:
+    """It was judged by a faster machine, say: the process that explains it extracts nothing itself."""
+    html = "<html><body>" + "".join(f"<p>{article(at)}</p>" for at in range(4000)) + "</body></html>"
+    value = json.dumps({"url": "https://news.example/1", "html": html}).encode()
+    append(broker.connection, topics.pages, [Message(topics.pages, value, partition=0)])
+    address = "https://news.example/1"
+    judged = PreparedPage(Page(url=address, canonical_url=address, id=address), Fingerprint(), None)
+    record = PageRecord(Source(topics.pages, 0, 0), judged, build_fingerprinter().space_id)
+    append(broker.connection, topics.fingerprints, [log_message(topics.fingerprints, record)])
+    with closing(PageReader(timeout_s=0.05)) as pages:
+        assert PageTextLookup(broker.connection, topics, pages).text_at(0) is None
+    with closing(PageReader()) as pages:
+        assert PageTextLookup(broker.connection, topics, pages).text_at(0)

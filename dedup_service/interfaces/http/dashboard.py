@@ -23,7 +23,7 @@ from dedup_service.interfaces.http.access_guard import PROBES, AccessGuard, Toke
 from dedup_service.interfaces.http.bounded_connection import ConnectionLimits
 from dedup_service.interfaces.http.event_stream import EventHub
 from dedup_service.interfaces.http.explain_backends import DashboardSources, backend_for
-from dedup_service.interfaces.http.explain_routes import ExplainBackend, explain_routes
+from dedup_service.interfaces.http.explain_routes import CLOSE_S, ExplainBackend, explain_routes
 from dedup_service.interfaces.http.metrics import Metrics
 from dedup_service.interfaces.http.page_routes import page_routes
 from dedup_service.interfaces.http.probes import metrics_route
@@ -90,12 +90,13 @@ def serve_dashboard(
     option: str = "--dashboard",
     trusted_proxies: Sequence[str] = (),
     limits: ConnectionLimits | None = None,
+    close_s: Callable[[], float] = lambda: CLOSE_S,
 ) -> Iterator[HttpServer]:
     """Serve the dashboard on `address` during the block; ConfigurationError if nothing can listen there.
 
     more: additional routes, such as probes. hub, limits: the event stream and other limits, for tests. option:
     the option that the error names. trusted_proxies: as in `HttpServer`; with them, Host may be any name, and a
-    token is needed (`token_for`).
+    token is needed (`token_for`). close_s: returns how long the end may wait for an explanation in progress.
     """
     hub = hub or EventHub(sources.live_stats)
     backend = backend_for(sources)
@@ -109,7 +110,7 @@ def serve_dashboard(
         finally:
             hub.close()
             if backend is not None:
-                backend.close()
+                backend.close(close_s())
 
 
 def dashboard_routes(sources: DashboardSources, backend: ExplainBackend | None = None) -> list[BaseRoute]:

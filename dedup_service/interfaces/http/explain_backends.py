@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dedup_service.runtime.kafka.explain.live_pages import RecentDecisions
     from dedup_service.runtime.kafka.service import Service
     from dedup_service.runtime.kafka.topics import Topics
+    from dedup_service.runtime.workers.page_reader import PageReader
 
 __all__ = ["DashboardSources", "backend_for"]
 
@@ -26,7 +27,8 @@ class DashboardSources:
     """Where the dashboard's routes get their data from.
 
     live_stats: always. dedup: the embedded filter; None in the service. service, connection, topics: in the
-    service, else None. recent: the observer of the service that remembers the offsets of recent pages.
+    service, else None. recent: the observer of the service that remembers the offsets of recent pages. reader: reads
+    the texts of its pages; whoever made it closes it.
     """
 
     live_stats: LiveStats
@@ -35,15 +37,17 @@ class DashboardSources:
     connection: "Connection | None" = None
     topics: "Topics | None" = None
     recent: "RecentDecisions | None" = None
+    reader: "PageReader | None" = None
 
 
 def backend_for(sources: DashboardSources) -> ExplainBackend | None:
     """Return the backend for `sources`, or None if they have neither a filter nor a service."""
     if sources.dedup is not None:
         return _embedded(sources.dedup)
-    if sources.service is None or sources.connection is None or sources.topics is None or sources.recent is None:
+    service, connection, topics, recent = sources.service, sources.connection, sources.topics, sources.recent
+    if service is None or connection is None or topics is None or recent is None or sources.reader is None:
         return None
-    return _served(sources.service, sources.connection, sources.topics, sources.recent)
+    return _served(service, connection, topics, recent, sources.reader)
 
 
 def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
@@ -53,7 +57,7 @@ def _embedded(dedup: NearDuplicateFilter) -> ExplainBackend:
 
 
 def _served(
-    service: "Service", connection: "Connection", topics: "Topics", recent: "RecentDecisions"
+    service: "Service", connection: "Connection", topics: "Topics", recent: "RecentDecisions", reader: "PageReader"
 ) -> ExplainBackend:
     from dedup_service.runtime.kafka.explain.live_pages import LivePages, LogCorrections
 
@@ -61,7 +65,7 @@ def _served(
 
     def pages() -> LivePages:
         if not opened:
-            opened.append(LivePages(service, connection, topics, recent))
+            opened.append(LivePages(service, connection, topics, recent, reader))
         return opened[0]
 
     def close() -> None:

@@ -6,8 +6,11 @@ means one vocabulary: fingerprinters keep one for each thread. docs/why.md has t
 """
 
 import asyncio
+import logging
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import Any
 
 import msgspec
@@ -25,12 +28,17 @@ from dedup_service.runtime.live_stats.display_safe import MAX_URL, cut, shown
 __all__ = ["ExplainBackend", "ExplainWorker", "explain_routes"]
 
 MAX_WAITING = 8
-CLOSE_S = 30.0
+CLOSE_S = 5.0
+"""Time for a question in progress when the server ends."""
+
+STOPPING = "the server is stopping; ask again once it runs"
 MAX_NEIGHBOURS = 20
 ROWS, MAX_ROWS = 100, 1000
 MAX_URL_LENGTH = 10_000
 
 EFFECT = "in force from the next delivery of either page; earlier verdicts stay"
+
+_LOG = logging.getLogger(__name__)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -39,18 +47,34 @@ class _BadRequestError(Exception):
     """A request is invalid; the message says what it should be."""
 
 
+class _StoppingError(TwinsieveError):
+    """The server ends."""
+
+
 class ExplainWorker:
-    """One thread that answers questions in order. Its methods are called on one event loop."""
+    """One thread that answers questions in order, and runs `last` when it ends. `answer` is called on one event loop.
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="twinsieve-why")
+    The thread is a daemon: no exit waits for a question in progress, which may read from brokers that are away.
+    """
+
+    def __init__(self, last: Callable[[], None] = lambda: None) -> None:
+        self._last = last
+        self._questions: SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = SimpleQueue()
+        self._closing = threading.Event()
         self._waiting = 0
+        self._thread = threading.Thread(target=self._run, name="twinsieve-why", daemon=True)
+        self._thread.start()
 
-    def close(self, last: Callable[[], None]) -> None:
-        """Finish the question in progress, run `last` in the thread, and end it."""
-        done = self._thread.submit(last)
-        self._thread.shutdown(wait=False)
-        done.result(CLOSE_S)
+    def close(self, timeout_s: float = CLOSE_S) -> None:
+        """Finish the question in progress, refuse those that wait, and end the thread.
+
+        A question that takes longer than `timeout_s` is left to the thread, which ends after it.
+        """
+        self._closing.set()
+        self._questions.put(None)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            _LOG.warning("an explanation was still in progress after %.1f s and is not waited for", timeout_s)
 
     async def answer(self, ask: Callable[[], Any], *, status: int = 200) -> Response:
         """Return the result of `ask` as JSON, or what it raised as an error."""
@@ -58,7 +82,7 @@ class ExplainWorker:
             return _refused(503, "too many requests for explanations at once; try again in a moment")
         self._waiting += 1
         try:
-            value = await asyncio.wrap_future(self._thread.submit(ask))
+            value = await asyncio.wrap_future(self._submit(ask))
         except (_BadRequestError, RecordError, ConfigurationError) as error:
             return _refused(400, str(error))
         except UnknownPageError as error:
@@ -68,6 +92,34 @@ class ExplainWorker:
         finally:
             self._waiting -= 1
         return Response(_encode(value), status_code=status, media_type="application/json")
+
+    def _asked(self, ask: Callable[[], Any]) -> Any:
+        if self._closing.is_set():
+            raise _StoppingError(STOPPING)
+        return ask()
+
+    def _submit(self, ask: Callable[[], Any]) -> Future[Any]:
+        if self._closing.is_set():
+            raise _StoppingError(STOPPING)
+        answer: Future[Any] = Future()
+        self._questions.put((ask, answer))
+        return answer
+
+    def _run(self) -> None:
+        while (question := self._questions.get()) is not None:
+            self._answer(*question)
+        try:
+            self._last()
+        except Exception:
+            _LOG.exception("what the explanations had opened could not be closed")
+
+    def _answer(self, ask: Callable[[], Any], answer: Future[Any]) -> None:
+        if not answer.set_running_or_notify_cancel():
+            return
+        try:
+            answer.set_result(self._asked(ask))
+        except BaseException as error:  # raised where the answer is awaited
+            answer.set_exception(error)
 
 
 class ExplainBackend:
@@ -84,14 +136,13 @@ class ExplainBackend:
         close: Callable[[], None] = lambda: None,
     ) -> None:
         self._make_explainer, self._make_corrections = explainer, corrections
-        self._close = close
-        self.worker = ExplainWorker()
+        self.worker = ExplainWorker(close)
         self._explainer: Explainer | None = None
         self._corrections: Corrections | None = None
 
-    def close(self) -> None:
-        """Release everything, in the worker's thread, and end it."""
-        self.worker.close(self._close)
+    def close(self, timeout_s: float = CLOSE_S) -> None:
+        """Release everything, in the worker's thread, and end it; after `timeout_s` that is left to the thread."""
+        self.worker.close(timeout_s)
 
     @property
     def explainer(self) -> Explainer:

@@ -25,6 +25,7 @@ from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.live_stats import LiveStats
 from dedup_service.runtime.live_stats.newest import DuplicateRow
 from dedup_service.runtime.live_stats.recheck import Rechecker, Sampler
+from dedup_service.runtime.workers.page_reader import PageReader
 
 __all__ = ["Addresses", "ServedService"]
 
@@ -34,7 +35,7 @@ TURN_TIMEOUTS = 4
 """Transaction timeouts that a turn of a step may last: an abort, a new producer, a rewind, one to spare."""
 
 RECHECK_S = 5.0
-"""Time between two rechecks: each reads and extracts both pages again, 20 ms of this process."""
+"""Time between two rechecks: each reads both pages again and extracts them in a worker process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class ServedService:
         self._live_stats = LiveStats("serve", scope="log", sampler=self._sampler)
         self._recent = RecentDecisions()
         self._metrics = Metrics(self._status, self._health, self._live_stats)
+        self._reader = PageReader(timeout_s=settings.page_timeout_s, memory_mb=settings.page_memory_mb)
         self.service = Service(settings, [*observers, self._health, self._metrics, self._live_stats, self._recent])
         self._live_stats.pool = self.service.pool_state
         self._live_stats.lag = self._lag
@@ -81,6 +83,7 @@ class ServedService:
             connection=settings.connection,
             topics=topics,
             recent=self._recent,
+            reader=self._reader,
         )
         more = probes(self._health)
         proxies = addresses.trusted_proxies
@@ -95,6 +98,7 @@ class ServedService:
                     more=more,
                     option="--http",
                     trusted_proxies=proxies,
+                    close_s=self.service.left_s,
                 )
             )
             urls["http"] = f"http://{server.address}"
@@ -105,12 +109,18 @@ class ServedService:
         if addresses.dashboard is not None:
             server = stack.enter_context(
                 serve_dashboard(
-                    sources, registry, addresses.dashboard, addresses.token, more=more, trusted_proxies=proxies
+                    sources,
+                    registry,
+                    addresses.dashboard,
+                    addresses.token,
+                    more=more,
+                    trusted_proxies=proxies,
+                    close_s=self.service.left_s,
                 )
             )
             urls["dashboard"] = f"http://{server.address}"
         if addresses.dashboard is not None or addresses.carried:
-            self._recheck(stack, PageTextLookup(settings.connection, topics))
+            self._recheck(stack, PageTextLookup(settings.connection, topics, self._reader))
         _LOG.info("listening", extra={"facts": urls})
 
     def _status(self) -> ServiceStatus:
@@ -127,5 +137,9 @@ class ServedService:
             original = row.original_sequence
             return pages.text_at(row.sequence), None if original is None else pages.text_at(original)
 
-        stack.callback(pages.close)
-        stack.enter_context(Rechecker(self._sampler, texts, self._live_stats.rechecked))
+        rechecker = Rechecker(
+            self._sampler, texts, self._live_stats.rechecked, close_s=self.service.left_s, last=pages.close
+        )
+        stack.enter_context(rechecker)
+        stack.callback(self._reader.close)  # first of all, so that neither a recheck nor an explanation waits for it
+        stack.callback(rechecker.stop)

@@ -157,12 +157,15 @@ class Service:
         requested = RequestedPolicy(build_fingerprinter(settings.space).space_id, settings.rule, settings.action)
         with ExitStack() as stack:
             local = LocalState.open(settings.state, instance=settings.instance, snapshot_every=settings.snapshot_every)
-            stack.callback(lambda: local.close(self._left_s()))
-            stack.callback(lambda: self._monitor.close(self._left_s()))
-            steps = self._start_steps(local, requested, stack, stop)
-            if steps is not None:
-                self._steps = steps
-                self._run_steps(stop)
+            stack.callback(lambda: local.close(self.left_s()))
+            stack.callback(lambda: self._monitor.close(self.left_s()))
+            try:
+                steps = self._start_steps(local, requested, stack, stop)
+                if steps is not None:
+                    self._steps = steps
+                    self._run_steps(stop)
+            finally:
+                self._begin_stop()
 
     def _start_steps(
         self, local: LocalState, requested: RequestedPolicy, stack: ExitStack, stop: threading.Event
@@ -200,7 +203,7 @@ class Service:
         self._monitor.start()
         steps: Steps = {}
         if DECIDE in settings.steps:
-            step = self._decide_step(local, log, requested, binding.pages, begins, stop)
+            step = self._decide_step(local, log, requested, binding.pages, self._offsets(begins, stack), stop)
             if step is None:
                 return None
             steps[DECIDE] = step
@@ -213,9 +216,10 @@ class Service:
                 keep_text=False,
                 chunk=InFlightLimits().chunk_records,
             )
-            self._preparer = stack.enter_context(preparer)
+            stack.callback(preparer.close, 0.0)  # once the step has ended, nobody takes what its workers still do
+            self._preparer = preparer
             steps[FINGERPRINT] = self._fingerprint_step(
-                local.instance, preparer, requested.space_id, binding.pages, begins
+                local.instance, preparer, requested.space_id, binding.pages, self._offsets(begins, stack)
             )
         return steps
 
@@ -225,12 +229,11 @@ class Service:
         log: LogConsumer,
         requested: RequestedPolicy,
         pages: str,
-        begins: Begins,
+        offsets: StepOffsets,
         stop: threading.Event,
     ) -> DecideStep | None:
         """Restore the state and return the step that continues from it; None if `stop` was set first."""
         settings = self._settings
-        offsets = self._offsets(begins)
         restored = restore(
             local,
             log,
@@ -242,7 +245,6 @@ class Service:
             pages=self._topics.pages,
         )
         if restored is None:
-            offsets.close()
             return None
 
         def check(replica: Replica) -> None:
@@ -271,19 +273,19 @@ class Service:
         self._restore = event
         self._observers.restore(event)
 
-    def _offsets(self, begins: Begins) -> StepOffsets:
-        """Return how far the steps are; StateError if the topics are what an interrupted replay left."""
+    def _offsets(self, begins: Begins, stack: ExitStack) -> StepOffsets:
+        """Return how far the steps are; StateError if the topics are what an interrupted replay left.
+
+        stack: closes them, unless the step that they are given to has done so.
+        """
         offsets = StepOffsets(self._settings.connection, self._topics, begins)
-        try:
-            offsets.refresh()
-            require_finished(self._topics, offsets)
-        except BaseException:
-            offsets.close()
-            raise
+        stack.callback(offsets.close)
+        offsets.refresh()
+        require_finished(self._topics, offsets)
         return offsets
 
     def _fingerprint_step(
-        self, instance: str, preparer: Preparer, space_id: str, pages: str, begins: Begins
+        self, instance: str, preparer: Preparer, space_id: str, pages: str, offsets: StepOffsets
     ) -> FingerprintStep:
         settings = self._settings
         return FingerprintStep(
@@ -296,7 +298,7 @@ class Service:
             self._producer(FINGERPRINT, instance),
             settings.rejection_limit,
             self._observers,
-            offsets=self._offsets(begins),
+            offsets=offsets,
             topic_id=pages,
             lag=lambda: self._monitor.backlog().lag(FINGERPRINT),
             session_timeout_s=settings.session_timeout_s,
@@ -316,12 +318,10 @@ class Service:
         threads = {name: self._start(name, stops[name]) for name in order}
         while not stop.is_set() and not self._ended.wait(0.1):
             pass
-        now = time.monotonic()
-        self._drain_until = now + _DRAIN_SHARE * self._settings.drain_s
-        self._stop_by = now + self._settings.drain_s
+        self._begin_stop()
         for name in order:
             stops[name].set()
-            threads[name].join(self._left_s())
+            threads[name].join(self.left_s())
             if threads[name].is_alive():
                 _LOG.warning(
                     "step %s did not stop in time; what it had not committed will be done again after the next start",
@@ -330,8 +330,15 @@ class Service:
         if self._failure is not None:
             raise self._failure
 
-    def _left_s(self) -> float:
-        """Return the seconds that are left of a stop; those of a whole one if none has begun."""
+    def _begin_stop(self) -> None:
+        """Let the budget of the stop begin now, unless it has."""
+        if self._stop_by is None:
+            now = time.monotonic()
+            self._drain_until = now + _DRAIN_SHARE * self._settings.drain_s
+            self._stop_by = now + self._settings.drain_s
+
+    def left_s(self) -> float:
+        """Return the seconds that are left of the budget of a stop; all of it if none has begun."""
         if self._stop_by is None:
             return self._settings.drain_s
         return max(0.0, self._stop_by - time.monotonic())

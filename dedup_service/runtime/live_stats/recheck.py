@@ -40,6 +40,9 @@ smaller share. Comparing a pair takes about 1 ms."""
 WAITING = 16
 """Duplicates drawn and not yet compared; further ones are not drawn."""
 
+CLOSE_S = 5.0
+"""Time for a comparison in progress when the program ends."""
+
 Texts = Callable[[DuplicateRow], tuple[str | None, str | None]]
 """Row → full texts of the page and of its original; None for a text that is no longer kept. May block, may raise."""
 
@@ -99,13 +102,24 @@ class Sampler:
 class Rechecker:
     """A thread that compares what `sampler` draws, while entered.
 
-    record: called with each result, None if a text is no longer kept.
+    record: called with each result, None if a text is no longer kept. close_s: returns how long leaving may wait for
+    the comparison in progress; after that it is left to its thread, which no exit waits for. last: called in the
+    thread when it ends, to close what `texts` uses.
     """
 
-    def __init__(self, sampler: Sampler, texts: Texts, record: Callable[[RecheckResult | None], None]) -> None:
+    def __init__(
+        self,
+        sampler: Sampler,
+        texts: Texts,
+        record: Callable[[RecheckResult | None], None],
+        close_s: Callable[[], float] = lambda: CLOSE_S,
+        last: Callable[[], None] = lambda: None,
+    ) -> None:
         self._sampler = sampler
         self._texts = texts
         self._record = record
+        self._close_s = close_s
+        self._last = last
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="twinsieve-recheck", daemon=True)
 
@@ -116,10 +130,20 @@ class Rechecker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.stop()
+        self._thread.join(self._close_s())
+
+    def stop(self) -> None:
+        """Begin no further comparison; what happens to the one in progress is not reported."""
         self._stop.set()
-        self._thread.join()
 
     def _run(self) -> None:
+        try:
+            self._compare_drawn()
+        finally:
+            self._last()
+
+    def _compare_drawn(self) -> None:
         while not self._stop.is_set():
             try:
                 row = self._sampler.drawn.get(timeout=0.2)
@@ -128,8 +152,9 @@ class Rechecker:
             try:
                 self._record(self._recheck(row))
             except Exception:
-                _LOG.exception("a duplicate could not be compared again")
-                self._record(None)
+                if not self._stop.is_set():  # what it needs may have been closed under it
+                    _LOG.exception("a duplicate could not be compared again")
+                    self._record(None)
 
     def _recheck(self, row: DuplicateRow) -> RecheckResult | None:
         text, other = self._texts(row)

@@ -106,11 +106,14 @@ class HtmlWorkers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(None if kind is None else 0.0)  # after an error, nobody takes the pages
 
-    def close(self) -> None:
-        """Stop the workers after the pages they have; pages that still wait end with WorkersError."""
-        self._pool.close()
+    def close(self, timeout_s: float | None = None) -> None:
+        """Stop the workers after the pages they have; pages that still wait end with WorkersError.
+
+        timeout_s: after which workers that are not done are killed; None waits for them.
+        """
+        self._pool.close(timeout_s)
 
     def pool_state(self) -> PoolState:
         """Return the state of the worker processes."""

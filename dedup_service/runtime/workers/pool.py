@@ -13,6 +13,7 @@ a broken pool. A death costs only time: an item that was not being worked on get
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -30,6 +31,9 @@ I = TypeVar("I")  # noqa: E741 - an item
 A = TypeVar("A")
 
 TICK_S = 0.25
+KILLED_S = 1.0
+"""Time for the threads to notice that their workers were killed; one that still waits for a start ends by itself."""
+
 TOO_LARGE = "needs more memory than a page may use"
 
 
@@ -119,6 +123,7 @@ class Pool(Generic[I, A]):
         self._queue: deque[_Task[I, A]] = deque()
         self._changed = threading.Condition()
         self._closing = threading.Event()
+        self._killing = False
         self._workers: set[WorkerProcess[I, A]] = set()
         self._deaths = 0
         self._idle = 0
@@ -154,8 +159,12 @@ class Pool(Generic[I, A]):
         ready, busy = sum(worker.started for worker in workers), sum(worker.busy for worker in workers)
         return PoolState(len(self._threads), ready, busy, waiting, self._deaths)
 
-    def close(self) -> None:
-        """Stop the workers after the items they have; waiting items end with WorkersError. May be called twice."""
+    def close(self, timeout_s: float | None = None) -> None:
+        """Stop the workers after the items they have; waiting items end with WorkersError. May be called twice.
+
+        timeout_s: after which workers that are not done are killed, and their items end with WorkersError, too;
+        None waits for them, however long they take.
+        """
         with self._changed:
             self._closing.set()
             waiting, self._queue = self._queue, deque()
@@ -165,9 +174,19 @@ class Pool(Generic[I, A]):
         for worker in tuple(self._workers):
             if not worker.ready:
                 worker.kill()
-        for thread in (*self._threads, self._watchdog):
-            thread.join()
-        self._at_exit.cancel()
+        threads = (*self._threads, self._watchdog)
+        if _joined(threads, timeout_s) or self._killed(threads):
+            self._at_exit.cancel()
+
+    def _killed(self, threads: Sequence[threading.Thread]) -> bool:
+        """Kill the workers, also those that a thread is just starting; return whether all threads have ended."""
+        self._killing = True
+        deadline = time.monotonic() + KILLED_S
+        while time.monotonic() < deadline:
+            _kill_all(self._workers)
+            if _joined(threads, TICK_S):
+                return True
+        return False
 
     def _next(self, *, ahead: bool) -> list[_Task[I, A]]:
         """Take one worker's share of the waiting tasks, or a single task that has to be alone; [] if there are none.
@@ -233,6 +252,9 @@ class Pool(Generic[I, A]):
                 self._deaths += 1
             begun = [task for tasks in held for task in tasks]
             held.clear()
+            if self._killing:  # no item is to blame, so none gets a strike
+                self._requeue(begun)
+                return
             self._requeue(
                 [part for task, index in _indexes(begun, death.index) for part in self._parts(task, index, death)]
             )
@@ -278,8 +300,16 @@ class Pool(Generic[I, A]):
                 worker.tick(TICK_S)
 
 
+def _joined(threads: Sequence[threading.Thread], timeout_s: float | None) -> bool:
+    """Wait for `threads`, for `timeout_s` together if given; return whether all have ended."""
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    for thread in threads:
+        thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
+
+
 def _kill_all(workers: set[WorkerProcess[I, A]]) -> None:
-    """Called at exit of a program that did not close its pool, so that it does not wait for workers."""
+    """Also called at exit of a program that did not close its pool, so that it does not wait for workers."""
     for worker in tuple(workers):
         worker.kill()
 

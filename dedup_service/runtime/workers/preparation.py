@@ -28,10 +28,12 @@ from dedup_service.runtime.workers.pool import TOO_LARGE, Pool, PoolState
 from dedup_service.runtime.workers.worker_process import Job
 
 __all__ = [
+    "UNJUDGED",
     "Answer",
     "BadRecord",
     "Preparer",
     "get_ready",
+    "page_in",
     "preload_for",
     "prepare_record",
     "reason_of",
@@ -46,6 +48,8 @@ CHUNK_RECORDS = 32
 300 ms of work."""
 
 UNJUDGED = "not judged: "
+"""How the reason of a page begins over which a worker died, ran out of a limit, or failed twice."""
+
 MAX_REASON_CHARS = 300
 
 
@@ -94,12 +98,15 @@ class Preparer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self.close(None if kind is None else 0.0)  # after an error, nobody takes the answers
 
-    def close(self) -> None:
-        """Stop the workers after the items they have; batches that still wait end with WorkersError."""
+    def close(self, timeout_s: float | None = None) -> None:
+        """Stop the workers after the items they have; batches that still wait end with WorkersError.
+
+        timeout_s: after which workers that are not done are killed; None waits for them.
+        """
         if self._pool is not None:
-            self._pool.close()
+            self._pool.close(timeout_s)
 
     def pool_state(self) -> PoolState | None:
         """Return the state of the worker processes; None if this process does the work."""
@@ -170,14 +177,14 @@ def reason_of(error: Exception) -> str:
 
 
 def _attempt(record: Record, fingerprinter: Fingerprinter, *, keep_text: bool) -> Answer:
-    page = _page_of(record)
+    page = page_in(record)
     if isinstance(page, BadRecord):
         return page
     prepared = fingerprinter.prepare(page)
     return prepared if keep_text else replace(prepared, page=replace(page, text=""))
 
 
-def _page_of(record: Record) -> Page | BadRecord:
+def page_in(record: Record) -> Page | BadRecord:
     """Return the page that `record` describes, extracted from its HTML, or why it describes none."""
     try:
         return record.page(_extract)

@@ -123,6 +123,8 @@ class WorkerSlot(Generic[I, A]):
     def _new(self) -> WorkerProcess[I, A]:
         worker = WorkerProcess(self._job)
         self._workers.add(worker)
+        if self._closing.is_set():  # the pool may have looked for workers that are starting before this was one
+            worker.kill()
         return worker
 
     def _drop(self, worker: WorkerProcess[I, A] | None) -> None:

@@ -1,5 +1,8 @@
 """The whole service on a real broker: each page is answered once, whichever process joins, leaves or rewinds."""
 
+import multiprocessing
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -205,3 +208,31 @@ def test_a_service_with_another_policy_refuses_to_start(
     with pytest.raises(error, match=says):
         Service(settings(broker, topics, tmp_path / "state", **more)).run(threading.Event())
     assert len(read_all(broker.bootstrap, [topics.fingerprints])[topics.fingerprints]) == 1
+
+
+def test_a_stop_kills_workers_that_do_not_finish_within_its_budget(
+    broker: Broker, topics: Topics, tmp_path: Path
+) -> None:
+    """A worker that stands still would otherwise be waited for until twice the time limit of a page, 20 minutes."""
+    before = set(multiprocessing.active_children())
+    service = Service(settings(broker, topics, tmp_path / "s", drain_s=2.0, page_timeout_s=600.0))
+    stop, deadline = threading.Event(), time.monotonic() + LIMIT_S
+    thread = threading.Thread(target=service.run, args=(stop,), daemon=True)
+    thread.start()
+    while (pool := service.pool_state()) is None or not pool.ready:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    (worker,) = set(multiprocessing.active_children()) - before
+    assert worker.pid is not None
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        publish(broker, topics, list(stream(5, 10)))
+        while (pool := service.pool_state()) is None or not pool.busy:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        stop.set()
+        thread.join(LIMIT_S / 2)
+        assert not thread.is_alive()
+        assert not set(multiprocessing.active_children()) - before
+    finally:
+        worker.kill()

@@ -147,7 +147,7 @@ def test_the_state_of_index_and_pool(live_stats: LiveStats) -> None:
     assert figures["index"]["bytes"] == 1500
     assert figures["index"]["channels"]["words"]["skew"] == 6.0
     assert figures["index"]["cells"] == {"entries": 8, "cells": 60, "overflowed": 3, "bytes": 500}
-    assert figures["index"]["removals"] == {"updated": 0, "retraction": 1, "correction": 0}
+    assert figures["index"]["removals"] == {"updated": 0, "retraction": 1, "correction": 0, "unwritten": 0}
     assert figures["summary"]["pool"] == {"processes": 4, "ready": 3, "busy": 2, "waiting": 100, "deaths": 1}
 
 

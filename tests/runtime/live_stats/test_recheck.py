@@ -81,3 +81,30 @@ def test_the_thread_records_each_result_and_survives_errors() -> None:
     with Rechecker(sampler, lambda drawn: answers[drawn.sequence], record):
         assert done.wait(30)
     assert [None if result is None else result.confirmed for result in results] == [True, False, None, None]
+
+
+def test_leaving_does_not_wait_for_a_comparison_that_does_not_end() -> None:
+    """Its thread is left to itself; what happens there afterwards is not reported, and then `last` is called."""
+    begun, release, closed = threading.Event(), threading.Event(), threading.Event()
+    results: list[RecheckResult | None] = []
+
+    def texts(_row: DuplicateRow) -> tuple[str | None, str | None]:
+        begun.set()
+        release.wait(60)
+        raise OSError("closed meanwhile")
+
+    sampler = Sampler(1.0, between_s=0.0)
+    assert sampler.offer(row(1), 0.0)
+    left = threading.Event()
+
+    def enter_and_leave() -> None:
+        with Rechecker(sampler, texts, results.append, close_s=lambda: 0.0, last=closed.set):
+            assert begun.wait(30)
+        left.set()
+
+    threading.Thread(target=enter_and_leave, daemon=True).start()
+    assert left.wait(30)
+    assert not closed.is_set()
+    release.set()
+    assert closed.wait(30)
+    assert not results

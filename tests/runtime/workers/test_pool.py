@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.readers.jsonlines import JsonLine
+from dedup_service.runtime.resources import SpaceOptions
 from dedup_service.runtime.workers.pool import Pool
+from dedup_service.runtime.workers.preparation import Preparer
 from dedup_service.runtime.workers.worker_process import Job, WorkersError
 
 pytestmark = pytest.mark.slow
@@ -59,6 +62,16 @@ def refused() -> None:
 def lost(item: object, why: str) -> str:
     """The answer to an item that no worker survives."""
     return why
+
+
+class Sleeping(JsonLine):
+    """A line over which a worker sleeps."""
+
+    def __init__(self) -> None:
+        super().__init__(1, b'{"url": "https://a.example/s", "text": "a text"}')
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return time.sleep, (3600,)
 
 
 def pool_of(
@@ -284,3 +297,41 @@ def test_closing_finishes_started_items_and_returns_the_rest() -> None:
     assert isinstance(ended[-1], WorkersError)
     with pytest.raises(WorkersError, match="closed"):
         pool.submit([1])
+
+
+def test_closing_in_time_kills_workers_that_are_not_done() -> None:
+    """Their items end with WorkersError, and no page is blamed: neither the one in progress nor those behind it."""
+    before = children()
+    pool = pool_of(obeyed, chunk=1)
+    pool.submit([0]).result(60)
+    futures = [pool.submit([partial(time.sleep, 3600)]) for _ in range(8)]
+    deadline = time.monotonic() + 60
+    while pool.state().busy < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    pool.close(0.0)
+    assert [type(future.exception(60)) for future in futures] == [WorkersError] * 8
+    assert not children() - before
+
+
+def test_closing_in_time_kills_workers_that_are_starting() -> None:
+    """A worker that does not get ready delays nothing."""
+    pool = pool_of(doubled, 1, get_ready=partial(time.sleep, 3600))
+    future = pool.submit([1])
+    pool.close(0.0)
+    assert isinstance(future.exception(60), WorkersError)
+
+
+def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
+    """Nobody takes the answers: a command that fails, or is interrupted, ends at once."""
+    answers = []
+
+    def fail() -> None:
+        with Preparer(SpaceOptions(), timeout_s=300) as preparer:
+            preparer.submit([JsonLine(1, Sleeping().raw)]).result(120)
+            answers.append(preparer.submit([Sleeping()]))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert isinstance(answers[0].exception(0), WorkersError)

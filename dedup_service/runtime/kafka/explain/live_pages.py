@@ -26,6 +26,7 @@ from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, PastVer
 from dedup_service.runtime.kafka.service import Service
 from dedup_service.runtime.kafka.steps.replica_queries import QueryTimeoutError
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.workers.page_reader import PageReader
 
 __all__ = ["LivePages", "LogCorrections", "RecentDecisions"]
 
@@ -63,13 +64,18 @@ class RecentDecisions(NullObserver):
 
 
 class LivePages:
-    """Pages of `service`; `recent` is one of its observers. Connects when constructed. Not thread-safe."""
+    """Pages of `service`; `recent` is one of its observers. Connects when constructed. Not thread-safe.
 
-    def __init__(self, service: Service, connection: Connection, topics: Topics, recent: RecentDecisions) -> None:
+    reader: reads their texts; whoever made it closes it.
+    """
+
+    def __init__(
+        self, service: Service, connection: Connection, topics: Topics, recent: RecentDecisions, reader: PageReader
+    ) -> None:
         self._service = service
         self._recent = recent
         self._stack = ExitStack()
-        self._pages = self._stack.enter_context(closing(LoggedPages(connection, topics)))
+        self._pages = self._stack.enter_context(closing(LoggedPages(connection, topics, reader)))
         self._verdicts = self._stack.enter_context(closing(PastVerdicts(connection, topics)))
         self._logged_ms: dict[int, int] = {}
 

@@ -2,7 +2,8 @@
 
 - `LoggedPages` reads a record of the log by its offset, which is its sequence.
 - `PageTextLookup` reads the input record that the log names from the topic `pages`, while that keeps it, and
-  extracts its text as the fingerprinting step did.
+  has its text extracted in a worker process (`workers.page_reader`), as the fingerprinting step did. A page that
+  could not be judged has no text: whatever stopped its worker would do so again.
 - `PastVerdicts` searches the topic `verdicts`. All verdicts of an address are in one partition, and a
   verdict is written soon after its page was logged; so that partition is read from a minute before that
   time, for up to 5 s.
@@ -16,7 +17,6 @@ from contextlib import ExitStack, closing
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.errors import RecordError, StateError
-from dedup_service.core.extraction import Extraction
 from dedup_service.core.log_records import PageRecord
 from dedup_service.core.page import Page
 from dedup_service.core.url import url_hash
@@ -32,7 +32,8 @@ from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.messages.page import PageMessage
 from dedup_service.runtime.kafka.messages.verdict import read_verdict
 from dedup_service.runtime.kafka.topics import Topics
-from dedup_service.runtime.workers.extraction_cache import ExtractionCache
+from dedup_service.runtime.workers.page_reader import PageReader
+from dedup_service.runtime.workers.preparation import UNJUDGED, BadRecord
 
 __all__ = ["LoggedPages", "PageTextLookup", "PastVerdicts", "known_page"]
 
@@ -47,62 +48,67 @@ CLOCK_SLACK_MS = 60_000
 
 
 class PageTextLookup:
-    """Pages by their sequence in the log; connected on first use. One thread uses it."""
+    """Pages by their sequence in the log; connected on first use. One thread uses it.
 
-    def __init__(self, connection: Connection, topics: Topics) -> None:
+    pages: reads them; whoever made it closes it.
+    """
+
+    def __init__(self, connection: Connection, topics: Topics, pages: PageReader) -> None:
         self._log = TopicPartition(topics.fingerprints, 0)
         self._reader = PartitionReader(connection, fetch_bytes=PAGE_FETCH_BYTES, timeout_s=TEXT_TIMEOUT_S)
-        self._extractions = ExtractionCache()
+        self._pages = pages
 
     def text_at(self, sequence: int) -> str | None:
-        """Return the main text of the page at `sequence`; None if it is no longer kept, or is not a page.
+        """Return the main text of the page at `sequence`.
 
-        Raises UnreachableError if no broker gives it within 10 s, NotAuthorisedError if they refuse.
+        None if it is no longer kept, is not a page, or could not be judged, then or now. Raises UnreachableError if
+        no broker gives it within 10 s, NotAuthorisedError if they refuse, WorkersError once `pages` is closed.
         """
         page = self.page_at(sequence)
         return None if page is None else page.text
 
     def page_at(self, sequence: int) -> Page | None:
         """As `text_at`, the whole page."""
-        logged = self._reader.read_at(self._log, sequence)
-        if logged is None:
-            return None
-        try:
-            record = decode(logged.value or b"")
-        except StateError:
-            return None
-        if not isinstance(record, PageRecord):
+        record = self._record_at(sequence)
+        if record is None or (record.prepared.reason or "").startswith(UNJUDGED):
             return None
         source = record.source
         message = self._reader.read_at(TopicPartition(source.topic, source.partition), source.offset)
         if message is None:
             return None
         try:
-            page = PageMessage.of(message).page(self._extract)
+            page = self._pages.page_of(PageMessage.of(message))
         except RecordError:
             return None
-        return page if page.url == record.prepared.page.url else None  # else the topic was created again
+        if isinstance(page, BadRecord) or page.url != record.prepared.page.url:  # the topic was created again
+            return None
+        return page
+
+    def _record_at(self, sequence: int) -> PageRecord | None:
+        logged = self._reader.read_at(self._log, sequence)
+        try:
+            record = None if logged is None else decode(logged.value or b"")
+        except StateError:
+            return None
+        return record if isinstance(record, PageRecord) else None
 
     def close(self) -> None:
         """Close the connection."""
         self._reader.close()
 
-    def _extract(self, html: bytes | str, declared_encoding: str | None) -> Extraction:
-        return self._extractions.extract(html, declared_encoding=declared_encoding)
-
 
 class LoggedPages:
     """Records of pages in the log, with their texts.
 
-    One thread uses it; raises BrokerError if no broker answers.
+    One thread uses it; raises BrokerError if no broker answers. pages: as in `PageTextLookup`.
     """
 
-    def __init__(self, connection: Connection, topics: Topics) -> None:
+    def __init__(self, connection: Connection, topics: Topics, pages: PageReader) -> None:
         self._stack = ExitStack()
         self._log = self._stack.enter_context(
             closing(LogConsumer(connection, topics.fingerprints, fetch_bytes=PAGE_FETCH_BYTES))
         )
-        self._texts = self._stack.enter_context(closing(PageTextLookup(connection, topics)))
+        self._texts = self._stack.enter_context(closing(PageTextLookup(connection, topics, pages)))
 
     def at(self, sequence: int) -> tuple[KnownPage, int] | None:
         """Return the page at `sequence` and when it was logged, Unix milliseconds.

@@ -29,6 +29,7 @@ from dedup_service.runtime.kafka.explain.page_lookup import LoggedPages, known_p
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.state.page_names import temporary_page_names
 from dedup_service.runtime.kafka.topics import Topics
+from dedup_service.runtime.workers.page_reader import PageReader
 
 __all__ = ["ReplayedLog"]
 
@@ -60,7 +61,8 @@ class ReplayedLog:
             log = stack.enter_context(closing(LogConsumer(connection, topics.fingerprints)))
             require_begun(connection, topics, log)
             self._take_all(log, read)
-            self._pages = stack.enter_context(closing(LoggedPages(connection, topics)))
+            reader = stack.enter_context(closing(PageReader()))
+            self._pages = stack.enter_context(closing(LoggedPages(connection, topics, reader)))
             self._stack = stack.pop_all()
 
     @property
