@@ -210,7 +210,6 @@ def is_refused(call: Call, topics: Topics, commands: Sequence[tuple[str, ...]]) 
     return any(code == 1 and "grant the user" in said for code, said in (call(topics, *one) for one in commands))
 
 
-@pytest.mark.long
 def test_an_operator_needs_every_right(lists: AccessLists, served: Topics, call: Call) -> None:
     """Without any one of them, some command is refused, and says what to grant."""
     for right, others in without_each(granted_to("operator", served.prefix)):
@@ -218,7 +217,6 @@ def test_an_operator_needs_every_right(lists: AccessLists, served: Topics, call:
             assert is_refused(call, served, PROBES), right
 
 
-@pytest.mark.long
 def test_an_admin_needs_every_right(lists: AccessLists, served: Topics, call: Call, user: Connection) -> None:
     """To create a set, to find that it exists, or to repair its transactions."""
     rights = granted_to("admin", served.prefix)
@@ -236,3 +234,14 @@ def test_an_admin_needs_every_right(lists: AccessLists, served: Topics, call: Ca
             else:
                 commands = [("topics", "create"), ("topics", "repair-transactions", "--dry-run")]
                 assert is_refused(call, served, commands), right
+
+
+def test_settings_that_may_not_be_seen_are_not_called_wrong(lists: AccessLists, served: Topics, call: Call) -> None:
+    """The client drops that refusal: without *DescribeConfigs* a topic seemed to have no settings."""
+    rights = granted_to("operator", served.prefix)
+    with allowed(lists, {grant for grant in rights if grant.operation != "DESCRIBE_CONFIGS"}):
+        code, said = call(served, "retract", URLS[0])
+    assert code == 1
+    topics = sorted(served.all)
+    assert f"DescribeConfigs on the topic {', '.join(topics)}: kafka-acls.sh --add" in said
+    assert said.endswith(f"--operation DescribeConfigs {' '.join(f'--topic {topic}' for topic in topics)}\n")

@@ -126,13 +126,28 @@ class Admin:
         return len(self._client.describe_cluster()["brokers"])
 
     def describe_topics(self, names: Sequence[str], settings: Sequence[str]) -> list[TopicDescription]:
-        """Return those of the topics that exist, in the order of `names`, with the values of `settings`."""
+        """Return those of the topics that exist, in the order of `names`, with the values of `settings`.
+
+        Raises NotAuthorisedError if the brokers do not say these.
+        """
         found = self._topics(names)
         if not found:
             return []
         resources = [ConfigResource(ConfigResourceType.TOPIC, name, list(settings)) for name in found]
         values = self._client.describe_configs(resources, config_filter="all")["topic"]
+        if silent := [name for name in found if not values.get(name)]:
+            self._raise_refused(silent)
         return [_described(found[name], values.get(name, {})) for name in names if name in found]
+
+    def _raise_refused(self, topics: Sequence[str]) -> None:
+        """Raise why the brokers do not say the settings of these topics."""
+        refused = internals.refused_settings(self._client, topics)
+        hidden = {topic for topic, kind in refused.items() if kind is errors.TopicAuthorizationFailedError}
+        if hidden:
+            error = errors.TopicAuthorizationFailedError(hidden)
+            raise permanent_error(error, "to describe topics", needs="DescribeConfigs") or error
+        for topic, kind in refused.items():
+            raise kind(topic)
 
     def high_watermarks(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return the end of each partition, records of open transactions included."""

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, errors
+from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.protocol.producer.transaction import WriteTxnMarkersRequest
 from kafka.structs import ConsumerGroupMetadata, MemberState, OffsetAndMetadata, TopicPartition
 
@@ -36,6 +37,7 @@ __all__ = [
     "positions",
     "positions_and_ends",
     "refresh_metadata",
+    "refused_settings",
     "release_paused_records",
     "send_offsets",
     "topic_id",
@@ -330,6 +332,17 @@ def close_network(client: Any) -> None:
     for left in (*sockets, net._wakeup_r, net._wakeup_w, net._selector):
         with suppress(Exception):
             left.close()
+
+
+def refused_settings(client: KafkaAdminClient, topics: Iterable[str]) -> dict[str, type[errors.KafkaError]]:
+    """Return why the brokers do not say the settings of a topic, for each that they refuse.
+
+    Touches `_describe_configs_request` and `_manager`: `describe_configs` drops the errors of single topics.
+    """
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, []) for topic in topics]
+    request = client._describe_configs_request(resources)
+    results = client._manager.run(client._manager.send, request).results
+    return {result.resource_name: errors.for_code(result.error_code) for result in results if result.error_code}
 
 
 def write_marker(

@@ -53,6 +53,8 @@ _SETTINGS = (
     errors.UnsupportedVersionError,
 )
 
+_WRITES_NOWHERE = ("InitProducerIdResponse", "ClusterAuthorizationFailedError")
+"""Words of the library's error for a producer whose user has *Write* on no topic; its class is a plain KafkaError."""
 
 WARN_EVERY_S = 30.0
 
@@ -157,6 +159,11 @@ def permanent_error(
         if isinstance(reason, errors.AuthorizationError):
             advice = _what_to_grant(reason, needs, transactional_id)
             return NotAuthorisedError(f"the brokers refuse {action}: {type(reason).__name__}; {advice}")
+        if all(word in str(reason) for word in _WRITES_NOWHERE):
+            return NotAuthorisedError(
+                f"the brokers refuse {action}: the user may write to no topic; grant the user Write on that topic: "
+                "kafka-acls.sh --add --allow-principal User:NAME --operation Write --topic TOPIC"
+            )
         if isinstance(reason, _SETTINGS) or _names_setting(reason):
             return ConfigurationError(f"{action}: {_text(reason)}")
     return None

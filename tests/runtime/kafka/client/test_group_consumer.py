@@ -47,6 +47,7 @@ def test_a_partition_that_a_rewind_started_is_reported_when_it_is_revoked(monkey
         monkeypatch.setattr(internals, name, lambda *_, answer=answer: answer)
     monkeypatch.setattr(internals, "has_coordinator", lambda _: True)
     monkeypatch.setattr(internals, "release_paused_records", lambda _: None)
+    monkeypatch.setattr(internals, "positions", lambda _: {})
     monkeypatch.setattr(group_consumer.GroupConsumer, "_asking_for_offsets", lambda *_: _Nothing())
     revoked: list[frozenset[TopicPartition]] = []
     member = GroupConsumer(Connection("a:1"), "pages", "g", "i", on_revoked=revoked.append)

@@ -65,6 +65,12 @@ def test_the_last_error_of_a_producer_counts() -> None:
         ),
         (errors.GroupAuthorizationFailedError("my group"), "--group 'my group'$"),
         (errors.ClusterAuthorizationFailedError("x"), "on the cluster"),
+        (
+            errors.KafkaError(
+                "Unexpected error in InitProducerIdResponse: [Error 31] ClusterAuthorizationFailedError"
+            ),  # of a producer without transactions whose user may write to no topic
+            "grant the user Write on that topic: .*--operation Write --topic TOPIC$",
+        ),
     ],
 )
 def test_a_refusal_names_the_resource_and_the_command_that_grants_it(reason: Exception, says: str) -> None:
