@@ -330,6 +330,8 @@ def test_an_error_in_a_block_with_workers_does_not_wait_for_them() -> None:
         with Preparer(SpaceOptions(), timeout_s=300) as preparer:
             preparer.submit([JsonLine(1, Sleeping().raw)]).result(120)
             answers.append(preparer.submit([Sleeping()]))
+            while (state := preparer.pool_state()) is not None and not state.busy:
+                time.sleep(0.01)
             raise KeyError
 
     with pytest.raises(KeyError):
