@@ -17,7 +17,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.index import near, uniform, warm_up
+from benchmarks.index import uniform, warm_up
 from benchmarks.quality.workspace import SEED, Workspace
 from dedup_service.core.index import BlockIndex
 
@@ -49,7 +49,7 @@ class Alternative:
 def compute(workspace: Workspace) -> list[Alternative]:
     """Return every design at every size that it can hold; independent of the evaluation data."""
     del workspace
-    warm_up(RADIUS)
+    warm_up()
     flips = masks(RADIUS)
     rows: list[Alternative] = []
     for size in SIZES:
@@ -57,9 +57,19 @@ def compute(workspace: Workspace) -> list[Alternative]:
     return rows
 
 
+def _flipped(stored: Words) -> Words:
+    """Return stored fingerprints with up to RADIUS bits flipped: uint64[PROBES]."""
+    generator = np.random.default_rng(SEED + 2)
+    probes = []
+    for _ in range(PROBES):
+        flips = generator.choice(64, generator.integers(0, RADIUS + 1), replace=False)
+        probes.append(stored[generator.integers(len(stored))] ^ np.uint64(sum(1 << int(bit) for bit in flips)))
+    return np.array(probes, np.uint64)
+
+
 def _rows(size: int, flips: Words) -> list[Alternative]:
     stored = uniform(size, SEED)
-    probes = near(stored, 10 * PROBES, RADIUS)[::10]  # stored fingerprints with up to 3 bits flipped
+    probes = _flipped(stored)
     index = BlockIndex(RADIUS, layout="seed")
     index.insert_many(np.arange(size), stored)
     table = np.sort(stored)
