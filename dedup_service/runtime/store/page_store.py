@@ -15,6 +15,7 @@ After StoreFullError the store is opened again.
 import re
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -62,6 +63,9 @@ SEGMENT_ROWS = 1 << 20
 _ALIVE = "alive"
 """The table of live rows, beside the caller's."""
 
+_SPARSE_SHARE = 0.5
+"""Share of rows to keep below which a segment is compacted: each byte that stays is copied once a halving at most."""
+
 _LARGEST_NUMBER = 1 << 32
 _LARGEST_FILE = (1 << 32) - 1
 _OWN_FILE = re.compile(
@@ -87,6 +91,7 @@ class PageStore:
         self._reader = RowReader(self._segments, self._table, self._segment_rows)
         self._next_row = manifest.next_row
         self._removed: list[npt.NDArray[np.int64]] = []
+        self._removed_counts: Counter[int] = Counter()
         self._compaction: Compaction | None = None
         self._pending: PendingCommit | None = None
         self._delete_unknown_files()
@@ -186,6 +191,7 @@ class PageStore:
         self._live.remove(numbers)
         for number, count in zip(*np.unique(numbers // self._segment_rows, return_counts=True), strict=True):
             self._live_counts[int(number)] -= int(count)
+            self._removed_counts[int(number)] += int(count)
         self._removed.append(numbers)
 
     def row(self, number: int) -> Any:
@@ -255,6 +261,7 @@ class PageStore:
         manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
         parts = [part for segment in self._segments.values() for part in segment.cut()]
         self._removed.clear()
+        self._removed_counts.clear()
         self._pending = PendingCommit(self, manifest, prepared, parts, dropped, obsolete)
         return self._pending
 
@@ -392,14 +399,15 @@ class PageStore:
         return segment
 
     def _sparsest(self) -> int | None:
-        """Return the committed segment with the smallest share of live rows below a half; None if there is none."""
+        """Return the committed segment of which the smallest share would be kept, below a half; None without one."""
         committed = {label.number: label.rows for label in self.manifest.segments}
         shares = [
-            (self._live_counts[number] / segment.rows, number)
+            ((self._live_counts[number] + self._removed_counts[number]) / segment.rows, number)
             for number, segment in self._segments.items()
-            if self._is_sealed(number) and self._live_counts[number] * 2 < segment.rows == committed.get(number)
+            if self._is_sealed(number) and segment.rows == committed.get(number)
         ]
-        return min(shares)[1] if shares else None
+        share, number = min(shares, default=(1.0, -1))
+        return number if share < _SPARSE_SHARE else None
 
     def _kept(self, number: int) -> npt.NDArray[np.bool_]:
         """Return the rows of a segment that are live now or in the last commit: bool[segment_rows]."""
