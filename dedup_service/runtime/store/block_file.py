@@ -15,6 +15,7 @@ blocks appended since then are trusted.
 import mmap
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,13 +166,15 @@ class BlockFile:
 
     def close(self) -> None:
         """Unmap and close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
         self._view = np.zeros(0, np.uint8)
         if self._map is not None:
             self._map.close()
             self._map = None
+        if self._file is not None:
+            with suppress(OSError):  # the next opening cuts it
+                os.ftruncate(self._file, self.length)
+            os.close(self._file)
+            self._file = None
 
     def delete(self) -> None:
         """Close the file and remove it with its checksums."""

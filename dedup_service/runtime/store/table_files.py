@@ -167,8 +167,7 @@ class TableFiles:
             prepared.unsynced = path
         self._number = number
         self._forgotten -= prepared.tables.keys()
-        oldest = min((label.since for label in prepared.tables.values()), default=number)
-        prepared.changes = [change for change in prepared.changes if change.number > oldest]
+        prepared.changes = [change for change in prepared.changes if _is_needed(change, prepared.tables)]
         return prepared
 
     def adopt(self, prepared: PreparedTables) -> set[Path]:
@@ -299,6 +298,12 @@ class TableFiles:
             raise StoreDamagedError(f"{path} cannot be read: {error}") from error
         if _joined(digest_places, digest_contents) != section.checksum:
             raise StoreDamagedError(f"{path}: changes of table {section.table} do not match their checksum")
+
+
+def _is_needed(change: ChangeFile, tables: Mapping[str, TableLabel]) -> bool:
+    """Return whether a table has changes in the file that its base does not contain."""
+    needing = (tables.get(section.table) for section in change.sections)
+    return any(table is not None and table.since < change.number for table in needing)
 
 
 def _raw(array: Array) -> npt.NDArray[np.uint8]:

@@ -455,5 +455,5 @@ class StoreMachine(RuleBasedStateMachine):
 def test_any_order_of_calls_equals_a_dictionary(tmp_path: Path) -> None:
     """Append, remove, erase, compact, commit and open, in any order."""
     machine = type("Machine", (StoreMachine,), {"root": tmp_path})
-    machine.TestCase.settings = settings(max_examples=8, stateful_step_count=20, deadline=None)
+    machine.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
     machine.TestCase().runTest()
