@@ -185,14 +185,15 @@ class PageStore:
 
     def remove(self, numbers: Numbers) -> None:
         """Remove rows, each of them once; KeyError, and none is removed, if one is not live."""
-        numbers = numbers.astype(np.int64)
-        if not self._live.has(numbers).all():
-            raise KeyError(f"no live row {numbers[~self._live.has(numbers)][0]}")
-        self._live.remove(numbers)
-        for number, count in zip(*np.unique(numbers // self._segment_rows, return_counts=True), strict=True):
+        places = numbers.astype(np.int64)
+        live = self._live.has(places)
+        if not live.all():
+            raise KeyError(f"no live row {places[~live][0]}")
+        self._live.remove(places)
+        for number, count in zip(*np.unique(places // self._segment_rows, return_counts=True), strict=True):
             self._live_counts[int(number)] -= int(count)
             self._removed_counts[int(number)] += int(count)
-        self._removed.append(numbers)
+        self._removed.append(places)
 
     def row(self, number: int) -> Any:
         """Return one row as a record of ROW; see `rows`."""

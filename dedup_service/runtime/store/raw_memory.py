@@ -33,7 +33,8 @@ def _copy(_typing: Any, _address: Any, _target: Any, _at: Any, _size: Any) -> An
         view = context.make_array(signature.args[1])(context, builder, target)
         pointer = cgutils.voidptr_t
         to = builder.bitcast(builder.gep(view.data, [at]), pointer)
-        cgutils.raw_memcpy(builder, to, builder.inttoptr(address, pointer), size, 1)
+        copy: Any = cgutils.raw_memcpy
+        copy(builder, to, builder.inttoptr(address, pointer), size, 1)
         return context.get_dummy_value()
 
     return types.void(types.uint64, types.Array(types.uint8, 1, "C"), types.int64, types.int64), emit
@@ -56,7 +57,7 @@ _copy_bytes = cast("Any", intrinsic(_copy))
 _byte_at = _load(types.uint8, 8)
 _word_at = _load(types.uint64, 64)
 _short_at = _load(types.uint32, 32)
-_madvise = types.ExternalFunction("madvise", types.int32(types.uintp, types.uintp, types.int32))
+_madvise: Any = types.ExternalFunction("madvise", types.int32(types.uintp, types.uintp, types.int32))
 
 _MEMBER_WORDS = 8
 """Words of a bitmap of members between two of its counts: 512 rows."""

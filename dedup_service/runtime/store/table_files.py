@@ -351,10 +351,10 @@ def _write_section(
     file: BinaryIO, name: str, unit: int, places: npt.NDArray[Any], contents: Iterable[bytes | memoryview]
 ) -> Section:
     offset = file.tell()
-    digest_places, digest_contents = xxhash.xxh3_64(_raw(places).data), xxhash.xxh3_64()  # type: ignore[arg-type]
+    digest_places, digest_contents = xxhash.xxh3_64(_raw(places).data), xxhash.xxh3_64()
     file.write(_raw(places).data)
     for content in contents:
-        digest_contents.update(content)  # type: ignore[arg-type]
+        digest_contents.update(content)
         file.write(content)
     return Section(name, unit, len(places), offset, _joined(digest_places, digest_contents))
 

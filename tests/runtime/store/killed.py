@@ -87,17 +87,23 @@ def run(folder: Path, seed: int) -> None:
         elif step.kind == "remove":
             store.remove(step.rows)
             live.remove(step.rows)
-        elif step.kind == "erase":
-            for row in step.rows.tolist():
-                store.erase(row)
-        elif step.kind == "compact":
-            store.compact(20_000)
-        elif step.kind == "rebase":
-            for _ in store.tables.rebase("recorded", tables.recorded, words=True):
-                pass
-        else:
+        elif step.kind == "commit":
             store.commit(number, str(seed), *tables.take())
+        else:
+            keep_in_order(store, step, tables)
         os.write(1, f"{number}\n".encode())
+
+
+def keep_in_order(store: PageStore, step: Step, tables: Tables) -> None:
+    """Erase, compact, or write a new base."""
+    if step.kind == "erase":
+        for row in step.rows.tolist():
+            store.erase(row)
+    elif step.kind == "compact":
+        store.compact(20_000)
+    else:
+        for _ in store.tables.rebase("recorded", tables.recorded, words=True):
+            pass
 
 
 def replay(seed: int, last: int, oracle: Oracle, tables: Tables) -> dict[int, int]:

@@ -64,7 +64,10 @@ def finished_before_kill(commands: IO[str], lines: IO[str], folder: Path, seed: 
 
 
 def check(folder: Path, seed: int, finished: int, committed: int) -> int:
-    """Compare the store with the oracle; return its last commit. committed: the least that it may be."""
+    """Compare the store with the oracle; return its last commit. committed: the least that it may be.
+
+    finished: the last operation that any process on this store has finished.
+    """
     store = PageStore.open(folder, LABEL)
     try:
         last = store.manifest.sequence
@@ -96,10 +99,11 @@ def kill_many(folder: Path, kills: int, seed: int) -> None:
     rng = random.Random(seed)
     with nursery(folder / "warm") as (commands, lines):
         for first in range(0, kills, KILLS_A_FOLDER):
-            store, own_seed, last = folder / str(first), seed + first, 0
+            store, own_seed, last, most = folder / str(first), seed + first, 0, 0
             for _ in range(min(KILLS_A_FOLDER, kills - first)):
                 finished = finished_before_kill(commands, lines, store, own_seed, rng.random() ** 2 * 0.6)
-                last = check(store, own_seed, finished, last_commit(own_seed, last, finished))
+                most = max(most, finished)
+                last = check(store, own_seed, most, last_commit(own_seed, last, finished))
 
 
 def test_a_killed_store_has_its_last_commit(tmp_path: Path) -> None:

@@ -127,7 +127,9 @@ def test_the_manifest_has_the_tables_of_the_last_commit(tmp_path: Path) -> None:
     store.close()
 
 
-def rebased(store: PageStore, name: str, array: npt.NDArray[np.uint64], between: Callable[[], None], words: bool) -> None:
+def rebased(
+    store: PageStore, name: str, array: npt.NDArray[np.uint64], between: Callable[[], None], words: bool
+) -> None:
     """Write a new base, with a call between its pieces."""
     for _ in store.tables.rebase(name, array, words=words):
         between()
@@ -155,9 +157,7 @@ def test_a_base_is_due_when_changes_exceed_a_twentieth(tmp_path: Path, words: bo
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1 << 20), words=st.booleans(), commits=st.lists(st.integers(0, 5), max_size=4))
-def test_a_base_is_copied_while_the_array_changes(
-    tmp_path: Path, seed: int, words: bool, commits: list[int]
-) -> None:
+def test_a_base_is_copied_while_the_array_changes(tmp_path: Path, seed: int, words: bool, commits: list[int]) -> None:
     """Whatever changes between its pieces, and whatever is committed meanwhile, the last commit is what is read."""
     generator = np.random.default_rng(seed)
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
