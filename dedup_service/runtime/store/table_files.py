@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import xxhash
@@ -77,7 +78,7 @@ class TableFiles:
 
     def __init__(self, folder: Path, tables: Mapping[str, TableLabel], changes: Iterable[ChangeFile]) -> None:
         self._folder = folder
-        self.tables = dict(tables)
+        self.tables = {name: msgspec.structs.replace(label) for name, label in tables.items()}  # labels change
         self.changes = list(changes)
         self.written_bytes = 0
         self._number = max([change.number for change in self.changes] + [t.since for t in self.tables.values()] + [0])
