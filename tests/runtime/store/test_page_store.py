@@ -1,5 +1,7 @@
 """A store has what a dictionary would have, before and after it is opened again."""
 
+import resource
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
-from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, StoreNumbersUsedError
+from dedup_service.runtime.store.errors import (
+    ForeignStoreError,
+    StoreDamagedError,
+    StoreFullError,
+    StoreNumbersUsedError,
+)
 from dedup_service.runtime.store.manifest import StoreLabel, read_manifest, write_checked
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
@@ -182,6 +189,69 @@ def test_compaction_keeps_rows_and_numbers(tmp_path: Path, budget: int) -> None:
     again = PageStore.open(tmp_path, LABEL)
     assert_equal(again, oracle)
     again.verify()
+    again.close()
+
+
+def test_places_in_a_large_compacted_segment(tmp_path: Path) -> None:
+    """Rows are counted over many words and groups of a bitmap."""
+    rows = 4096
+    store, oracle = PageStore.open(tmp_path, LABEL, segment_rows=rows), Oracle()
+    batch = pages(3, rows + 1, largest=50)
+    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+    store.commit(1, "")
+    gone = np.flatnonzero(np.random.default_rng(3).random(rows) < 0.6).astype(np.uint32)
+    store.remove(gone)
+    oracle.remove(gone)
+    store.commit(2, "")
+    while store.compact(1 << 30):
+        pass
+    assert (tmp_path / "00000-1.members").exists()
+    assert_equal(store, oracle)
+    for number in gone[[0, -1]].tolist():
+        with pytest.raises(KeyError):
+            store.row(number)
+    store.close()
+
+
+def test_a_commit_is_finished_in_another_thread(tmp_path: Path) -> None:
+    """Rows are appended and removed meanwhile; they belong to the next commit."""
+    store, oracle = filled(tmp_path, 150)
+    store.commit(1, "")
+    more = pages(2, 150)
+    oracle.append(store.append(more.entries, more.names, more.texts), more)
+    thread = threading.Thread(target=store.begin_commit(2, "").finish)
+    thread.start()
+    for seed in range(20):
+        store.remove(store.append(pages(seed, 30).entries)[:20])
+    store.finish_commit()
+    thread.join()
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    again.verify()
+    assert_equal(again, oracle)
+    again.close()
+
+
+def append_many(store: PageStore) -> None:
+    """Append some hundred megabytes."""
+    for seed in range(50):
+        store.append(pages(seed, 60, largest=60_000).entries)
+
+
+def test_a_full_disk_leaves_the_last_commit(tmp_path: Path) -> None:
+    """StoreFullError, which may be tried again once there is room."""
+    store, oracle = filled(tmp_path, 100)
+    store.commit(1, "")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, limits[1]))
+    try:
+        with pytest.raises(StoreFullError, match="free space"):
+            append_many(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
     again.close()
 
 
