@@ -30,7 +30,12 @@ from dedup_service.runtime.store.address_table import AddressTable
 from dedup_service.runtime.store.block_file import UnsyncedPart, sync_file
 from dedup_service.runtime.store.compaction import Compaction
 from dedup_service.runtime.store.erasure import INTENT, ErasedSpan, Erasure, complete_erasure, end_erasure
-from dedup_service.runtime.store.errors import ForeignStoreError, StoreNumbersUsedError, translated_os_errors
+from dedup_service.runtime.store.errors import (
+    ForeignStoreError,
+    StoreDamagedError,
+    StoreNumbersUsedError,
+    translated_os_errors,
+)
 from dedup_service.runtime.store.live_rows import LiveRows
 from dedup_service.runtime.store.manifest import (
     MANIFEST,
@@ -111,6 +116,11 @@ class PageStore:
         with translated_os_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         if not (folder / MANIFEST).exists():
+            if any(_OWN_FILE.fullmatch(path.name) and path.suffix != ".tmp" for path in folder.iterdir()):
+                raise StoreDamagedError(
+                    f"{folder} has files of a store but no {MANIFEST}: delete the folder, and it is built again from "
+                    "the log"
+                )
             if segment_rows < 64 or segment_rows & (segment_rows - 1):
                 raise ConfigurationError(f"a segment has a power of two of rows, 64 or more, not {segment_rows}")
             manifest = Manifest(STORE_VERSION, uuid.uuid4().hex, label, segment_rows)
@@ -304,9 +314,10 @@ class PageStore:
         return self._compaction is not None or self._sparsest() is not None
 
     def erase(self, number: int) -> None:
-        """Overwrite the evidence, names and text of a row with zeros, durably. KeyError if there is no such row.
+        """Overwrite the evidence, names and text of a row with zeros, durably.
 
-        The row's numbers (hashes, fingerprints) stay; remove it before or after.
+        The row's numbers (hashes, fingerprints) stay; remove it before or after. KeyError if there is no such row,
+        also if compaction has left it out: then its bytes are in no file.
         """
         self.finish_commit()
         row = self._reader.stored(np.array([number], np.int64))[0]

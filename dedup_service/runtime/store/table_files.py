@@ -110,9 +110,10 @@ class TableFiles:
         """
         if not _LEGAL_NAME.fullmatch(name):
             raise ConfigurationError(f"{name!r} is no name of a table: use up to 64 of a-z, 0-9 and _")
-        since = self._number
-        self._bases += 1
-        path = self._folder / f"{name}.base-{self._bases}"
+        with self._lock:
+            since = self._number
+            self._bases += 1
+            path = self._folder / f"{name}.base-{self._bases}"
         raw = _raw(array)
         sums = np.zeros(-(-len(raw) // PAGE_BYTES), np.uint64)
         with translated_os_errors(path), path.open("wb", buffering=0) as file:
