@@ -4,6 +4,7 @@ Data: generated rows and evidence (numpy's PCG64, seed 2026), evidence of --evid
 some 60; a gigabyte of tables, of which 1% is changed at random and in one piece. Each part prints its figures:
 
     append   rows a second in batches of 256, bytes on disk a row, RssAnon a row beside the start
+    disk     random reads of 4 KiB a second from the same files, with 32 threads
     read     evidence of random rows a second in batches of --batch, in the page cache, and from the disk after the
              cache was dropped (posix_fadvise), verified for the first time and again; reads a row
     tables   commit of --table-mb of tables: the first one, after 1% of words changed at random (recorded, and by
@@ -19,6 +20,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +35,7 @@ from dedup_service.runtime.store.table_files import WordChanges
 
 SEED = 2026
 APPENDED = 256
+DISK_THREADS = 32
 LABEL = StoreLabel("benchmark", "benchmark")
 MB = 1 << 20
 
@@ -137,6 +140,31 @@ def rate(store: PageStore, generator: np.random.Generator, batch: int, limit_s: 
         f"{processor / rows * 1e6:.2f} µs of processor a row; "
         f"{(disk_reads() - disk) / rows / 1024:.1f} KiB from the disk a row; {counts}"
     )
+
+
+def measure_disk(folder: Path, limit_s: float = 5.0) -> None:
+    """Print random reads of 4 KiB a second that the disk allows: DISK_THREADS threads, evidence files, cold."""
+    drop_cache(folder)
+    paths = sorted(folder.glob("*.evidence"))
+    sizes = np.array([path.stat().st_size for path in paths])
+    files = [os.open(path, os.O_RDONLY) for path in paths]
+    for file in files:
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+    until = time.perf_counter() + limit_s
+
+    def read(seed: int) -> int:
+        generator, done = np.random.default_rng(seed), 0
+        while time.perf_counter() < until:
+            at = int(generator.integers(len(files)))
+            os.pread(files[at], 4096, int(generator.integers(sizes[at])) & ~4095)
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(DISK_THREADS) as pool:
+        reads = sum(pool.map(read, range(DISK_THREADS)))
+    for file in files:
+        os.close(file)
+    print(f"disk:   {reads / limit_s:,.0f} random reads of 4 KiB a second, {DISK_THREADS} at once")
 
 
 def disk_reads() -> int:
@@ -245,6 +273,7 @@ def main() -> None:
         folder = Path(name)
         print(f"{arguments.rows:,} rows; load {os.getloadavg()[0]:.1f}")
         measure_append(folder, arguments.rows, arguments.evidence)
+        measure_disk(folder)
         measure_reads(folder, arguments.batch)
         measure_tables(folder, arguments.table_mb * MB)
         measure_restore(folder)

@@ -115,9 +115,13 @@ class BlockFile:
         return self._view[start : start + size].tobytes()
 
     def pieces(self, piece_bytes: int = 1 << 20) -> Iterable[bytes]:
-        """Yield the verified content, `piece_bytes` at a time."""
+        """Yield the verified content, `piece_bytes` at a time, each announced to the disk as a whole."""
         for start in range(0, self.length, piece_bytes):
-            yield self.read(start, min(piece_bytes, self.length - start))
+            size = min(piece_bytes, self.length - start)
+            if self._map is not None and hasattr(self._map, "madvise"):
+                first = start // mmap.PAGESIZE * mmap.PAGESIZE
+                self._map.madvise(mmap.MADV_WILLNEED, first, start + size - first)
+            yield self.read(start, size)
 
     def erased_blocks(self, start: int, size: int) -> ErasedBlocks:
         """Return the checksums that erasing `size` bytes at `start` will leave; the last block may be partial."""
