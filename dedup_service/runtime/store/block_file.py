@@ -3,7 +3,7 @@
 Bytes are appended with `pwrite`, so a full disk is an error of a call and not a signal, and read through the
 mapping. The file grows in steps ahead of its content; what lies beyond `length` is zeros that do not use the disk.
 
-Checksums are xxh3_64 of blocks of BLOCK_BYTES, in a file of their own (`.sums`, uint64 each). The seed has the
+Checksums are the lower 32 bits of xxh3_64 of blocks of BLOCK_BYTES, in a file of their own (`.sums`). The seed has the
 identity of the store, the name of the file and the number of the block in it, so a block of another file or place does
 not fit. The checksum of the last, partial block and the length are in the manifest: whatever a crash left behind the
 length is cut off when the file is opened.
@@ -27,8 +27,12 @@ from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_
 
 __all__ = ["BLOCK_BYTES", "BlockFile", "ErasedBlocks", "UnsyncedPart", "overwrite_durably", "sync_file", "write_sums"]
 
-BLOCK_BYTES = 16 << 10
-"""Bytes under one checksum: what a first read costs. docs/adr/0022 compares 4, 16 and 64 KiB."""
+BLOCK_BYTES = 4 << 10
+"""Bytes under one checksum: a page of memory, so that a first read reads no more than it needs (docs/adr/0022)."""
+
+_SUM = "<u4"
+_SUM_BYTES = 4
+_SUM_MASK = 0xFFFFFFFF
 
 _MIN_CAPACITY = 1 << 20
 _MAX_STEP = 64 << 20
@@ -99,7 +103,7 @@ class BlockFile:
 
     def tail_sum(self) -> int:
         """Return the checksum of the last, partial block; 0 if there is none."""
-        return self._tail_sum if self._tail is None else self._tail.intdigest()
+        return self._tail_sum if self._tail is None else self._tail.intdigest() & _SUM_MASK
 
     def verify(self, first: int, last: int) -> None:
         """Verify blocks `first` to `last`, inclusive; StoreDamagedError names one that is altered."""
@@ -190,12 +194,12 @@ class BlockFile:
         """Return the bytes of memory of checksums and flags."""
         return self._sums.nbytes + self.verified.nbytes
 
-    def _read_sums(self) -> npt.NDArray[np.uint64]:
+    def _read_sums(self) -> npt.NDArray[np.uint32]:
         full = self.length // BLOCK_BYTES
         if not full:
-            return np.zeros(0, np.uint64)
+            return np.zeros(0, np.uint32)
         try:
-            sums = np.fromfile(self.sums_path, "<u8", full)
+            sums = np.fromfile(self.sums_path, _SUM, full)
         except OSError as error:
             raise StoreDamagedError(f"{self.sums_path} cannot be read: {error}") from error
         if len(sums) < full:
@@ -256,13 +260,13 @@ class BlockFile:
             at, used = at + size, used + size
             self.verified[self._full] = 1
             if used == BLOCK_BYTES:
-                self._push_sum(self._tail.intdigest())
+                self._push_sum(self._tail.intdigest() & _SUM_MASK)
                 self._tail = xxhash.xxh3_64(seed=self._seed_of(self._full))
                 used = 0
 
     def _push_sum(self, checksum: int) -> None:
         if self._full == len(self._sums):
-            grown = np.zeros(max(64, 2 * len(self._sums)), np.uint64)
+            grown = np.zeros(max(64, len(self._sums) * 3 // 2), np.uint32)
             grown[: self._full] = self._sums
             self._sums = grown
         self._sums[self._full] = checksum
@@ -278,7 +282,7 @@ class BlockFile:
         self.blocks_verified += 1
 
     def _sum(self, block: int, content: bytes | bytearray | npt.NDArray[np.uint8]) -> int:
-        return xxhash.xxh3_64_intdigest(content, self._seed_of(block))  # type: ignore[arg-type]
+        return xxhash.xxh3_64_intdigest(content, self._seed_of(block)) & _SUM_MASK  # type: ignore[arg-type]
 
     def _seed_of(self, block: int) -> int:
         return (self._seed + block) & 0xFFFFFFFFFFFFFFFF
@@ -291,13 +295,13 @@ class UnsyncedPart:
     path: Path
     sums_path: Path
     first: int
-    sums: npt.NDArray[np.uint64]
+    sums: npt.NDArray[np.uint32]
 
     def sync(self) -> None:
         """Make it durable; StoreFullError if the disk does not take it."""
         sync_file(self.path)
         if len(self.sums):
-            overwrite_durably(self.sums_path, self.sums.astype("<u8").tobytes(), 8 * self.first)
+            overwrite_durably(self.sums_path, self.sums.astype(_SUM).tobytes(), _SUM_BYTES * self.first)
 
 
 def sync_file(path: Path) -> None:
@@ -313,7 +317,7 @@ def sync_file(path: Path) -> None:
 def write_sums(path: Path, sums: ErasedBlocks) -> None:
     """Write checksums of single blocks to `path`, durably."""
     for block, checksum in sums.items():
-        overwrite_durably(path, checksum.to_bytes(8, "little"), 8 * block)
+        overwrite_durably(path, checksum.to_bytes(_SUM_BYTES, "little"), _SUM_BYTES * block)
 
 
 def overwrite_durably(path: Path, data: bytes, at: int) -> None:

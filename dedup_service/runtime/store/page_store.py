@@ -2,7 +2,7 @@
 
 A row number is a uint32; numbers ascend in the order of the log and are never used again. `segment` has the files,
 `row_reader` reads batches, `table_files` writes tables, `compaction` and `erasure` change what was written.
-In memory are one bit for each row (`live_rows`), 8 bytes of checksum and one flag for each block of 16 KiB.
+In memory are one bit for each row (`live_rows`), and 5 bytes for each block of 4 KiB: a checksum and a flag.
 
 A *commit* makes everything durable as it was when `begin_commit` was called: the rows until then, which of them are
 live, and the tables. `PendingCommit.finish` does what waits for the disk, in any thread; rows may be appended and

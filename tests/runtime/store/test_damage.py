@@ -57,7 +57,7 @@ def moved_blocks(folder: Path, rng: random.Random) -> None:
         path for path in folder.glob("*.*") if path.stat().st_size > 2 * BLOCK_BYTES and path.suffix == ".evidence"
     ]
     path = rng.choice(files)
-    for target, size in ((path, BLOCK_BYTES), (path.with_name(path.name + ".sums"), 8)):
+    for target, size in ((path, BLOCK_BYTES), (path.with_name(path.name + ".sums"), 4)):
         content = bytearray(target.read_bytes())
         content[:size], content[size : 2 * size] = content[size : 2 * size], content[:size]
         target.write_bytes(content)
@@ -189,6 +189,6 @@ def test_an_error_names_file_and_block(tmp_path: Path) -> None:
     path.write_bytes(content)
     store = PageStore.open(tmp_path, LABEL)
     assert len(store.rows(np.arange(200))) == 200
-    with pytest.raises(StoreDamagedError, match=r"00000-0\.evidence: block 2 \(bytes 32768 to 49152\)"):
+    with pytest.raises(StoreDamagedError, match=r"00000-0\.evidence: block 2 \(bytes 8192 to 12288\)"):
         store.evidence(np.arange(200))
     store.close()

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.store.block_file import BLOCK_BYTES
 from dedup_service.runtime.store.errors import (
     ForeignStoreError,
     StoreDamagedError,
@@ -413,14 +414,14 @@ def test_names_of_some_rows_only_are_refused(tmp_path: Path) -> None:
 
 
 def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:
-    """Beside the bitmap there are 9 bytes for each 16 KiB of the files."""
+    """Beside the bitmap there are 5 bytes for each 4 KiB of the files."""
     store, _ = filled(tmp_path, 5000)
     store.commit(1, "")
     store.close()
     again = PageStore.open(tmp_path, LABEL)
-    assert again.memory_bytes() <= 5000 / 8 + SEGMENT_ROWS / 8 + 5000 / SEGMENT_ROWS * 4 * 2 * 9 + 9 * sum(
-        again.disk_bytes().values()
-    ) / (16 << 10)
+    bitmap, files = (5000 + SEGMENT_ROWS) / 8, 4 * (5000 / SEGMENT_ROWS + 1)
+    blocks = sum(again.disk_bytes().values()) / BLOCK_BYTES + 2 * files
+    assert again.memory_bytes() <= bitmap + 5 * blocks
     again.close()
 
 
