@@ -41,6 +41,7 @@ DUE_SHARE = 0.05
 _PIECE_PAGES = 64
 _SYNC_BYTES = 64 << 20
 _PLACES = 1 << 20
+_AHEAD_BYTES = 32 << 20
 _LEGAL_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 Array = npt.NDArray[Any]
@@ -259,8 +260,9 @@ class TableFiles:
                     raise StoreDamagedError(f"{path} has another size or other checksums than the manifest says")
                 file.seek(0)
                 expected = stored.view("<u8")
-                _advise_sequential(file.fileno())
                 for start in range(0, label.base_bytes, 1 << 20):
+                    if start % _AHEAD_BYTES == 0:
+                        _read_ahead(file.fileno(), start, 2 * _AHEAD_BYTES)
                     content = raw[start : min(start + (1 << 20), label.base_bytes)]
                     _read_whole(file, content.data)
                     first = start // PAGE_BYTES
@@ -283,6 +285,7 @@ class TableFiles:
         units = -(-len(raw) // section.unit)
         try:
             with path.open("rb", buffering=0) as file:
+                _read_ahead(file.fileno(), section.offset, section.count * (8 + section.unit))
                 for first in range(0, section.count, max(1, min(_PLACES, (8 << 20) // section.unit))):
                     count = min(max(1, min(_PLACES, (8 << 20) // section.unit)), section.count - first)
                     data = _pread(file, 8 * count, section.offset + 8 * first)
@@ -402,6 +405,7 @@ def _drop_cache(file: int) -> None:
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def _advise_sequential(file: int) -> None:
+def _read_ahead(file: int, at: int, size: int) -> None:
+    """Ask for bytes that are read soon, so that the disk reads them while others are verified."""
     if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_SEQUENTIAL)
+        os.posix_fadvise(file, at, size, os.POSIX_FADV_WILLNEED)
