@@ -283,19 +283,23 @@ class TableFiles:
         path = self._change_path(change.number)
         digest_places, digest_contents = xxhash.xxh3_64(), xxhash.xxh3_64()
         units = -(-len(raw) // section.unit)
+        step = min(section.count, max(1, min(_PLACES, (8 << 20) // section.unit)))
+        places_read, contents_read = np.empty(step, "<u8"), np.empty(step * section.unit, np.uint8)
         try:
             with path.open("rb", buffering=0) as file:
                 _read_ahead(file.fileno(), section.offset, section.count * (8 + section.unit))
-                for first in range(0, section.count, max(1, min(_PLACES, (8 << 20) // section.unit))):
-                    count = min(max(1, min(_PLACES, (8 << 20) // section.unit)), section.count - first)
-                    data = _pread(file, 8 * count, section.offset + 8 * first)
-                    digest_places.update(data)
-                    places = np.frombuffer(data, "<u8")
-                    data = _pread(file, section.unit * count, section.offset + 8 * section.count + section.unit * first)
-                    digest_contents.update(data)
-                    if len(places) and int(places.max()) >= units:
+                for first in range(0, section.count, step):
+                    count = min(step, section.count - first)
+                    places, contents = places_read[:count], contents_read[: count * section.unit]
+                    file.seek(section.offset + 8 * first)
+                    _read_whole(file, _raw(places).data)
+                    file.seek(section.offset + 8 * section.count + section.unit * first)
+                    _read_whole(file, contents.data)
+                    digest_places.update(_raw(places).data)
+                    digest_contents.update(contents.data)
+                    if int(places.max()) >= units:
                         raise StoreDamagedError(f"{path} has a place outside table {section.table}")
-                    _scatter(raw, section.unit, places, data)
+                    _scatter(raw, section.unit, places, contents)
                     if section.unit == PAGE_BYTES:
                         for page in places.tolist():
                             _fill_sums(raw[page * PAGE_BYTES : (page + 1) * PAGE_BYTES], page, sums)
@@ -368,16 +372,17 @@ def _joined(places: xxhash.xxh3_64, contents: xxhash.xxh3_64) -> int:
     return xxhash.xxh3_64_intdigest(places.digest() + contents.digest())
 
 
-def _scatter(raw: npt.NDArray[np.uint8], unit: int, places: npt.NDArray[Any], data: bytes) -> None:
+def _scatter(
+    raw: npt.NDArray[np.uint8], unit: int, places: npt.NDArray[np.uint64], contents: npt.NDArray[np.uint8]
+) -> None:
     """Write units of `unit` bytes at their places; the last unit of `raw` may be shorter."""
     if unit == PAGE_BYTES:
-        contents = np.frombuffer(data, np.uint8)
         for at, page in enumerate(places.tolist()):
             target = raw[page * unit : (page + 1) * unit]
             target[:] = contents[at * unit : at * unit + len(target)]
         return
     kind = f"u{unit}" if unit in {1, 2, 4, 8} else f"V{unit}"
-    raw.view(kind)[places.astype(np.int64)] = np.frombuffer(data, kind)
+    raw.view(kind)[places.astype(np.int64)] = contents.view(kind)
 
 
 def _write_whole(file: Any, data: memoryview) -> None:
@@ -391,13 +396,6 @@ def _read_whole(file: Any, target: memoryview) -> None:
         if not size:
             raise StoreDamagedError(f"{file.name} ends too early")
         target = target[size:]
-
-
-def _pread(file: Any, size: int, at: int) -> bytes:
-    data = os.pread(file.fileno(), size, at)
-    if len(data) != size:
-        raise StoreDamagedError(f"{file.name} ends too early")
-    return data
 
 
 def _drop_cache(file: int) -> None:
