@@ -1,0 +1,75 @@
+"""Take-down: the bytes of a page become zeros on the disk, whatever happens meanwhile.
+
+This is the only overwriting of committed bytes. A crash between the bytes and their checksums would look like
+damage, so an intent with the spans and the checksums after the erasure is made durable first (`erasure.json`).
+Opening a store completes an intent that it finds.
+"""
+
+from pathlib import Path
+
+import msgspec
+
+from dedup_service.runtime.store.block_file import BLOCK_BYTES, overwrite_durably, write_sums
+from dedup_service.runtime.store.errors import translated_os_errors
+from dedup_service.runtime.store.manifest import Manifest, read_checked, sync_directory
+
+__all__ = ["INTENT", "ErasedSpan", "Erasure", "complete_erasure", "end_erasure"]
+
+INTENT = "erasure.json"
+
+
+class ErasedSpan(msgspec.Struct):
+    """Bytes of `file` that become zeros. blocks: checksums afterwards, by block."""
+
+    file: str
+    start: int
+    size: int
+    blocks: dict[int, int]
+
+
+class Erasure(msgspec.Struct):
+    """What is to be erased. tails: checksums of last, partial blocks in the manifest, by file."""
+
+    spans: list[ErasedSpan]
+    tails: dict[str, int]
+
+    def patch(self, manifest: Manifest) -> None:
+        """Write the checksums of partial blocks into `manifest`."""
+        for segment in manifest.segments:
+            for name, label in segment.files.items():
+                tail = self.tails.get(f"{segment.number:05d}-{segment.generation}.{name}")
+                if tail is not None:
+                    label.tail_sum = tail
+
+
+def complete_erasure(folder: Path, manifest: Manifest) -> bool:
+    """Complete the erasure that a crash interrupted in `folder`; return whether there was one.
+
+    `manifest` is changed; the caller writes it, and calls `end_erasure`. Bytes behind the committed length are left
+    to the caller, who cuts them off.
+    """
+    path = folder / INTENT
+    if not path.exists():
+        return False
+    erasure = read_checked(path, Erasure)
+    lengths = {
+        f"{segment.number:05d}-{segment.generation}.{name}": label.length
+        for segment in manifest.segments
+        for name, label in segment.files.items()
+    }
+    for span in erasure.spans:
+        length = lengths.get(span.file, 0)
+        size = min(span.size, length - span.start)
+        if size > 0:
+            overwrite_durably(folder / span.file, bytes(size), span.start)
+            full = {block: value for block, value in span.blocks.items() if block < length // BLOCK_BYTES}
+            write_sums(folder / f"{span.file}.sums", full)
+    erasure.patch(manifest)
+    return True
+
+
+def end_erasure(folder: Path) -> None:
+    """Remove the intent: the erasure is complete."""
+    with translated_os_errors(folder / INTENT):
+        (folder / INTENT).unlink(missing_ok=True)
+        sync_directory(folder)

@@ -1,0 +1,79 @@
+"""Which rows are live: one bit for each row number from the first segment that exists on."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LiveRows"]
+
+_MIN_BYTES = 4096
+
+
+class LiveRows:
+    """A bitmap. segment_rows: a power of two, at least 64; first: its first segment; bits: its content."""
+
+    def __init__(self, segment_rows: int, first: int = 0, bits: npt.NDArray[np.uint8] | None = None) -> None:
+        self.first = first
+        self._segment_rows = segment_rows
+        self._bits = np.zeros(_MIN_BYTES, np.uint8) if bits is None or not len(bits) else bits
+        self._used = 0 if bits is None else len(bits)
+
+    @property
+    def bits(self) -> npt.NDArray[np.uint8]:
+        """The bitmap of whole segments: uint8[m], little-endian."""
+        return self._bits[: self._used]
+
+    def add(self, numbers: range) -> None:
+        """Add rows, which come after all others."""
+        end = numbers.stop - self.first * self._segment_rows
+        needed = -(-end // self._segment_rows) * self._segment_rows // 8
+        if needed > len(self._bits):
+            grown = np.zeros(max(needed, len(self._bits) * 3 // 2), np.uint8)
+            grown[: self._used] = self._bits[: self._used]
+            self._bits = grown
+        self._used = max(self._used, needed)
+        start = numbers.start - self.first * self._segment_rows
+        low, high = -(-start // 8), end // 8
+        if low >= high:
+            self._set(range(start, end))
+            return
+        self._bits[low:high] = 255
+        self._set(range(start, low * 8))
+        self._set(range(high * 8, end))
+
+    def has(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Return which rows are live: bool[n]."""
+        places = numbers - self.first * self._segment_rows
+        inside = (places >= 0) & (places < self._used * 8)
+        places = np.where(inside, places, 0)
+        found: npt.NDArray[np.bool_] = inside & ((self._bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 != 0)
+        return found
+
+    def remove(self, numbers: npt.NDArray[np.int64]) -> None:
+        """Clear the bits of live rows."""
+        places = numbers - self.first * self._segment_rows
+        masks = ~(np.uint8(1) << (places & 7).astype(np.uint8))
+        np.bitwise_and.at(self._bits, places >> 3, masks)
+
+    def segment(self, number: int) -> npt.NDArray[np.bool_]:
+        """Return which rows of a segment are live: bool[segment_rows]."""
+        size = self._segment_rows // 8
+        start = (number - self.first) * size
+        return np.unpackbits(self._bits[start : start + size], bitorder="little").view(np.bool_)
+
+    def begin_at(self, first: int) -> bool:
+        """Drop the segments before `first` if they are half of the bitmap; return whether anything was dropped."""
+        drop = (first - self.first) * self._segment_rows // 8
+        if drop < max(_MIN_BYTES, self._used // 2):
+            return False
+        self._bits = self._bits[drop:].copy()
+        self._used = max(0, self._used - drop)
+        self.first = first
+        if not len(self._bits):
+            self._bits = np.zeros(_MIN_BYTES, np.uint8)
+        return True
+
+    def _set(self, places: Iterable[int]) -> None:
+        for place in places:
+            self._bits[place >> 3] |= np.uint8(1 << (place & 7))

@@ -1,0 +1,181 @@
+"""What belongs to a store, in one small file that is replaced as a whole: `manifest.json`.
+
+One line of JSON with a checksum of the rest. It is written under a temporary name, fsynced and renamed, and then the
+folder is fsynced: a crash leaves the manifest before or the one after. A file that no manifest names is not part
+of the store and is deleted when the store is opened.
+
+`erasure.json` is the intent of an erasure (see `erasure`): it exists only while one is under way.
+"""
+
+import os
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import xxhash
+
+from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, translated_os_errors
+
+__all__ = [
+    "MANIFEST",
+    "STORE_VERSION",
+    "ChangeFile",
+    "FileLabel",
+    "Manifest",
+    "Section",
+    "SegmentLabel",
+    "StoreLabel",
+    "TableLabel",
+    "read_checked",
+    "read_manifest",
+    "sync_directory",
+    "write_checked",
+]
+
+MANIFEST = "manifest.json"
+STORE_VERSION = 1
+
+
+class StoreLabel(msgspec.Struct, frozen=True):
+    """Whose rows these are. log: identity of the log; space_id: of its fingerprints."""
+
+    log: str
+    space_id: str
+
+
+class FileLabel(msgspec.Struct):
+    """The committed part of a file. tail_sum: checksum of the last, partial block."""
+
+    length: int = 0
+    tail_sum: int = 0
+
+
+class SegmentLabel(msgspec.Struct):
+    """A segment. rows: in its file; compacted: whether rows are missing; members_sum: checksum of which are there."""
+
+    number: int
+    generation: int
+    rows: int
+    files: dict[str, FileLabel]
+    compacted: bool = False
+    members_sum: int = 0
+
+
+class Section(msgspec.Struct):
+    """Changes of one table: `count` places (uint64), then as many units of `unit` bytes, from `offset` on."""
+
+    table: str
+    unit: int
+    count: int
+    offset: int
+    checksum: int
+
+
+class ChangeFile(msgspec.Struct):
+    """Changes of tables between two commits."""
+
+    number: int
+    bytes: int
+    sections: list[Section]
+
+
+class TableLabel(msgspec.Struct):
+    """A table: its base, and the number of the last change file that the base contains.
+
+    base_bytes: of the array in it; base_sum: checksum of the checksums of its pages. words: whether its changes
+    are words that the caller recorded, and not pages that were found to differ.
+    """
+
+    shape: list[int]
+    dtype: str
+    base: str
+    base_bytes: int
+    base_sum: int
+    since: int
+    words: bool
+
+
+class Manifest(msgspec.Struct):
+    """All files of a store. sequence, tail: last record of the log that is in it, and its digest.
+
+    next_row: first unused row number. alive_from: first segment in the table of live rows.
+    """
+
+    version: int
+    identity: str
+    label: StoreLabel
+    segment_rows: int
+    sequence: int = 0
+    tail: str = ""
+    next_row: int = 0
+    alive_from: int = 0
+    segments: list[SegmentLabel] = []
+    tables: dict[str, TableLabel] = {}
+    changes: list[ChangeFile] = []
+    extra: bytes = b""
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+T = TypeVar("T")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest in `folder`; StoreDamagedError if it is altered, ForeignStoreError for another version."""
+    path = folder / MANIFEST
+    content = read_checked(path, msgspec.Raw)
+    try:
+        version = msgspec.json.decode(content, type=_Version).version
+        if version != STORE_VERSION:
+            raise ForeignStoreError(
+                f"{path} has version {version}, this twinsieve reads {STORE_VERSION}: start a new state folder and "
+                "read the same input again with `filter`"
+            )
+        return msgspec.json.decode(content, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise StoreDamagedError(f"{path} cannot be read: {error}") from error
+
+
+def write_checked(path: Path, value: msgspec.Struct) -> None:
+    """Write `value` with a checksum to `path`, atomically and durably; StoreFullError leaves the old file."""
+    content = msgspec.json.encode(value)
+    line = b'{"checksum":"%s","content":%s}\n' % (xxhash.xxh3_128_hexdigest(content).encode(), content)
+    temporary = path.with_suffix(".tmp")
+    with translated_os_errors(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_directory(path.parent)
+
+
+class _Checked(msgspec.Struct):
+    checksum: str
+    content: msgspec.Raw
+
+
+def read_checked(path: Path, kind: type[T]) -> T:
+    """Return what `write_checked` wrote; StoreDamagedError if it is altered or missing."""
+    try:
+        checked = msgspec.json.decode(path.read_bytes(), type=_Checked)
+        if xxhash.xxh3_128_hexdigest(bytes(checked.content)) != checked.checksum:
+            raise StoreDamagedError(f"{path} does not match its checksum")
+        return msgspec.json.decode(checked.content, type=kind)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise StoreDamagedError(f"{path} cannot be read: {error}") from error
+
+
+def sync_directory(folder: Path) -> None:
+    """Make creations, renames and removals in `folder` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

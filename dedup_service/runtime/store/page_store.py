@@ -1,0 +1,531 @@
+"""The kept pages on disk: rows, evidence, names and texts by row number, and tables beside them.
+
+A row number is a uint32; numbers ascend in the order of the log and are never used again. `segment` has the files,
+`row_reader` reads batches, `table_files` writes tables, `compaction` and `erasure` change what was written.
+In memory are one bit for each row (`live_rows`), and 5 bytes for each block of 4 KiB: a checksum and a flag.
+
+A *commit* makes everything durable as it was when `begin_commit` was called: the rows until then, which of them are
+live, and the tables. `PendingCommit.finish` does what waits for the disk, in any thread; rows may be appended and
+removed meanwhile. A crash leaves the last finished commit; the caller applies the log after its sequence.
+
+Not thread-safe, except for `PendingCommit.finish` and `TableFiles.rebase`. The owner holds the lock of the folder.
+After StoreFullError the store is opened again.
+"""
+
+import re
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.store.address_table import AddressTable
+from dedup_service.runtime.store.block_file import UnsyncedPart, sync_file
+from dedup_service.runtime.store.compaction import Compaction
+from dedup_service.runtime.store.erasure import INTENT, ErasedSpan, Erasure, complete_erasure, end_erasure
+from dedup_service.runtime.store.errors import (
+    ForeignStoreError,
+    StoreDamagedError,
+    StoreNumbersUsedError,
+    translated_os_errors,
+)
+from dedup_service.runtime.store.live_rows import LiveRows
+from dedup_service.runtime.store.manifest import (
+    MANIFEST,
+    STORE_VERSION,
+    FileLabel,
+    Manifest,
+    StoreLabel,
+    read_manifest,
+    sync_directory,
+    write_checked,
+)
+from dedup_service.runtime.store.row_reader import ReadCounts, RowReader
+from dedup_service.runtime.store.segment import Segment
+from dedup_service.runtime.store.stored_rows import (
+    BYTE_FILES,
+    FILES,
+    STORED_ROW,
+    Spans,
+    StoredNames,
+    pack_names,
+    unpack_names,
+)
+from dedup_service.runtime.store.table_files import PreparedTables, TableFiles, WordChanges
+
+__all__ = ["SEGMENT_ROWS", "PageStore", "PendingCommit"]
+
+SEGMENT_ROWS = 1 << 20
+"""Rows of a segment: about 100 segments at 10^8 rows, with a file descriptor for each of their files."""
+
+_ALIVE = "alive"
+"""The table of live rows, beside the caller's."""
+
+_SPARSE_SHARE = 0.5
+"""Share of rows to keep below which a segment is compacted: each byte that stays is copied once a halving at most."""
+
+_LARGEST_NUMBER = 1 << 32
+_LARGEST_FILE = (1 << 32) - 1
+_OWN_FILE = re.compile(
+    r"\d{5,}-\d+\.(rows|evidence|names|texts|members)(\.sums)?|[a-z0-9_]+\.base-\d+|changes-\d+|.*\.tmp"
+)
+
+Numbers = npt.NDArray[np.integer[Any]]
+Array = npt.NDArray[Any]
+
+
+class PageStore:
+    """The store in `folder`. Use `open`."""
+
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        """What the last finished commit wrote."""
+        self.tables = TableFiles(folder, manifest.tables, manifest.changes)
+        self._identity = manifest.identity
+        self._segment_rows = manifest.segment_rows
+        self._segments: dict[int, Segment] = {}
+        self._table = AddressTable()
+        self._reader = RowReader(self._segments, self._table, self._segment_rows)
+        self._next_row = manifest.next_row
+        self._removed: list[npt.NDArray[np.int64]] = []
+        self._removed_counts: Counter[int] = Counter()
+        self._compaction: Compaction | None = None
+        self._pending: PendingCommit | None = None
+        self._delete_unknown_files()
+        for label in manifest.segments:
+            self._add(Segment(folder, self._identity, label.number, label.generation, label))
+        bits = self.tables.load(_ALIVE).copy() if _ALIVE in manifest.tables else None
+        self._live = LiveRows(self._segment_rows, manifest.alive_from, bits)
+        self._live_counts = {number: int(self._live.segment(number).sum()) for number in self._segments}
+
+    @classmethod
+    def open(cls, folder: Path, label: StoreLabel, *, segment_rows: int = SEGMENT_ROWS) -> Self:
+        """Open the store in `folder`, or create one if there is none. segment_rows: of a new one, a power of two.
+
+        Raises ForeignStoreError if it belongs to another log or space or to another version; StoreDamagedError if a
+        file is missing, too short or altered as far as that is read; StoreFullError if it cannot be written.
+        """
+        with translated_os_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / MANIFEST).exists():
+            if any(_OWN_FILE.fullmatch(path.name) and path.suffix != ".tmp" for path in folder.iterdir()):
+                raise StoreDamagedError(
+                    f"{folder} has files of a store but no {MANIFEST}: delete the folder, and it is built again from "
+                    "the log"
+                )
+            if segment_rows < 64 or segment_rows & (segment_rows - 1):
+                raise ConfigurationError(f"a segment has a power of two of rows, 64 or more, not {segment_rows}")
+            manifest = Manifest(STORE_VERSION, uuid.uuid4().hex, label, segment_rows)
+            write_checked(folder / MANIFEST, manifest)
+        manifest = read_manifest(folder)
+        if manifest.label != label:
+            raise ForeignStoreError(
+                f"{folder} has the pages of log {manifest.label.log} in space {manifest.label.space_id}, this is log "
+                f"{label.log} in space {label.space_id}: delete that folder, and it is built again from the log"
+            )
+        if complete_erasure(folder, manifest):
+            write_checked(folder / MANIFEST, manifest)
+            end_erasure(folder)
+        return cls(folder, manifest)
+
+    def __len__(self) -> int:
+        """Return the number of live rows."""
+        return sum(self._live_counts.values())
+
+    @property
+    def next_row(self) -> int:
+        """The number of the next row that is appended, unless a full segment leaves some numbers out."""
+        return self._next_row
+
+    @property
+    def counts(self) -> ReadCounts:
+        """Reads so far."""
+        return self._reader.counts
+
+    def append(
+        self, entries: EntryRows, names: Sequence[StoredNames] = (), texts: Sequence[bytes] = ()
+    ) -> npt.NDArray[np.uint32]:
+        """Append rows with their evidence; return their numbers: uint32[n].
+
+        names, texts: of each row, or empty. Raises StoreFullError if the disk does not take them, and
+        StoreNumbersUsedError after 2^32 rows.
+        """
+        evidence = np.frombuffer(entries.evidence, np.uint8)
+        contents = {
+            "evidence": (evidence, entries.rows["evidence_bytes"].astype(np.int64)),
+            "names": _joined([pack_names(name) for name in names], len(entries)),
+            "texts": _joined(texts, len(entries)),
+        }
+        rows = np.zeros(len(entries), STORED_ROW)
+        for field in entries.rows.dtype.names or ():
+            rows[field] = entries.rows[field]
+        starts = {name: np.append(0, np.cumsum(sizes)) for name, (_, sizes) in contents.items()}
+        for name in ("names", "texts"):
+            rows[f"{name}_bytes"] = contents[name][1]
+        numbers, first = [], 0
+        while first < len(rows):
+            segment = self._active()
+            stop = min(len(rows), first + self._segment_rows - segment.rows)
+            stop = min([stop, *(_fitting(starts[name], first, segment.files[name].length) for name in BYTE_FILES)])
+            if stop > first:
+                part = rows[first:stop].copy()
+                data = {}
+                for name in BYTE_FILES:
+                    part[f"{name}_at"] = segment.files[name].length + starts[name][first:stop] - starts[name][first]
+                    data[name] = contents[name][0][starts[name][first] : starts[name][stop]].tobytes()
+                numbers.append(self._append(segment, part, data))
+                first = stop
+            elif not segment.rows:
+                raise ConfigurationError("the bytes of one row exceed 4 GiB")
+            if segment.rows == self._segment_rows or first < len(rows):
+                self._seal(segment)
+        return np.concatenate(numbers) if numbers else np.zeros(0, np.uint32)
+
+    def live(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Return which rows were appended and not removed: bool[n]."""
+        return self._live.has(numbers.astype(np.int64))
+
+    def remove(self, numbers: Numbers) -> None:
+        """Remove rows, each of them once; KeyError, and none is removed, if one is not live."""
+        places = numbers.astype(np.int64)
+        live = self._live.has(places)
+        if not live.all():
+            raise KeyError(f"no live row {places[~live][0]}")
+        self._live.remove(places)
+        for number, count in zip(*np.unique(places // self._segment_rows, return_counts=True), strict=True):
+            self._live_counts[int(number)] -= int(count)
+            self._removed_counts[int(number)] += int(count)
+        self._removed.append(places)
+
+    def row(self, number: int) -> Any:
+        """Return one row as a record of ROW; see `rows`."""
+        return self._reader.rows(np.array([number], np.int64))[0]
+
+    def rows(self, numbers: Numbers) -> Array:
+        """Return ROW[n]. KeyError for a number that is no row; a removed row may be there until it is compacted."""
+        return self._reader.rows(numbers.astype(np.int64))
+
+    def evidence(self, numbers: Numbers) -> Spans:
+        """Return the evidence of rows, each followed by its keys; zeros after an erasure. See `rows`."""
+        return self._reader.spans("evidence", numbers.astype(np.int64))
+
+    def entries(self, numbers: Numbers) -> EntryRows:
+        """Return rows with their evidence."""
+        return EntryRows(self.rows(numbers), self.evidence(numbers).data.tobytes())
+
+    def names(self, numbers: Numbers) -> list[StoredNames | None]:
+        """Return the names of rows; None where there are none, or where they were erased."""
+        spans = self._reader.spans("names", numbers.astype(np.int64))
+        return [unpack_names(spans[place]) for place in range(len(spans))]
+
+    def texts(self, numbers: Numbers) -> list[bytes | None]:
+        """Return the texts of rows as they were given; None where there are none any more."""
+        spans = self._reader.spans("texts", numbers.astype(np.int64))
+        values = (spans[place] for place in range(len(spans)))
+        return [value if value and value.strip(b"\0") else None for value in values]
+
+    def begin_commit(
+        self,
+        sequence: int,
+        tail: str,
+        tables: Mapping[str, Array] | None = None,
+        changes: Mapping[str, WordChanges] | None = None,
+        extra: bytes = b"",
+        text_budget_bytes: int | None = None,
+    ) -> "PendingCommit":
+        """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
+
+        tables: all arrays to store, by name; they change again once this returns. changes: words of those whose
+        changes are recorded, since the last call (`table_files`). extra: other state. text_budget_bytes: above it the
+        oldest texts are dropped, a segment at a time. A commit that is not finished is finished first.
+        """
+        self.finish_commit()
+        if tables is not None and _ALIVE in tables:
+            raise ConfigurationError(f"{_ALIVE!r} is the store's own table: give it another name")
+        obsolete = self._drop_texts(text_budget_bytes)
+        empty = [number for number, live in self._live_counts.items() if not live and self._is_sealed(number)]
+        dropped = [self._forget(number) for number in empty]
+        if self._live.begin_at(min(self._segments, default=self._next_row // self._segment_rows)):
+            self.tables.forget(_ALIVE)
+        if _ALIVE in self.tables.due():  # at most 1/8 byte a row: written at once
+            self.tables.forget(_ALIVE)
+        prepared = self.tables.prepare({**(tables or {}), _ALIVE: self._live.bits}, changes or {})
+        manifest = msgspec.structs.replace(
+            self.manifest,
+            sequence=sequence,
+            tail=tail,
+            next_row=self._next_row,
+            alive_from=self._live.first,
+            segments=[segment.label() for segment in self._segments.values()],
+            tables=prepared.tables,
+            changes=prepared.changes,
+            extra=extra,
+        )
+        manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
+        parts = [part for segment in self._segments.values() for part in segment.cut()]
+        self._removed.clear()
+        self._removed_counts.clear()
+        self._pending = PendingCommit(self, manifest, prepared, parts, dropped, obsolete)
+        return self._pending
+
+    def commit(
+        self,
+        sequence: int,
+        tail: str,
+        tables: Mapping[str, Array] | None = None,
+        changes: Mapping[str, WordChanges] | None = None,
+        extra: bytes = b"",
+    ) -> None:
+        """Make the present state durable; see `begin_commit`."""
+        self.begin_commit(sequence, tail, tables, changes, extra).finish()
+
+    def finish_commit(self) -> None:
+        """Finish a commit that was begun, or wait for the thread that does."""
+        if self._pending is not None:
+            self._pending.finish()
+            self._pending = None
+
+    def compact(self, budget_bytes: int) -> bool:
+        """Copy up to about `budget_bytes` of live rows out of the sparsest segment; return whether there is more to do.
+
+        A segment of which more than half is dead is sparse. Row numbers do not change.
+        """
+        if self._compaction is not None and self._segments.get(self._compaction.old.number) is not self._compaction.old:
+            self._abort_compaction()
+        if self._compaction is None:
+            number = self._sparsest()
+            if number is None:
+                return False
+            self.finish_commit()
+            self._compaction = Compaction(
+                self.folder, self._identity, self._segments[number], self._kept(number), self._reader
+            )
+        if self._compaction.step(budget_bytes):
+            self._publish(self._compaction)
+            self._compaction = None
+        return self._compaction is not None or self._sparsest() is not None
+
+    def erase(self, number: int) -> None:
+        """Overwrite the evidence, names and text of a row with zeros, durably.
+
+        The row's numbers (hashes, fingerprints) stay; remove it before or after. KeyError if there is no such row,
+        also if compaction has left it out: then its bytes are in no file.
+        """
+        self.finish_commit()
+        row = self._reader.stored(np.array([number], np.int64))[0]
+        segment = self._segments[number // self._segment_rows]
+        if self._compaction is not None and self._compaction.old is segment:
+            self._abort_compaction()
+        committed = {label.number: label.files for label in self.manifest.segments}.get(segment.number, {})
+        erasure = Erasure([], {})
+        for name in BYTE_FILES:
+            file, start, size = segment.files[name], int(row[f"{name}_at"]), int(row[f"{name}_bytes"])
+            if size and file.length:
+                erasure.spans.append(ErasedSpan(file.path.name, start, size, file.erased_blocks(start, size)))
+                tail = file.erased_tail(start, size, committed.get(name, FileLabel()).length)
+                if tail is not None:
+                    erasure.tails[file.path.name] = tail
+        write_checked(self.folder / INTENT, erasure)
+        for span in erasure.spans:
+            file = segment.files[span.file.rsplit(".", 1)[1]]
+            file.erase(span.start, span.size, span.blocks)
+        erasure.patch(self.manifest)
+        write_checked(self.folder / MANIFEST, self.manifest)
+        end_erasure(self.folder)
+
+    def disk_bytes(self) -> dict[str, int]:
+        """Return the bytes of each kind of file."""
+        sizes = {name: sum(segment.files[name].length for segment in self._segments.values()) for name in FILES}
+        return {**sizes, "tables": sum(path.stat().st_size for path in self.tables.paths() if path.exists())}
+
+    def memory_bytes(self) -> int:
+        """Return the bytes of memory that grow with the rows: live rows, checksums and flags."""
+        files = (file for segment in self._segments.values() for file in segment.files.values())
+        return self._live.bits.nbytes + sum(file.sums_bytes() for file in files)
+
+    def verify(self) -> None:
+        """Read and verify all files; StoreDamagedError names the first that is altered."""
+        for segment in self._segments.values():
+            for file in segment.files.values():
+                for _ in file.pieces():
+                    pass
+
+    def close(self) -> None:
+        """Finish a commit that was begun, and close all files. What was not committed is lost."""
+        try:
+            self.finish_commit()
+        finally:
+            self._abort_compaction()
+            for segment in self._segments.values():
+                segment.close()
+            self._segments.clear()
+
+    def _active(self) -> Segment:
+        """Return the segment that takes the next row."""
+        number = self._next_row // self._segment_rows
+        if self._next_row >= _LARGEST_NUMBER:
+            raise StoreNumbersUsedError(
+                f"{self.folder} has given all {_LARGEST_NUMBER} row numbers: delete that folder, and it is built again "
+                "from the log"
+            )
+        segment = self._segments.get(number)
+        if segment is None:
+            segment = Segment(self.folder, self._identity, number, 0, None)
+            self._add(segment)
+            self._live_counts[number] = 0
+        return segment
+
+    def _append(self, segment: Segment, rows: Array, contents: dict[str, bytes]) -> npt.NDArray[np.uint32]:
+        first = self._next_row
+        segment.append(rows, contents)
+        self._next_row += len(rows)
+        self._table.set(segment)
+        self._live.add(range(first, self._next_row))
+        self._live_counts[segment.number] += len(rows)
+        return np.arange(first, self._next_row, dtype=np.uint32)
+
+    def _seal(self, segment: Segment) -> None:
+        segment.seal()
+        self._table.set(segment)
+        self._next_row = (segment.number + 1) * self._segment_rows
+
+    def _is_sealed(self, number: int) -> bool:
+        return (number + 1) * self._segment_rows <= self._next_row
+
+    def _add(self, segment: Segment) -> None:
+        self._segments[segment.number] = segment
+        self._table.set(segment)
+
+    def _forget(self, number: int) -> Segment:
+        segment = self._segments.pop(number)
+        del self._live_counts[number]
+        self._table.clear(number)
+        return segment
+
+    def _sparsest(self) -> int | None:
+        """Return the committed segment of which the smallest share would be kept, below a half; None without one."""
+        committed = {label.number: label.rows for label in self.manifest.segments}
+        shares = [
+            ((self._live_counts[number] + self._removed_counts[number]) / segment.rows, number)
+            for number, segment in self._segments.items()
+            if self._is_sealed(number) and segment.rows == committed.get(number)
+        ]
+        share, number = min(shares, default=(1.0, -1))
+        return number if share < _SPARSE_SHARE else None
+
+    def _kept(self, number: int) -> npt.NDArray[np.bool_]:
+        """Return the rows of a segment that are live now or in the last commit: bool[segment_rows]."""
+        kept = self._live.segment(number).copy()
+        for numbers in self._removed:
+            offsets = numbers - number * self._segment_rows
+            kept[offsets[(offsets >= 0) & (offsets < self._segment_rows)]] = True
+        return kept
+
+    def _publish(self, compaction: Compaction) -> None:
+        """Make a compacted segment part of the store."""
+        self.finish_commit()
+        old, new = compaction.old, compaction.new
+        labels = [new.label() if label.number == new.number else label for label in self.manifest.segments]
+        manifest = msgspec.structs.replace(self.manifest, segments=labels)
+        sync_directory(self.folder)
+        write_checked(self.folder / MANIFEST, manifest)
+        self.manifest = manifest
+        self._add(new)
+        old.delete()
+
+    def _abort_compaction(self) -> None:
+        if self._compaction is not None:
+            self._compaction.abort()
+            self._compaction = None
+
+    def _drop_texts(self, budget_bytes: int | None) -> set[Path]:
+        """Drop the oldest texts above a budget, a segment at a time; return the files that are not used any more."""
+        paths: set[Path] = set()
+        excess = sum(segment.files["texts"].length for segment in self._segments.values()) - (budget_bytes or 0)
+        if budget_bytes is None:
+            return paths
+        for number, segment in self._segments.items():
+            if excess <= 0 or not self._is_sealed(number):
+                break
+            excess -= segment.files["texts"].length
+            paths |= segment.drop_texts()
+            self._table.set(segment)
+        return paths
+
+    def _delete_unknown_files(self) -> None:
+        """Delete what a crash left: files that the manifest does not name."""
+        known = self.tables.paths()
+        for label in self.manifest.segments:
+            stem = f"{label.number:05d}-{label.generation}"
+            used = [name for name, file in label.files.items() if file.length]
+            known |= {self.folder / f"{stem}.{name}{suffix}" for name in used for suffix in ("", ".sums")}
+            known |= {self.folder / f"{stem}.members"} if label.compacted else set()
+        with translated_os_errors(self.folder):
+            for path in self.folder.iterdir():
+                if path not in known and _OWN_FILE.fullmatch(path.name):
+                    path.unlink()
+
+
+class PendingCommit:
+    """A commit whose content is fixed. `finish` may be called from any thread, and again."""
+
+    def __init__(
+        self,
+        store: PageStore,
+        manifest: Manifest,
+        prepared: PreparedTables,
+        parts: list[UnsyncedPart],
+        dropped: list[Segment],
+        obsolete: set[Path],
+    ) -> None:
+        self._store = store
+        self._manifest = manifest
+        self._prepared = prepared
+        self._parts = parts
+        self._dropped = dropped
+        self._obsolete = obsolete
+        self._lock = threading.Lock()
+        self._finished = False
+
+    def finish(self) -> None:
+        """Make it durable; StoreFullError leaves the commit before, and the store has to be opened again."""
+        with self._lock:
+            if self._finished:
+                return
+            for part in self._parts:
+                part.sync()
+            if self._prepared.unsynced is not None:
+                sync_file(self._prepared.unsynced)
+            folder = self._store.folder
+            sync_directory(folder)
+            write_checked(folder / MANIFEST, self._manifest)
+            self._store.manifest = self._manifest
+            self._finished = True
+            obsolete = self._obsolete | self._store.tables.adopt(self._prepared)
+            with translated_os_errors(folder):
+                for path in obsolete:
+                    path.unlink(missing_ok=True)
+                for segment in self._dropped:
+                    segment.delete()
+
+
+def _joined(values: Sequence[bytes], rows: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the bytes of all values, and their sizes: int64[rows]."""
+    if not values:
+        return np.zeros(0, np.uint8), np.zeros(rows, np.int64)
+    if len(values) != rows:
+        raise ConfigurationError(f"{rows} rows have {len(values)} names or texts: give all of them, or none")
+    return np.frombuffer(b"".join(values), np.uint8), np.array([len(value) for value in values], np.int64)
+
+
+def _fitting(starts: npt.NDArray[np.int64], first: int, length: int) -> int:
+    """Return the row up to which bytes fit into a file that has `length` bytes."""
+    return int(starts.searchsorted(starts[first] + _LARGEST_FILE - length, side="right")) - 1

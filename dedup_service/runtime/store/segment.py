@@ -1,0 +1,157 @@
+"""A segment: the rows of one range of row numbers, with their evidence, names and texts, each in a file.
+
+Rows `number * segment_rows` and on belong to segment `number`. As long as no row is missing, a row's place in the
+file is its number less the first. Compaction writes the live rows of a segment into new files (the next generation)
+and keeps row numbers: a bitmap of members with a count before every 512th row gives the place, 1.06 bits for each
+number of the range. The bitmap is mapped from its file, so it costs no memory of its own.
+"""
+
+import mmap
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xxhash
+
+from dedup_service.runtime.store.block_file import BlockFile, UnsyncedPart
+from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
+from dedup_service.runtime.store.manifest import FileLabel, SegmentLabel
+from dedup_service.runtime.store.stored_rows import FILES, STORED_ROW
+
+__all__ = ["Members", "Segment"]
+
+_GROUP_ROWS = 512
+
+
+class Segment:
+    """An open segment. label: None for a new one."""
+
+    def __init__(self, folder: Path, identity: str, number: int, generation: int, label: SegmentLabel | None) -> None:
+        self.number = number
+        self.generation = generation
+        self.rows = 0 if label is None else label.rows
+        self.files: dict[str, BlockFile] = {}
+        self.members: Members | None = None
+        self._folder = folder
+        self._identity = identity
+        labels = {} if label is None else label.files
+        for name in FILES:
+            given = labels.get(name, FileLabel())
+            self.files[name] = BlockFile(self.path(name), identity, given.length, given.tail_sum)
+        if self.files["rows"].length != self.rows * STORED_ROW.itemsize:
+            raise StoreDamagedError(f"{self.path('rows')} has another length than the rows of the manifest")
+        if label is not None and label.compacted:
+            self.members = Members(self.path("members"), label.members_sum)
+
+    def path(self, name: str) -> Path:
+        """Return the path of one of its files."""
+        return self._folder / f"{self.number:05d}-{self.generation}.{name}"
+
+    def paths(self) -> set[Path]:
+        """Return the paths of all files that it may have."""
+        data = {file.path for file in self.files.values()} | {file.sums_path for file in self.files.values()}
+        return data | {self.path("members")}
+
+    def label(self) -> SegmentLabel:
+        """Return what the manifest says about it, as it is now."""
+        return SegmentLabel(
+            self.number,
+            self.generation,
+            self.rows,
+            {name: FileLabel(file.length, file.tail_sum()) for name, file in self.files.items()},
+            self.members is not None,
+            0 if self.members is None else self.members.checksum,
+        )
+
+    def append(self, rows: npt.NDArray[Any], contents: dict[str, bytes]) -> None:
+        """Append rows: STORED_ROW[n], and the bytes that they point to."""
+        for name, data in contents.items():
+            self.files[name].append(data)
+        self.files["rows"].append(np.ascontiguousarray(rows).view(np.uint8).data)
+        self.rows += len(rows)
+
+    def pieces(self, size: int = 4096) -> Iterator[npt.NDArray[Any]]:
+        """Yield the rows in its file, `size` at a time."""
+        for data in self.files["rows"].pieces(size * STORED_ROW.itemsize):
+            yield np.frombuffer(data, STORED_ROW)
+
+    def set_members(self, rows: npt.NDArray[np.bool_]) -> None:
+        """Write which rows of the range are in the files. rows: bool[segment_rows]."""
+        self.members = Members.write(self.path("members"), rows)
+
+    def cut(self) -> list[UnsyncedPart]:
+        """Return what is not durable yet."""
+        return [part for file in self.files.values() if (part := file.cut()) is not None]
+
+    def seal(self) -> None:
+        """End appending."""
+        for file in self.files.values():
+            file.seal()
+
+    def drop_texts(self) -> set[Path]:
+        """Forget the texts; return their files, which the last commit still names."""
+        texts = self.files["texts"]
+        texts.close()
+        self.files["texts"] = BlockFile(texts.path, self._identity)
+        return {texts.path, texts.sums_path}
+
+    def close(self) -> None:
+        """Unmap and close all files."""
+        for file in self.files.values():
+            file.close()
+        if self.members is not None:
+            self.members.close()
+
+    def delete(self) -> None:
+        """Close and remove all files."""
+        self.close()
+        for path in self.paths():
+            path.unlink(missing_ok=True)
+
+    def disk_bytes(self) -> int:
+        """Return the bytes of all files."""
+        return sum(file.length for file in self.files.values())
+
+
+class Members:
+    """Which rows of a range are in the files of a segment: a mapped bitmap and counts. checksum: xxh3_64."""
+
+    def __init__(self, path: Path, checksum: int) -> None:
+        self.checksum = checksum
+        try:
+            with path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise StoreDamagedError(f"{path} cannot be read: {error}") from error
+        self._view = np.frombuffer(self._map, np.uint8)
+        if xxhash.xxh3_64_intdigest(self._view) != checksum:  # type: ignore[arg-type]
+            raise StoreDamagedError(f"{path} does not match its checksum")
+
+    @classmethod
+    def write(cls, path: Path, rows: npt.NDArray[np.bool_]) -> "Members":
+        """Write the file. rows: bool[n], n a multiple of 64."""
+        bits = np.packbits(rows, bitorder="little").tobytes()
+        groups = np.add.reduceat(rows, np.arange(0, len(rows), _GROUP_ROWS), dtype=np.uint32)
+        content = bits + (np.cumsum(groups, dtype=np.uint32) - groups.astype(np.uint32)).astype("<u4").tobytes()
+        with translated_os_errors(path), path.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return cls(path, xxhash.xxh3_64_intdigest(content))
+
+    @property
+    def address(self) -> int:
+        """Where the bitmap is mapped."""
+        return int(self._view.ctypes.data)
+
+    def rows(self, count: int) -> npt.NDArray[np.bool_]:
+        """Return which of `count` rows are there: bool[count]."""
+        return np.unpackbits(self._view[: count // 8], bitorder="little").view(np.bool_)
+
+    def close(self) -> None:
+        """Unmap the file."""
+        self._view = np.zeros(0, np.uint8)
+        self._map.close()

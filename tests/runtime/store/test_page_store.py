@@ -1,0 +1,530 @@
+"""A store has what a dictionary would have, before and after it is opened again."""
+
+import resource
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.errors import ConfigurationError
+from dedup_service.runtime.store.block_file import BLOCK_BYTES
+from dedup_service.runtime.store.errors import (
+    ForeignStoreError,
+    StoreDamagedError,
+    StoreFullError,
+    StoreNumbersUsedError,
+)
+from dedup_service.runtime.store.manifest import StoreLabel, read_manifest, write_checked
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.stored_rows import StoredNames
+
+from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, contents, pages
+
+
+def filled(folder: Path, count: int = 200, seed: int = 1) -> tuple[PageStore, Oracle]:
+    """Return an open store with `count` pages, and its oracle."""
+    store, oracle = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS), Oracle()
+    batch = pages(seed, count)
+    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+    return store, oracle
+
+
+def test_rows_are_read_as_they_were_appended(tmp_path: Path) -> None:
+    """Rows, evidence, names and texts come back, in any order, also across segments."""
+    store, oracle = filled(tmp_path)
+    assert_equal(store, oracle)
+    store.close()
+
+
+def test_numbers_ascend_from_zero(tmp_path: Path) -> None:
+    """Each batch continues the numbers of the one before."""
+    store, _ = filled(tmp_path, 70)
+    more = store.append(pages(2, 5).entries)
+    assert more.tolist() == list(range(70, 75))
+    assert (more.dtype, store.next_row) == (np.uint32, 75)
+    store.close()
+
+
+def test_a_row_by_itself_and_entries(tmp_path: Path) -> None:
+    """`row` returns a record, `entries` the rows with their evidence as a decider takes them."""
+    store, oracle = filled(tmp_path)
+    assert store.row(7).item() == oracle.rows[7].row
+    entries = store.entries(np.array([9, 3]))
+    assert isinstance(entries, EntryRows)
+    assert entries.evidence == oracle.rows[9].evidence + oracle.rows[3].evidence
+    store.close()
+
+
+def test_strings_with_lone_surrogates_are_kept(tmp_path: Path) -> None:
+    """Whatever a page's names contain is read as it was."""
+    store = PageStore.open(tmp_path, LABEL)
+    names = [StoredNames("\ud800", "http://a/\udfff", "\0"), StoredNames("", "", "")]
+    numbers = store.append(pages(1, 2).entries, names)
+    assert store.names(numbers) == names
+    store.close()
+
+
+def test_a_committed_store_is_opened_again(tmp_path: Path) -> None:
+    """Everything up to the commit is there, with the log's sequence, its tail and other state."""
+    store, oracle = filled(tmp_path)
+    gone = np.array([0, 63, 64, 199], np.uint32)
+    store.remove(gone)
+    oracle.remove(gone)
+    store.commit(77, "digest", extra=b"\0more")
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert (again.manifest.sequence, again.manifest.tail, again.manifest.extra) == (77, "digest", b"\0more")
+    assert_equal(again, oracle)
+    again.verify()
+    again.close()
+
+
+def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
+    """Rows and removals after the last commit are undone; their numbers are given again."""
+    store, oracle = filled(tmp_path, 100)
+    store.commit(1, "")
+    store.append(pages(2, 90).entries)
+    store.remove(np.array([5], np.uint32))
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    batch = pages(3, 30)
+    numbers = again.append(batch.entries, batch.names, batch.texts)
+    assert numbers[0] == 100
+    oracle.append(numbers, batch)
+    assert_equal(again, oracle)
+    again.close()
+
+
+def test_a_commit_has_the_state_of_its_beginning(tmp_path: Path) -> None:
+    """What happens between the beginning of a commit and its end belongs to the next one."""
+    store, oracle = filled(tmp_path, 100)
+    pending = store.begin_commit(1, "")
+    store.append(pages(2, 90).entries)
+    store.remove(np.array([5], np.uint32))
+    pending.finish()
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    again.close()
+
+
+def test_a_commit_that_was_not_finished_leaves_the_one_before(tmp_path: Path) -> None:
+    """The files of the commit before are all there until the next manifest is."""
+    store, oracle = filled(tmp_path, 200)
+    store.commit(1, "", {"numbers": np.arange(10)})
+    store.remove(np.arange(128, dtype=np.uint32))
+    store.begin_commit(2, "", {"numbers": np.arange(10) * 2})
+    del store  # as after a kill: nothing is closed
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    assert again.tables.load("numbers").tolist() == list(range(10))
+    again.close()
+
+
+def test_empty_segments_are_deleted(tmp_path: Path) -> None:
+    """With the commit after their last row was removed, their files go; the other rows keep their numbers."""
+    store, oracle = filled(tmp_path, 200)
+    store.commit(1, "")
+    gone = np.arange(SEGMENT_ROWS, 3 * SEGMENT_ROWS, dtype=np.uint32)
+    store.remove(gone)
+    oracle.remove(gone)
+    store.commit(2, "")
+    assert {path.name[:5] for path in tmp_path.glob("0*")} == {"00000", "00003"}
+    assert_equal(store, oracle)
+    with pytest.raises(KeyError):
+        store.rows(gone[:1])
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    again.close()
+
+
+def test_a_number_that_is_no_row_is_a_key_error(tmp_path: Path) -> None:
+    """Before the first, behind the last, and twice removed."""
+    store, _ = filled(tmp_path, 10)
+    for number in (-1, 10, 63, 64, 1 << 31):
+        with pytest.raises(KeyError):
+            store.rows(np.array([number], np.int64))
+        assert not store.live(np.array([number], np.int64))[0]
+        with pytest.raises(KeyError):
+            store.remove(np.array([number], np.int64))
+    store.remove(np.array([3]))
+    with pytest.raises(KeyError):
+        store.remove(np.array([2, 3]))
+    assert store.live(np.array([2]))[0]
+    store.close()
+
+
+def test_an_empty_batch_is_read(tmp_path: Path) -> None:
+    """No rows, no evidence, no names."""
+    store, _ = filled(tmp_path, 3)
+    none = np.zeros(0, np.uint32)
+    assert (len(store.rows(none)), len(store.evidence(none)), store.names(none)) == (0, 0, [])
+    assert store.append(EntryRows.none()).tolist() == []
+    store.close()
+
+
+@pytest.mark.parametrize("budget", [1, 1 << 10, 1 << 30])
+def test_compaction_keeps_rows_and_numbers(tmp_path: Path, budget: int) -> None:
+    """Files shrink to what is live, whatever the budget of a call, and again when more is removed."""
+    store, oracle = filled(tmp_path, 4 * SEGMENT_ROWS)
+    store.commit(1, "")
+    for keep in (3, 4):
+        numbers = sorted(oracle.rows)
+        gone = np.array([number for at, number in enumerate(numbers) if at % keep], np.uint32)
+        store.remove(gone)
+        oracle.remove(gone)
+        store.commit(2, "")
+        before = store.disk_bytes()
+        while store.compact(budget):
+            assert_equal(store, oracle)
+        assert store.disk_bytes()["evidence"] < before["evidence"] * 0.7
+        assert_equal(store, oracle)
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    again.verify()
+    again.close()
+
+
+def test_places_in_a_large_compacted_segment(tmp_path: Path) -> None:
+    """Rows are counted over many words and groups of a bitmap."""
+    rows = 4096
+    store, oracle = PageStore.open(tmp_path, LABEL, segment_rows=rows), Oracle()
+    batch = pages(3, rows + 1, largest=50)
+    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+    store.commit(1, "")
+    gone = np.flatnonzero(np.random.default_rng(3).random(rows) < 0.6).astype(np.uint32)
+    store.remove(gone)
+    oracle.remove(gone)
+    store.commit(2, "")
+    while store.compact(1 << 30):
+        pass
+    assert (tmp_path / "00000-1.members").exists()
+    assert_equal(store, oracle)
+    for number in gone[[0, -1]].tolist():
+        with pytest.raises(KeyError):
+            store.row(number)
+    store.close()
+
+
+def test_a_commit_is_finished_in_another_thread(tmp_path: Path) -> None:
+    """Rows are appended and removed meanwhile; they belong to the next commit."""
+    store, oracle = filled(tmp_path, 150)
+    store.commit(1, "")
+    more = pages(2, 150)
+    oracle.append(store.append(more.entries, more.names, more.texts), more)
+    thread = threading.Thread(target=store.begin_commit(2, "").finish)
+    thread.start()
+    for seed in range(20):
+        store.remove(store.append(pages(seed, 30).entries)[:20])
+    store.finish_commit()
+    thread.join()
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    again.verify()
+    assert_equal(again, oracle)
+    again.close()
+
+
+def append_many(store: PageStore) -> None:
+    """Append some hundred megabytes."""
+    for seed in range(50):
+        store.append(pages(seed, 60, largest=60_000).entries)
+
+
+def test_a_full_disk_leaves_the_last_commit(tmp_path: Path) -> None:
+    """StoreFullError, which may be tried again once there is room."""
+    store, oracle = filled(tmp_path, 100)
+    store.commit(1, "")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, limits[1]))
+    try:
+        with pytest.raises(StoreFullError, match="free space"):
+            append_many(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    again.close()
+
+
+def test_compaction_keeps_what_the_last_commit_has(tmp_path: Path) -> None:
+    """Rows that were removed since are live again after a crash."""
+    store, oracle = filled(tmp_path, 2 * SEGMENT_ROWS)
+    store.commit(1, "")
+    store.remove(np.arange(0, 40, dtype=np.uint32))
+    while store.compact(1 << 30):
+        pass
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    again.close()
+
+
+def test_compaction_leaves_out_what_is_not_sealed_or_not_committed(tmp_path: Path) -> None:
+    """The segment that grows is left alone, and so are rows that a crash would take back."""
+    store, _ = filled(tmp_path, SEGMENT_ROWS + 10)
+    store.remove(np.arange(SEGMENT_ROWS + 9, dtype=np.uint32)[1:])
+    assert not store.compact(1 << 30)
+    store.commit(1, "")
+    while store.compact(1 << 30):
+        pass
+    assert {path.name for path in tmp_path.glob("*.rows")} == {"00000-1.rows", "00001-0.rows"}
+    store.close()
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_erasure_leaves_zeros_on_the_disk(tmp_path: Path, committed: bool) -> None:
+    """Evidence, names and text are zeros in every file; all other rows are as before, now and after opening."""
+    store, oracle = filled(tmp_path, 200)
+    if committed:
+        store.commit(1, "")
+    for number in (0, 63, 64, 150, 199):
+        secret = oracle.rows[number]
+        store.erase(number)
+        everything = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+        assert len(secret.evidence) < 8 or secret.evidence not in everything
+        assert secret.names is not None
+        assert secret.names.url.encode() not in everything
+        assert secret.text is None or secret.text not in everything
+        secret.erase()
+        assert_equal(store, oracle)
+    batch = pages(9, 20)
+    oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+    store.commit(2, "")
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    again.verify()
+    again.close()
+
+
+def test_an_erasure_is_durable_before_the_next_commit(tmp_path: Path) -> None:
+    """The manifest's own checksums change with it, also of the block that later rows continued."""
+    store, oracle = filled(tmp_path, 100)
+    store.commit(1, "")
+    store.append(pages(2, 50).entries)
+    store.erase(99)
+    oracle.rows[99].erase()
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    again.verify()
+    assert_equal(again, oracle)
+    again.close()
+
+
+def test_an_erasure_ends_a_compaction_that_has_copied_the_row(tmp_path: Path) -> None:
+    """No copy of the bytes is left."""
+    store, oracle = filled(tmp_path, 2 * SEGMENT_ROWS)
+    gone = np.arange(20, SEGMENT_ROWS, dtype=np.uint32)
+    store.remove(gone)
+    oracle.remove(gone)
+    store.commit(1, "")
+    assert store.compact(1)
+    secret = oracle.rows[1].evidence
+    store.erase(1)
+    oracle.rows[1].erase()
+    assert secret not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    while store.compact(1 << 20):
+        pass
+    assert_equal(store, oracle)
+    store.close()
+
+
+def test_old_texts_are_dropped_above_a_budget(tmp_path: Path) -> None:
+    """Whole segments of them, the oldest first; evidence and names stay."""
+    store, oracle = filled(tmp_path, 5 * SEGMENT_ROWS)
+    store.commit(1, "")
+    texts = store.disk_bytes()["texts"]
+    store.begin_commit(2, "", text_budget_bytes=texts // 2).finish()
+    assert store.disk_bytes()["texts"] <= texts // 2
+    dropped = 0
+    while contents(store, [dropped])[dropped].text is None or oracle.rows[dropped].text is None:
+        oracle.rows[dropped].text = None
+        dropped += 1
+    assert dropped >= SEGMENT_ROWS
+    assert_equal(store, oracle)
+    gone = np.arange(1, SEGMENT_ROWS, dtype=np.uint32)
+    store.remove(gone)
+    oracle.remove(gone)
+    store.commit(3, "")
+    while store.compact(1 << 30):
+        pass
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    assert_equal(again, oracle)
+    assert not list(tmp_path.glob("00000-*.texts*"))
+    again.close()
+
+
+@pytest.mark.parametrize("label", [StoreLabel("another log", "a space"), StoreLabel("a log", "another space")])
+def test_the_store_of_another_log_or_space_is_refused(tmp_path: Path, label: StoreLabel) -> None:
+    """One line names both and says what to do."""
+    PageStore.open(tmp_path, LABEL).close()
+    with pytest.raises(ForeignStoreError, match=r"another .*: delete that folder") as error:
+        PageStore.open(tmp_path, label)
+    assert "\n" not in str(error.value)
+
+
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    """The message says how to come to the present one."""
+    PageStore.open(tmp_path, LABEL).close()
+    manifest = read_manifest(tmp_path)
+    manifest.version = 7
+    write_checked(tmp_path / "manifest.json", manifest)
+    with pytest.raises(ForeignStoreError, match=r"version 7.*read the same input again with `filter`"):
+        PageStore.open(tmp_path, LABEL)
+
+
+def test_numbers_end(tmp_path: Path) -> None:
+    """After 2^32 rows the store says that it has to be built again."""
+    PageStore.open(tmp_path, LABEL, segment_rows=1 << 26).close()
+    manifest = read_manifest(tmp_path)
+    manifest.next_row = 1 << 32
+    manifest.alive_from = 64
+    write_checked(tmp_path / "manifest.json", manifest)
+    store = PageStore.open(tmp_path, LABEL)
+    with pytest.raises(StoreNumbersUsedError, match="built again"):
+        store.append(pages(1, 1).entries)
+    store.close()
+
+
+@pytest.mark.parametrize("rows", [0, 32, 65, 1000])
+def test_segments_have_a_power_of_two_of_rows(tmp_path: Path, rows: int) -> None:
+    """64 at least, as bitmaps are made of words."""
+    with pytest.raises(ConfigurationError, match="power of two"):
+        PageStore.open(tmp_path, LABEL, segment_rows=rows)
+
+
+def test_names_of_some_rows_only_are_refused(tmp_path: Path) -> None:
+    """All rows of a batch have names, or none."""
+    store = PageStore.open(tmp_path, LABEL)
+    with pytest.raises(ConfigurationError, match="3 rows"):
+        store.append(pages(1, 3).entries, [StoredNames("a", "a")])
+    assert len(store) == 0
+    store.close()
+
+
+def test_memory_does_not_grow_with_what_is_stored(tmp_path: Path) -> None:
+    """Beside the bitmap there are 5 bytes for each 4 KiB of the files."""
+    store, _ = filled(tmp_path, 5000)
+    store.commit(1, "")
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    bitmap, files = (5000 + SEGMENT_ROWS) / 8, 4 * (5000 / SEGMENT_ROWS + 1)
+    blocks = sum(again.disk_bytes().values()) / BLOCK_BYTES + 2 * files
+    assert again.memory_bytes() <= bitmap + 5 * blocks
+    again.close()
+
+
+def test_blocks_are_verified_once(tmp_path: Path) -> None:
+    """The second read of the same rows verifies nothing, and what was appended since opening never is."""
+    store, _ = filled(tmp_path, 300)
+    numbers = np.arange(300, dtype=np.uint32)
+    store.evidence(numbers)
+    assert store.counts.blocks == 0
+    store.commit(1, "")
+    store.close()
+    again = PageStore.open(tmp_path, LABEL)
+    again.evidence(numbers)
+    verified = again.counts.blocks
+    assert verified > 0
+    again.evidence(numbers)
+    assert (again.counts.blocks, again.counts.rows, again.counts.spans) == (verified, 600, 600)
+    again.close()
+
+
+def test_a_row_that_points_outside_its_file_is_damage(tmp_path: Path) -> None:
+    """Never a read of other memory, even if a fault of our own wrote it with a fitting checksum."""
+    store, _ = filled(tmp_path, 10)
+    segment = store._segments[0]
+    rows = np.concatenate(list(segment.pieces()))
+    rows["evidence_at"] = 1 << 31
+    segment.append(rows, {})
+    store._table.set(segment)
+    with pytest.raises(StoreDamagedError, match="outside the file of its evidence"):
+        store.evidence(np.arange(10, 20))
+    store.close()
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Any order of calls gives what the oracle gives."""
+
+    folder: Path
+
+    @initialize(seed=st.integers(0, 1 << 20))
+    def begin(self, seed: int) -> None:
+        self.folder = self.root / str(len(list(self.root.iterdir())))
+        self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
+        self.oracle, self.committed, self.seed = Oracle(), Oracle(), seed
+        self.table = self.committed_table = np.zeros(3000, np.uint32)
+
+    @rule(count=st.integers(0, 150))
+    def append(self, count: int) -> None:
+        self.seed += 1
+        batch = pages(self.seed, count, largest=400)
+        self.oracle.append(self.store.append(batch.entries, batch.names, batch.texts), batch)
+
+    @rule(data=st.data(), share=st.sampled_from([0.1, 0.6, 1.0]))
+    def remove(self, data: st.DataObject, share: float) -> None:
+        self.seed += 1
+        numbers = np.array(sorted(self.oracle.rows), np.uint32)
+        numbers = numbers[np.random.default_rng(self.seed).random(len(numbers)) < share]
+        self.store.remove(numbers)
+        self.oracle.remove(numbers)
+
+    @rule(at=st.integers(0, 1 << 20))
+    def erase(self, at: int) -> None:
+        if self.oracle.rows:
+            number = sorted(self.oracle.rows)[at % len(self.oracle.rows)]
+            self.store.erase(number)
+            self.oracle.rows[number].erase()
+            if number in self.committed.rows:
+                self.committed.rows[number].erase()
+
+    @rule(budget=st.sampled_from([1, 10_000, 1 << 30]))
+    def compact(self, budget: int) -> None:
+        self.store.compact(budget)
+
+    @rule(count=st.integers(0, 50))
+    def commit(self, count: int) -> None:
+        self.seed += 1
+        self.table = self.table.copy()
+        self.table[np.random.default_rng(self.seed).integers(0, len(self.table), count)] = self.seed
+        self.store.commit(self.seed, "", {"table": self.table})
+        self.committed = Oracle({n: row.copy() for n, row in self.oracle.rows.items()})
+        self.committed_table = self.table
+
+    @rule()
+    def open_again(self) -> None:
+        self.store.close()
+        self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
+        self.store.verify()
+        self.oracle = Oracle({n: row.copy() for n, row in self.committed.rows.items()})
+        self.table = self.committed_table
+        if "table" in self.store.manifest.tables:
+            assert (self.store.tables.load("table") == self.committed_table).all()
+
+    @invariant()
+    def equal(self) -> None:
+        if hasattr(self, "oracle"):
+            assert_equal(self.store, self.oracle)
+
+    def teardown(self) -> None:
+        if hasattr(self, "store"):
+            self.store.close()
+
+
+def test_any_order_of_calls_equals_a_dictionary(tmp_path: Path) -> None:
+    """Append, remove, erase, compact, commit and open, in any order."""
+    machine = type("Machine", (StoreMachine,), {"root": tmp_path})
+    machine.TestCase.settings = settings(max_examples=20, stateful_step_count=25, deadline=None)
+    machine.TestCase().runTest()
