@@ -210,6 +210,8 @@ class Service:
             if step is None:
                 return None
             steps[DECIDE] = step
+        if stop.is_set():
+            return None
         if FINGERPRINT in settings.steps:
             preparer = Preparer(
                 settings.space,
