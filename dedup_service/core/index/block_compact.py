@@ -128,6 +128,11 @@ class CompactShard:
         return int(longest_bucket(self._bases, self._counters))
 
     @property
+    def buckets(self) -> int:
+        """Number of buckets of a table; it grows with the entries."""
+        return int(self._counters[HEADS])
+
+    @property
     def split_buckets(self) -> int:
         """Number of hot buckets, whose entries are in the refined tables."""
         return int(self._counters[HOT_BUCKETS])

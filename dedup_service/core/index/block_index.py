@@ -187,6 +187,7 @@ class BlockIndex:
             bytes=sum(shard.size_bytes for shard in self._shards),
             largest_bucket=max(shard.largest_bucket for shard in self._shards),
             split_buckets=sum(shard.split_buckets for shard in self._shards),
+            buckets=sum(shard.buckets for shard in self._shards),
         )
 
     def work(self) -> WorkCounters:

@@ -110,6 +110,11 @@ class Shard:
         return int(self._arrays[0][:, LENGTH].max())
 
     @property
+    def buckets(self) -> int:
+        """Number of buckets of a table."""
+        return KEYS
+
+    @property
     def split_buckets(self) -> int:
         """Number of buckets with a second level."""
         return (self._children - self._tables * KEYS) // (self._tables * SUB_KEYS)

@@ -54,6 +54,7 @@ class IndexStatistics:
     bytes: memory reserved for all arrays.
     largest_bucket: entries of the longest list that one probe may scan (in the compact layout the longest of a
     sample if there are more than 131,071 buckets in a table); split_buckets: second levels.
+    buckets: of one table.
     """
 
     entries: int
@@ -61,6 +62,7 @@ class IndexStatistics:
     bytes: int
     largest_bucket: int
     split_buckets: int
+    buckets: int = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,6 @@ __all__ = ["VERSION", "stats", "summary"]
 VERSION = 1
 WINDOW_S = 10
 LISTED = 20
-BLOCK_KEYS = 1 << 16
 
 PROGRAM = version("twinsieve")
 
@@ -143,7 +142,7 @@ def _index(live_stats: LiveStats) -> dict[str, Any] | None:
         return None
     channels = {}
     for name, channel in sizes.channels.items():
-        average = max(1.0, channel.fingerprints / BLOCK_KEYS)
+        average = max(1.0, channel.fingerprints / channel.buckets)
         channels[name] = {
             "fingerprints": channel.fingerprints,
             "largest_bucket": channel.largest_bucket,

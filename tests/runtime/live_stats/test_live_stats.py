@@ -146,7 +146,7 @@ def test_the_state_of_index_and_pool(live_stats: LiveStats) -> None:
     figures = stats(live_stats)
     assert figures["index"]["bytes"] == 1500
     assert figures["index"]["channels"]["words"]["skew"] == 6.0
-    assert figures["index"]["cells"] == {"entries": 8, "cells": 60, "overflowed": 3, "bytes": 500}
+    assert figures["index"]["cells"] == {"entries": 8, "cells": 60, "overflowed": 3, "bytes": 500, "sieve_bytes": 0}
     assert figures["index"]["removals"] == {
         "updated": 0,
         "retraction": 1,
