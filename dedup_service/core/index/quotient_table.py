@@ -2,9 +2,9 @@
 
 The directory has a segment for each value of the first bits of a hash; a segment has its own number of these
 bits (extendible hashing). A segment that is full gets a sixteenth more places, and one that has reached its
-largest size is split in two. So places are 85% to 90% taken at nearly every size, and an insertion that has to wait for
-growth waits for the rebuilding of one segment, of at most `COLUMN_PAGES` · `PAGE_PLACES` places. A segment from
-which most elements were removed shrinks in the same way.
+largest size is split in two. So a large table is nearly as full as its `max_load` at every size, and an insertion
+that has to wait for growth waits for the rebuilding of one segment, of at most `COLUMN_PAGES` · `PAGE_PLACES`
+places. A segment from which most elements were removed shrinks in the same way.
 
 A page of the table is 2,048 places of one column; pages of segments that shrink serve others.
 Elements, homes and tags are those of `quotient_segment`.
