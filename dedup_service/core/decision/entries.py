@@ -4,7 +4,7 @@ An entry has everything that a decision needs of a kept page. A page that is too
 too, but it is not `indexed`: its URL is known, and no fingerprint index finds it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from dedup_service.core.features.simhash import hamming
@@ -23,7 +23,8 @@ class Entry:
     text_hash, url_hash: of the exact form of the body, of title and body, and of the canonical URL, unsigned
     64-bit. host: 32-bit hash of the URL's host. indexed: whether the block indexes have it. ordinal: number of
     pages decided before it. keys: its keys, as the prepared page has them while the entry is in the window, and
-    then its path through the cells (`core.index.cells`); `settled` says which.
+    then its path through the cells (`core.index.cell_index`); `settled` says which. row: of a settled entry in its
+    store, -1 of others.
     """
 
     sequence: int
@@ -38,6 +39,7 @@ class Entry:
     ordinal: int = 0
     keys: bytes = b""
     settled: bool = False
+    row: int = field(default=-1, compare=False)
 
     @classmethod
     def from_page(cls, sequence: int, prepared: PreparedPage, url_hash: int, ordinal: int = 0) -> Self:
@@ -56,8 +58,8 @@ class Entry:
             keys=prepared.keys,
         )
 
-    def settle(self, path: bytes) -> Self:
-        """Return the entry after it left the window. path: through the cells."""
+    def settle(self, path: bytes, row: int) -> Self:
+        """Return the entry after it left the window. path: through the cells. row: in the store."""
         return type(self)(
             self.sequence,
             self.words,
@@ -71,6 +73,7 @@ class Entry:
             self.ordinal,
             path,
             True,
+            row,
         )
 
     def channel(self, name: str) -> int | None:

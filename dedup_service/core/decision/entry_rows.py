@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 
-__all__ = ["INDEXED", "ROW", "EntryPieces", "EntryRows", "entry_of", "flags_of", "signed", "unsigned"]
+__all__ = ["INDEXED", "ROW", "EntryPieces", "EntryRows", "Spans", "entry_of", "flags_of", "signed", "unsigned"]
 
 _VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
 ROW = np.dtype(
@@ -130,18 +130,39 @@ class EntryRows:
         return np.cumsum(sizes) - sizes
 
     def entries(self) -> Iterator[Entry]:
-        """Yield all entries as values."""
+        """Yield all entries as values, without the numbers of their rows."""
         evidence = np.frombuffer(self.evidence, np.uint8)
-        for row, start in zip(self.rows, self.evidence_starts.tolist(), strict=True):
-            yield entry_of(row.item(), evidence, start)
+        for row, start in zip(self.rows.tolist(), self.evidence_starts.tolist(), strict=True):
+            yield entry_of(row, evidence, start)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spans:
+    """Bytes of several rows, end to end. data: uint8[m]; starts: int64[n + 1], of row i from starts[i]."""
+
+    data: npt.NDArray[np.uint8]
+    starts: npt.NDArray[np.int64]
+
+    @classmethod
+    def joined(cls, parts: Sequence[bytes]) -> Self:
+        """Return the spans of some values."""
+        starts = np.zeros(len(parts) + 1, np.int64)
+        np.cumsum([len(part) for part in parts], out=starts[1:])
+        return cls(np.frombuffer(b"".join(parts), np.uint8), starts)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, place: int) -> bytes:
+        return self.data[self.starts[place] : self.starts[place + 1]].tobytes()
 
 
 EntryPieces = Iterable[EntryRows]
 """Entries in order of sequence, some thousands in each piece; can be iterated several times."""
 
 
-def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int) -> Entry:
-    """Return a row of ROW as a value; its evidence begins at `start` in evidence: uint8[n]."""
+def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int, number: int = -1) -> Entry:
+    """Return a row of ROW as a value; its evidence begins at `start` in evidence: uint8[n]. number: of the row."""
     sequence, words, body, body_hash, text_hash, url_hash, host, ordinal, size, keys_size, flags = row
     blob = evidence[start : start + size].tobytes()
     keys_start = size - keys_size
@@ -158,4 +179,5 @@ def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int) 
         ordinal,
         blob[keys_start:],
         bool(flags & _SETTLED),
+        number,
     )

@@ -1,115 +1,337 @@
-"""The window: the youngest kept pages, compared by their sketches before they enter the cells.
+"""The window: the youngest kept pages, compared one by one before they enter the tables.
 
-Cells change exactly `window` pages behind the log, so that a part of the index on another machine may be a
-bounded number of pages behind and still find the same candidates. The pages in between are few: all of them
-are compared with each new page, by the sieve first, then by the whole sketch, without the sentences that are
-the own text of the new page's host. A page of the window is a candidate if this estimate of the Jaccard
-similarity may reach a bound.
+All tables of an index change exactly `window` pages behind the log, so that a part of the index on another machine
+may be a bounded number of pages behind and still find the same candidates. The pages in between are few: each new
+page is compared with all of them, in one loop for a batch of pages. A page of the window is a candidate if
+
+- both have shingles, at most MOST_DIFFERING of the first 128 bits of their sketches differ (the sieve), and their
+  whole sketches say that the Jaccard similarity may reach a bound; or
+- a fingerprint of both is within the radius of its channel.
+
+Pages of a batch take their places in advance, so that they are compared with each other in the same loop; what is not
+kept is closed up when the batch ends. Entries that left the window stay until they are *settled*: have a row in all
+tables.
 
 Invariant: the answer is a function of the entries that are in the window, in any order of insertion.
 """
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.evidence.columns import EvidenceColumns
+from dedup_service.core.evidence.columns import EvidenceColumns, are_close
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import MOST_DIFFERING, SIEVE_BYTES
-from dedup_service.core.kernels import kernel, popcount
+from dedup_service.core.kernels import long_kernel, popcount
+from dedup_service.core.page import CHANNELS, PreparedPage
 
-__all__ = ["Window"]
+__all__ = ["Comparison", "PageColumns", "Window"]
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
 _FIRST_ROWS = 64
+_FIRST_FOUND = 1 << 12
+
+_KEYS, _WORDS, _BODY = 1, 2, 4
+"""What a page is compared by."""
+
+Places = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PageColumns:
+    """What a loop has to know of n pages.
+
+    evidence: n rows. fingerprints: uint64[n, 2], of words and body. marks: uint8[n], what a page is compared by: 1 for
+    shingles, 2 and 4 for the fingerprint of words and of body.
+    """
+
+    evidence: EvidenceColumns
+    fingerprints: npt.NDArray[np.uint64]
+    marks: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, pages: Sequence[PreparedPage | Entry]) -> "PageColumns":
+        """Return the columns of pages or entries."""
+        sizes = np.array([len(page.evidence) for page in pages], np.int64)
+        packed = np.frombuffer(b"".join([page.evidence for page in pages]), np.uint8)
+        evidence = EvidenceColumns.of(packed, np.cumsum(sizes) - sizes, sizes)
+        found = [_fingerprints(page) for page in pages]
+        values = np.array([(words or 0, body or 0) for words, body in found], np.uint64).reshape(-1, 2)
+        marks = np.array([(words is not None) * _WORDS | (body is not None) * _BODY for words, body in found], np.uint8)
+        marks |= (evidence.shingles > 0).astype(np.uint8)
+        return cls(evidence, values, marks)
+
+    def __len__(self) -> int:
+        """Return the number of pages."""
+        return len(self.marks)
+
+    @property
+    def sieves(self) -> npt.NDArray[np.uint64]:
+        """The first bits of the sketches: uint64[n, 2]."""
+        return self.evidence.sketches[:, :_SIEVE_WORDS]
+
+
+def _fingerprints(page: PreparedPage | Entry) -> tuple[int | None, int | None]:
+    """Return the fingerprints by which a page is found."""
+    if isinstance(page, Entry):
+        return (page.words, page.body) if page.indexed else (None, None)
+    return (page.fingerprint.words, page.fingerprint.body) if page.reason is None else (None, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """What a batch of pages has in common with the window.
+
+    offsets: int64[n + 1]; page i has places[offsets[i]:offsets[i + 1]], ascending, int64; by_sieve, by_distance:
+    bool, how each was found. passed: int64[n], how many the sieve let through.
+    """
+
+    offsets: Places
+    places: Places
+    by_sieve: npt.NDArray[np.bool_]
+    by_distance: npt.NDArray[np.bool_]
+    passed: Places
 
 
 class Window:
-    """Kept pages of the window, in order of their ordinals."""
+    """Kept pages of the window, in order of their ordinals, and those behind it that are not settled.
+
+    A place is the number of an entry in the order of its coming, from 0.
+    """
 
     def __init__(self) -> None:
         self._columns = EvidenceColumns(_FIRST_ROWS)
         self._sieves = np.empty((_SIEVE_WORDS, _FIRST_ROWS), np.uint64)
-        self._sequences = np.empty(_FIRST_ROWS, np.int64)
+        self._fingerprints = np.empty((_FIRST_ROWS, len(CHANNELS)), np.uint64)
+        self._marks = np.empty(_FIRST_ROWS, np.uint8)
         self._ordinals = np.empty(_FIRST_ROWS, np.int64)
-        self._start = self._end = 0
+        self._live = np.zeros(_FIRST_ROWS, np.bool_)
+        self._entries: list[Entry | None] = [None] * _FIRST_ROWS
+        self._places: dict[int, int] = {}
+        self._start = self._settled = self._end = self._first = self._announced = 0
 
     def __len__(self) -> int:
-        """Return the number of rows, those of removed entries included."""
-        return self._end - self._start
+        """Return the number of live entries that are not settled."""
+        return len(self._places)
 
-    def add(self, entry: Entry, evidence: Evidence) -> None:
-        """Add a kept page with its evidence; its ordinal is larger than any before.
+    def get(self, sequence: int) -> Entry | None:
+        """Return the live entry at `sequence` that is not settled, or None."""
+        place = self._places.get(sequence)
+        return None if place is None else self._entries[place - self._first]
 
-        A page without shingles is left out.
-        """
-        if not evidence.shingles:
+    def at(self, place: int) -> Entry | None:
+        """Return the entry at a place; None if it was removed, or is in the window no more."""
+        row = place - self._first
+        return self._entries[row] if row >= self._start and self._live[row] else None
+
+    def earliest(self) -> Entry | None:
+        """Return the first live entry that is not settled, or None."""
+        return self.get(next(iter(self._places))) if self._places else None
+
+    def entries(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order of sequence."""
+        found = (self._entries[place - self._first] for place in self._places.values())
+        return [entry for entry in found if entry is not None]
+
+    def unsettled(self) -> Iterator[Entry]:
+        """Yield the entries that are not settled, removed ones, too, in order of their ordinals."""
+        for row in range(self._settled, self._end):
+            entry = self._entries[row]
+            if entry is not None:
+                yield entry
+
+    def announce(self, pages: PageColumns) -> None:
+        """Give the pages of a batch their places, in which they are not live. Adds no others until `finish`."""
+        self._make_room(len(pages))
+        rows = slice(self._end, self._end + len(pages))
+        self._columns.put(self._end, pages.evidence)
+        self._sieves[:, rows] = pages.sieves.T
+        self._fingerprints[rows], self._marks[rows], self._live[rows] = pages.fingerprints, pages.marks, False
+        self._announced = len(pages)
+
+    def keep(self, page: int, entry: Entry, *, live: bool = True) -> None:
+        """Keep page number `page` of those announced; its ordinal is larger than any before."""
+        row = self._end + page
+        self._ordinals[row], self._entries[row], self._live[row] = entry.ordinal, entry, live
+        if live:
+            self._places[entry.sequence] = self._first + row
+
+    def finish(self) -> None:
+        """Close up the places of pages of the batch that were not kept."""
+        end = self._end + self._announced
+        kept = np.array([row for row in range(self._end, end) if self._entries[row] is not None], np.int64)
+        first, self._announced = self._end, 0
+        self._end += len(kept)
+        if self._end == end:
             return
-        self._make_room()
-        self._columns.put(self._end, evidence)
-        self._sieves[:, self._end] = self._columns.sketches[self._end, :_SIEVE_WORDS]
-        self._sequences[self._end], self._ordinals[self._end] = entry.sequence, entry.ordinal
-        self._end += 1
+        rows = slice(first, self._end)
+        self._columns.move(kept, self._columns, first)
+        for array in (self._fingerprints, self._marks, self._ordinals, self._live):
+            array[rows] = array[kept]
+        self._sieves[:, rows] = self._sieves[:, kept]
+        entries = [self._entries[row] for row in kept.tolist()]
+        self._entries[first:end] = [*entries, *[None] * (end - self._end)]
+        for row, entry in enumerate(entries, first):
+            if entry is not None and entry.sequence in self._places:
+                self._places[entry.sequence] = self._first + row
 
     def remove(self, sequence: int) -> None:
-        """Remove an entry, if the window has it."""
-        rows = self._start + np.flatnonzero(self._sequences[self._start : self._end] == sequence)
-        self._sequences[rows] = -1
+        """Remove the live entry at `sequence`, which is not settled; the tables will still need it."""
+        self._live[self._places.pop(sequence) - self._first] = False
+
+    def forget(self, entry: Entry) -> None:
+        """Remove a settled entry, if it is still here."""
+        row = self._start + int(self._ordinals[self._start : self._settled].searchsorted(entry.ordinal))
+        if row < self._settled and self._ordinals[row] == entry.ordinal:
+            self._live[row] = False
+
+    def settle(self, entries: Sequence[Entry]) -> None:
+        """Replace the first entries that are not settled by themselves as they are settled."""
+        for row, entry in enumerate(entries, self._settled):
+            self._entries[row] = entry
+            self._places.pop(entry.sequence, None)
+        self._settled += len(entries)
 
     def leave(self, ordinal: int) -> None:
-        """Drop the entries up to an ordinal."""
-        while self._start < self._end and self._ordinals[self._start] <= ordinal:
+        """Drop the settled entries up to an ordinal."""
+        while self._start < self._settled and self._ordinals[self._start] <= ordinal:
+            self._entries[self._start] = None
             self._start += 1
 
-    def find(
-        self, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
-    ) -> tuple[int, npt.NDArray[np.int64]]:
-        """Return how many entries the sieve lets through, and the sequences of those that are candidates.
+    def compare(self, pages: PageColumns, min_jaccard: float, radii: tuple[int | None, int | None]) -> Comparison:
+        """Compare the pages of the batch that was announced with those before each, pages of the batch included.
+
+        pages: marks may be fewer than announced. radii: of words and body; None: that channel is not compared.
+        """
+        offsets, passed = np.zeros(len(pages) + 1, np.int64), np.zeros(len(pages), np.int64)
+        places, flags = np.empty(_FIRST_FOUND + self._end, np.int64), np.empty(_FIRST_FOUND + self._end, np.uint8)
+        words, body = (-1 if radius is None else radius for radius in radii)
+        done = 0
+        while done < len(pages):
+            done = _compared(
+                done,
+                pages.marks,
+                self._start,
+                self._end,
+                self._columns.sketches,
+                self._sieves,
+                self._fingerprints,
+                self._marks,
+                MOST_DIFFERING,
+                min_jaccard,
+                words,
+                body,
+                offsets,
+                passed,
+                places,
+                flags,
+            )
+            if done < len(pages):
+                room = 2 * len(places) + self._end
+                places, flags = np.resize(places, room), np.resize(flags, room)
+        found = flags[: offsets[-1]]
+        return Comparison(
+            offsets, places[: offsets[-1]] + self._first, (found & 1).astype(bool), (found & 2).astype(bool), passed
+        )
+
+    def similar(
+        self, places: Places, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
+    ) -> Places:
+        """Return which of the places may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
 
         evidence: of the page. common: those of its sentences that are the own text of its host, ascending.
-        min_jaccard: similarity from which an entry is a candidate.
         """
-        if self._start == self._end or not evidence.shingles:
-            return 0, np.empty(0, np.int64)
-        sieve = np.frombuffer(evidence.sketch[:SIEVE_BYTES], np.uint64)
-        rows = _sifted(sieve, self._sieves, self._sequences, self._start, self._end, MOST_DIFFERING)
-        similar = self._columns.similar(rows, evidence, common, min_jaccard)
-        return len(rows), self._sequences[similar]
+        return self._columns.similar(places - self._first, evidence, common, min_jaccard) + self._first
 
-    def _make_room(self) -> None:
-        if self._end < len(self._columns):
+    def _make_room(self, rows: int) -> None:
+        size = len(self._marks)
+        if self._end + rows <= size:
             return
-        rows, count = slice(self._start, self._end), self._end - self._start
-        size = len(self._columns) if self._start > len(self._columns) // 2 else 2 * len(self._columns)
-        columns, sequences, ordinals = EvidenceColumns(size), np.empty(size, np.int64), np.empty(size, np.int64)
-        sieves = np.empty((_SIEVE_WORDS, size), np.uint64)
-        self._columns.move(rows, columns)
-        sieves[:, :count] = self._sieves[:, rows]
-        sequences[:count], ordinals[:count] = self._sequences[rows], self._ordinals[rows]
-        self._columns, self._sequences, self._ordinals, self._sieves = columns, sequences, ordinals, sieves
+        used, count = slice(self._start, self._end), self._end - self._start
+        while size < 2 * (count + rows):
+            size *= 2
+        columns = EvidenceColumns(size)
+        self._columns.move(used, columns)
+        self._columns = columns
+        self._fingerprints, self._marks, self._ordinals, self._live = (
+            _moved(array, used, size) for array in (self._fingerprints, self._marks, self._ordinals, self._live)
+        )
+        self._sieves = _moved(self._sieves.T, used, size).T.copy()
+        self._entries = [*self._entries[used], *[None] * (size - count)]
+        self._first += self._start
+        self._settled -= self._start
         self._start, self._end = 0, count
 
 
-@kernel
-def _sifted(
-    sieve: npt.NDArray[np.uint64],
-    sieves: npt.NDArray[np.uint64],
-    sequences: npt.NDArray[np.int64],
+def _moved(array: npt.NDArray[np.generic], rows: slice, size: int) -> npt.NDArray[np.generic]:
+    moved = np.zeros((size, *array.shape[1:]), array.dtype)
+    moved[: rows.stop - rows.start] = array[rows]
+    return moved
+
+
+@long_kernel
+def _compared(
+    first: int,
+    page_marks: npt.NDArray[np.uint8],
     start: int,
     end: int,
+    sketches: npt.NDArray[np.uint64],
+    sieves: npt.NDArray[np.uint64],
+    fingerprints: npt.NDArray[np.uint64],
+    marks: npt.NDArray[np.uint8],
     most_differing: int,
-) -> npt.NDArray[np.int64]:
-    """Return the rows whose first bits differ from the sieve, uint64[2], in `most_differing` at most: int64[n].
+    min_jaccard: float,
+    words: int,
+    body: int,
+    offsets: npt.NDArray[np.int64],
+    passed: npt.NDArray[np.int64],
+    places: npt.NDArray[np.int64],
+    flags: npt.NDArray[np.uint8],
+) -> int:
+    """Compare pages from number `first` on, which are in rows from `end` on, with all rows before; return how many are
+    done: the next one may not fit into `places`.
 
-    sieves: uint64[2, rows]. sequences: int64[rows], negative for a removed entry.
+    words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1
+    for the sieve and the sketch, 2 for a fingerprint.
     """
-    differing = np.empty(end - start, np.int64)
-    for place in range(end - start):  # a loop of its own, which the compiler vectorises
-        first, second = sieves[0, start + place], sieves[1, start + place]
-        differing[place] = popcount(sieve[0] ^ first) + popcount(sieve[1] ^ second)
-    count = 0
-    for place in range(end - start):
-        bits = differing[place]
-        differing[count] = start + place
-        count += bits <= most_differing and sequences[start + place] >= 0
-    return differing[:count]
+    differing = np.empty(end + len(page_marks), np.int64)
+    distant = np.empty(end + len(page_marks), np.int64)
+    for page in range(first, len(page_marks)):
+        own = end + page
+        count = offsets[page]
+        if count + own - start > len(places):
+            return page
+        by, let_through = page_marks[page], 0
+        sieve_0, sieve_1 = sieves[0, own], sieves[1, own]
+        if by & _KEYS:
+            for row in range(start, own):  # a loop of its own, which the compiler vectorises
+                differing[row] = popcount(sieves[0, row] ^ sieve_0) + popcount(sieves[1, row] ^ sieve_1)
+        else:
+            differing[start:own] = 129
+        distant[start:own] = 0
+        for channel in range(2):
+            radius = words if channel == 0 else body
+            mark = np.uint8(_WORDS if channel == 0 else _BODY)
+            if radius < 0 or not by & mark:
+                continue
+            value = fingerprints[own, channel]
+            for row in range(start, own):
+                near = (popcount(fingerprints[row, channel] ^ value) <= radius) & ((marks[row] & mark) != 0)
+                distant[row] |= near
+        for row in range(start, own):
+            sieved = differing[row] <= most_differing and marks[row] & _KEYS
+            if not sieved and not distant[row]:
+                continue
+            flag = np.uint8(2 if distant[row] else 0)
+            if sieved:
+                let_through += 1
+                if are_close(sketches, own, sketches, row, min_jaccard):
+                    flag |= np.uint8(1)
+            if flag:
+                places[count], flags[count] = row, flag
+                count += 1
+        passed[page], offsets[page + 1] = let_through, count
+    return len(page_marks)

@@ -5,29 +5,30 @@ the host's own text, nearly none is similar, and a loop over columns finds that 
 microsecond each.
 """
 
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.overlap import screened
-from dedup_service.core.evidence.packed import MAX_SENTENCES, Evidence
+from dedup_service.core.evidence.packed import MAX_SENTENCES, Evidence, sizes_in
 from dedup_service.core.evidence.sketch import SKETCH_BYTES
+from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
 
-__all__ = ["EvidenceColumns", "similar"]
+__all__ = ["SKETCH_WORDS", "EvidenceColumns", "are_close", "close_pairs"]
 
-_WORDS = SKETCH_BYTES // 8
+SKETCH_WORDS = SKETCH_BYTES // 8
 
 
 class EvidenceColumns:
-    """Rows for the evidence of `size` pages, set one by one.
+    """Rows for the evidence of `size` pages.
 
     sketches: uint64[size, words]. shingles: int64[size]. sentences: uint32[size, MAX_SENTENCES], of which the
     first counts int64[size] are used.
     """
 
     def __init__(self, size: int) -> None:
-        self.sketches = np.empty((size, _WORDS), np.uint64)
+        self.sketches = np.empty((size, SKETCH_WORDS), np.uint64)
         self.shingles = np.empty(size, np.int64)
         self.sentences = np.empty((size, MAX_SENTENCES), np.uint32)
         self.counts = np.empty(size, np.int64)
@@ -36,27 +37,37 @@ class EvidenceColumns:
         """Return the number of rows."""
         return len(self.shingles)
 
-    def put(self, row: int, evidence: Evidence) -> None:
-        """Set a row to the evidence of a page with shingles."""
-        values = evidence.sentence_values
-        self.sketches[row] = np.frombuffer(evidence.sketch, np.uint64)
-        self.shingles[row] = evidence.shingles
-        self.sentences[row, : len(values)] = values
-        self.counts[row] = len(values)
+    @classmethod
+    def of(
+        cls, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
+    ) -> "EvidenceColumns":
+        """Return the columns of packed evidence. data: uint8[m]; starts, sizes: of each page's in it, int64[n].
 
-    def move(self, rows: slice, other: "EvidenceColumns") -> None:
-        """Copy rows to the beginning of other columns."""
-        count = rows.stop - rows.start
-        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
-            theirs[:count] = mine[rows]
+        Empty or invalid evidence reads as that of an empty page, which has no shingles.
+        """
+        columns = cls(len(starts))
+        sketches, sentences = columns.sketches.view(np.uint8), columns.sentences.view(np.uint8)
+        sizes_in(data, starts, sizes, columns.shingles, columns.counts, sketches, sentences)
+        return columns
+
+    def put(self, row: int, other: "EvidenceColumns") -> None:
+        """Write all rows of other columns from `row` on."""
+        for mine, theirs in zip(self._columns, other._columns, strict=True):
+            mine[row : row + len(theirs)] = theirs
+
+    def move(self, rows: npt.NDArray[np.int64] | slice, other: "EvidenceColumns", first: int = 0) -> None:
+        """Copy rows to other columns from row `first` on."""
+        for mine, theirs in zip(self._columns, other._columns, strict=True):
+            moved = mine[rows]
+            theirs[first : first + len(moved)] = moved
 
     def similar(
         self, rows: npt.NDArray[np.int64], evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
     ) -> npt.NDArray[np.int64]:
         """Return which rows may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
 
-        rows: int64[n], to look at. evidence: of the page. common: those of its sentences that are common on its
-        host, ascending; without them the similarity is that of the sketches.
+        rows: int64[n], to look at, with shingles. evidence: of the page. common: those of its sentences that are
+        common on its host, ascending; without them the similarity is that of the sketches.
         """
         return screened(
             np.frombuffer(evidence.sketch, np.uint64),
@@ -73,17 +84,38 @@ class EvidenceColumns:
         )
 
     @property
-    def _columns(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _columns(self) -> tuple[npt.NDArray[Any], ...]:
         return self.sketches, self.shingles, self.sentences, self.counts
 
 
-def similar(
-    pages: Sequence[Evidence], evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
-) -> list[int]:
-    """Return the numbers of the pages that may be so similar to a page, as `EvidenceColumns.similar` does."""
-    with_shingles = [number for number, page in enumerate(pages) if page.shingles]
-    columns = EvidenceColumns(len(with_shingles))
-    for row, number in enumerate(with_shingles):
-        columns.put(row, pages[number])
-    rows = columns.similar(np.arange(len(columns)), evidence, common, min_jaccard)
-    return [with_shingles[row] for row in rows.tolist()]
+@kernel_inline
+def are_close(
+    ours: npt.NDArray[np.uint64], one: int, theirs: npt.NDArray[np.uint64], other: int, min_jaccard: float
+) -> bool:
+    """Return whether the sketches of two rows say a Jaccard similarity of `min_jaccard` or more."""
+    differing = 0
+    for word in range(SKETCH_WORDS):
+        differing += popcount(ours[one, word] ^ theirs[other, word])
+    return bool(max(0.0, 1.0 - 2.0 * differing / (64 * SKETCH_WORDS)) >= min_jaccard)
+
+
+@long_kernel
+def close_pairs(
+    pages: npt.NDArray[np.int64],
+    candidates: npt.NDArray[np.int64],
+    ours: npt.NDArray[np.uint64],
+    theirs: npt.NDArray[np.uint64],
+    shingles: npt.NDArray[np.int64],
+    min_jaccard: float,
+) -> npt.NDArray[np.bool_]:
+    """Return which pairs of a page and a candidate may be similar by their whole sketches: bool[n].
+
+    pages, candidates: int64[n], rows of the sketches ours and theirs: uint64[rows, SKETCH_WORDS]. shingles: of the
+    candidates' rows, int64; without any a candidate is similar to nothing. It is what `screened` asks of every
+    row before it looks at sentences.
+    """
+    close = np.zeros(len(pages), np.bool_)
+    for pair in range(len(pages)):
+        other = candidates[pair]
+        close[pair] = shingles[other] > 0 and are_close(ours, pages[pair], theirs, other, min_jaccard)
+    return close

@@ -32,6 +32,7 @@ __all__ = [
     "equal_sketch_bits",
     "pack_evidence",
     "size_of",
+    "sizes_in",
     "sketch_of",
 ]
 
@@ -48,6 +49,7 @@ _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
 _UNSPACED_FROM = 0x0E00
 _NOTHING = (0,) * 10
+_SHINGLES_AT, _COUNTS_AT = 8, 28
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
 
@@ -160,6 +162,39 @@ def equal_sketch_bits(
             differing = packed[starts[piece] + _SKETCH_AT + byte] ^ sketch[byte]
             equal[piece] += 8 - popcount(np.uint64(differing))
     return equal
+
+
+@long_kernel
+def sizes_in(
+    packed: npt.NDArray[np.uint8],
+    starts: npt.NDArray[np.int64],
+    sizes: npt.NDArray[np.int64],
+    shingles: npt.NDArray[np.int64],
+    counts: npt.NDArray[np.int64],
+    sketches: npt.NDArray[np.uint8],
+    sentences: npt.NDArray[np.uint8],
+) -> None:
+    """Read the numbers of shingles and of sentences of n pieces of packed evidence, their sketches and sentences.
+
+    packed: the bytes of all pieces. starts, sizes: of each piece, int64[n]. Receive: shingles, counts: int64[n];
+    sketches: uint8[n, SKETCH_BYTES]; sentences: uint8[n, 4 * MAX_SENTENCES], of which 4 * counts are written.
+    """
+    for piece in range(len(starts)):
+        start, shingles[piece], counts[piece] = starts[piece], 0, 0
+        sketches[piece] = 0
+        if sizes[piece] < _REST_AT:
+            continue
+        at = start + _COUNTS_AT
+        numbers, values, terms = np.int64(packed[at]), np.int64(packed[at + 1]), np.int64(packed[at + 2])
+        metadata = np.int64(packed[at + 3]) | np.int64(packed[at + 4]) << 8
+        rest = _BYTES_A_NUMBER * numbers + _BYTES_A_SENTENCE * values + _BYTES_A_TERM * terms + metadata
+        if sizes[piece] != _REST_AT + rest or values > MAX_SENTENCES:
+            continue
+        for byte in range(4):
+            shingles[piece] |= np.int64(packed[start + _SHINGLES_AT + byte]) << (8 * byte)
+        counts[piece] = values
+        sketches[piece] = packed[start + _SKETCH_AT : start + _REST_AT]
+        sentences[piece, : 4 * values] = packed[start + _REST_AT : start + _REST_AT + 4 * values]
 
 
 def size_of(packed: bytes) -> int:

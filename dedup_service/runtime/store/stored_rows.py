@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.entry_rows import ROW
+from dedup_service.core.decision.entry_rows import ROW, Spans
 
 __all__ = ["BYTE_FILES", "FILES", "STORED_ROW", "Spans", "StoredNames", "pack_names", "unpack_names"]
 
@@ -26,20 +26,6 @@ _PLACES = (("evidence_at", "<u4"), ("names_at", "<u4"), ("names_bytes", "<u4"), 
 _FIELDS = [(name, ROW[name].str) for name in ROW.names or ()]
 STORED_ROW = np.dtype([*_FIELDS, *_PLACES, ("texts_bytes", "<u4"), ("reserved", "u1")])
 """88 bytes."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spans:
-    """Bytes of several rows, end to end. data: uint8[m]; starts: int64[n + 1], of row i from starts[i]."""
-
-    data: npt.NDArray[np.uint8]
-    starts: npt.NDArray[np.int64]
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, place: int) -> bytes:
-        return self.data[self.starts[place] : self.starts[place + 1]].tobytes()
 
 
 @dataclass(frozen=True, slots=True)
