@@ -13,7 +13,7 @@ Up to radius 7, `seed`: read `block_layout` (why nothing is missed), `block_prob
 (insertion, removal), `block_arena` (growth) and `block_shard` (one part of an index).
 
 The cell index (`cell_*`) finds entries that share min-hash keys. Begin with `cell_index`, which callers use.
-Then read `cell_table` (the cells, insertion, removal and search).
+Then read `cell_table` (the cells, insertion and removal) and `cell_batch` (search, and whole batches).
 
 `sequence_map` finds entries by a hash; `probe_result` has the values that the block index returns.
 """

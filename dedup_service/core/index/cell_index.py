@@ -22,12 +22,26 @@ back by their paths, in any order, gives the same index. Not thread-safe.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.errors import ConfigurationError, StateError
 from dedup_service.core.evidence.keys import LEVELS, MAX_LEVELS, PARTS, unpacked_keys
+from dedup_service.core.index.cell_batch import (
+    BATCH_PROGRESS,
+    CHANGE,
+    DONE,
+    ENTRIES,
+    MORE_FOUND,
+    PATH_KEYS,
+    REFUSED,
+    CellAnswers,
+    CellChanges,
+    PathColumns,
+    follow_changes,
+)
 from dedup_service.core.index.cell_table import (
     EMPTY_PART,
     MAX_ROWS,
@@ -35,7 +49,6 @@ from dedup_service.core.index.cell_table import (
     STORED,
     TAKEN,
     insert_entry,
-    probe_many,
     remove_entry,
     restore_entries,
     row_of_path,
@@ -48,6 +61,8 @@ __all__ = [
     "MAX_SLOTS",
     "MOST_DIFFERING",
     "SIEVE_BYTES",
+    "CellAnswers",
+    "CellChanges",
     "CellIndex",
     "CellRows",
     "CellStatistics",
@@ -96,7 +111,7 @@ class CellRows:
     was removed. Rows should be dense: each has 16 bytes for its sieve.
     """
 
-    __slots__ = ("_cells", "_entries", "_found", "_levels", "_sieves", "_slots", "_turned")
+    __slots__ = ("_cells", "_entries", "_found", "_levels", "_no_changes", "_sieves", "_slots", "_turned")
 
     def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
         if not 1 <= slots <= MAX_SLOTS or not 1 <= levels <= MAX_LEVELS:
@@ -108,6 +123,7 @@ class CellRows:
         self._sieves = RowWords(_SIEVE_WORDS)
         self._entries = 0
         self._found = np.empty(_FOUND, np.int64)
+        self._no_changes = _no_changes(levels)
 
     def __len__(self) -> int:
         """Return the number of entries that are in at least one cell."""
@@ -155,9 +171,7 @@ class CellRows:
         keys: packed (`core.evidence.keys`), b"" for none. sieve: SIEVE_BYTES bytes. The path has one byte a
         part for the level, and four for each key up to there.
         """
-        if not 0 <= row < MAX_ROWS:
-            raise StateError(f"a row is a number from 0 to {MAX_ROWS - 1}, got {row}: the index is full")
-        self._sieves.make_room(row + 1)
+        self._make_room(row)
         write_words(row, np.frombuffer(sieve, np.uint64), self._sieves.addresses)
         levels, path = np.empty(PARTS, np.uint8), np.empty(PARTS * self._levels, np.uint32)
         progress = np.zeros(PROGRESS, np.int64)
@@ -172,7 +186,7 @@ class CellRows:
             path,
             progress,
         ):
-            self._grow()
+            self._reshape()
         self._entries += progress[STORED] > 0
         return levels.tobytes() + path[: progress[TAKEN]].tobytes()
 
@@ -205,8 +219,7 @@ class CellRows:
             self._turned.address,
         ):
             return False
-        self._cells.shrink()
-        self._turned.shrink()
+        self._reshape()
         self._entries -= row is not None
         return True
 
@@ -241,7 +254,7 @@ class CellRows:
                 self._turned.address,
                 progress,
             )
-            self._grow()
+            self._reshape()
         self._entries += int(np.count_nonzero((levels < EMPTY_PART).any(axis=1)))
 
     def probe(self, keys: bytes, sieve: bytes) -> tuple[RowNumbers, int]:
@@ -264,29 +277,70 @@ class CellRows:
             offsets int64[n + 1] and rows uint32[m]: page i has rows[offsets[i]:offsets[i + 1]], ascending; and
             how many entries each page had before the sieve, int64[n].
         """
-        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
-        done = 0
-        while True:
-            done = probe_many(
-                done,
-                keys,
-                sieves,
-                MOST_DIFFERING,
-                self._cells.address,
-                self._sieves.addresses,
-                offsets,
-                probed,
-                self._found,
-            )
-            if done == len(keys):
-                return offsets, self._found[: offsets[-1]].astype(np.uint32), probed
-            longer = np.empty(2 * len(self._found), np.int64)
-            longer[: offsets[done]] = self._found[: offsets[done]]
-            self._found = longer
+        answers = self.follow(self._no_changes, np.zeros(len(keys), np.int64), keys, sieves)
+        return answers.offsets, answers.rows, answers.probed
 
-    def _grow(self) -> None:
-        self._cells.grow()
-        self._turned.grow()
+    def follow(self, changes: CellChanges, due: Integers, keys: npt.NDArray[np.uint32], sieves: Sieves) -> CellAnswers:
+        """Apply changes and probe pages between them: in one loop, without the interpreter lock.
+
+        due: int64[n], ascending: page i is probed after the first due[i] changes. All changes are applied at last.
+        keys, sieves: of the n pages, as for `probe_many`.
+
+        Raises:
+            StateError: the index does not have the entry of a removal as its path says. Earlier changes are
+                applied, this one and later ones are not. Or a row is too large, and then nothing changes.
+        """
+        inserted = changes.rows[~changes.removes]
+        if len(inserted):
+            self._make_room(int(inserted.max()))
+        paths = PathColumns(changes)
+        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
+        arguments = (
+            _plain(changes.rows, np.uint32),
+            (changes.ordinals % self._slots).astype(np.uint8),
+            _plain(changes.removes, np.bool_),
+            _plain(changes.keys, np.uint32),
+            _plain(changes.sieves, np.uint64),
+            paths.levels,
+            paths.spans,
+            paths.keys,
+            paths.of,
+            _plain(due, np.int64),
+            _plain(keys, np.uint32),
+            _plain(sieves, np.uint64),
+            MOST_DIFFERING,
+            self._cells.address,
+            self._turned.address,
+            self._sieves.addresses,
+            offsets,
+            probed,
+        )
+        progress = np.zeros(BATCH_PROGRESS, np.int64)
+        progress[PATH_KEYS] = paths.given
+        outcome = -1
+        while outcome not in {DONE, REFUSED}:
+            outcome = follow_changes(*arguments, self._found, progress)
+            self._reshape()
+            if outcome == MORE_FOUND:
+                self._found = np.concatenate([self._found, np.empty_like(self._found)])
+        self._entries += int(progress[ENTRIES])
+        if outcome == REFUSED:
+            row = changes.rows[progress[CHANGE]]
+            raise StateError(f"row {row} is not in the cells of its path; the index and its entries differ")
+        rows = self._found[: offsets[-1]].astype(np.uint32)
+        return CellAnswers(offsets, rows, probed, paths.inserted(changes.removes))
+
+    def _make_room(self, row: int) -> None:
+        """Have room for the sieve of a row."""
+        if not 0 <= row < MAX_ROWS:
+            raise StateError(f"a row is a number from 0 to {MAX_ROWS - 1}, got {row}: the index is full")
+        self._sieves.make_room(row + 1)
+
+    def _reshape(self) -> None:
+        """Let tables grow that refused a cell, and shrink from which most cells were removed."""
+        for table in (self._cells, self._turned):
+            table.grow()
+            table.shrink()
 
 
 class CellIndex:
@@ -391,6 +445,22 @@ class CellIndex:
         if not len(rows):
             return np.empty(0, np.int64)
         return read_words(rows, 1, self._sequences.addresses)[:, 0].view(np.int64)
+
+
+def _plain(column: npt.NDArray[Any], kind: type) -> npt.NDArray[Any]:
+    """Return an array of the one layout for which the loop is compiled."""
+    return np.require(column, kind, ["C", "W"])
+
+
+def _no_changes(levels: int) -> CellChanges:
+    return CellChanges(
+        np.empty(0, np.uint32),
+        np.empty(0, np.int64),
+        np.empty(0, np.bool_),
+        np.empty((0, PARTS, levels), np.uint32),
+        np.empty((0, _SIEVE_WORDS), np.uint64),
+        [],
+    )
 
 
 def _not_there(sequence: int) -> StateError:

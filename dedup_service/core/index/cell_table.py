@@ -1,4 +1,4 @@
-"""The cells of the cell index: where a cell is, and insertion, removal and search as kernels.
+"""The cells of the cell index: where a cell is, and insertion and removal as kernels (search: `cell_batch`).
 
 A cell is identified by a part, a 32-bit key and a slot. The 35 bits of part and key are mixed by a bijection,
 so that two cells never have the same hash, and are the identity of an element of a quotient table
@@ -15,23 +15,17 @@ import numpy.typing as npt
 
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.quotient_segment import (
-    SLOTS,
     add,
-    field,
-    first_of_run,
     flag_of,
-    has_run,
     located,
     prefetch_home,
-    run_holds,
     seek,
     set_flag,
     set_value,
     take_out,
     value_at,
 )
-from dedup_service.core.index.row_words import word_address
-from dedup_service.core.kernels import kernel, kernel_inline, load64, long_kernel, popcount
+from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
     "EMPTY_PART",
@@ -42,7 +36,6 @@ __all__ = [
     "TAKEN",
     "cell_hash",
     "insert_entry",
-    "probe_many",
     "remove_entry",
     "restore_entries",
     "row_of_path",
@@ -130,8 +123,15 @@ def offer(row: int, value: int, slot: int, cells: int, turned: int) -> int:
     return 0
 
 
-@kernel
-def insert_entry(
+@kernel_inline
+def prefetch_first(keys: npt.NDArray[np.uint32], cells: int) -> None:
+    """Fetch the cells of the first key of each part: uint32[PARTS, levels]."""
+    for part in range(PARTS):
+        prefetch_home(cell_hash(part, keys[part, 0]), cells)
+
+
+@kernel_inline
+def insert_step(
     row: int,
     slot: int,
     keys: npt.NDArray[np.uint32],
@@ -146,9 +146,6 @@ def insert_entry(
     keys: uint32[PARTS, levels]. levels: uint8[PARTS] receives where it is stored, path: uint32[keys] the keys up
     to there, of which there are progress[TAKEN].
     """
-    if progress[TAKEN] == 0:
-        for part in range(PARTS):
-            prefetch_home(cell_hash(part, keys[part, 0]), cells)
     for part in range(progress[PART], PARTS):
         if progress[LEVEL] == 0:
             levels[part] = EMPTY_PART
@@ -169,6 +166,22 @@ def insert_entry(
             levels[part] = EMPTY_PART + level + 1
         progress[LEVEL] = 0
     return True
+
+
+@kernel
+def insert_entry(
+    row: int,
+    slot: int,
+    keys: npt.NDArray[np.uint32],
+    cells: int,
+    turned: int,
+    levels: npt.NDArray[np.uint8],
+    path: npt.NDArray[np.uint32],
+    progress: npt.NDArray[np.int64],
+) -> bool:
+    """Store one entry, as `insert_step` does."""
+    prefetch_first(keys, cells)
+    return bool(insert_step(row, slot, keys, cells, turned, levels, path, progress))
 
 
 @kernel
@@ -193,6 +206,36 @@ def row_of_path(
     return -1
 
 
+@kernel_inline
+def remove_step(
+    row: int,
+    slot: int,
+    levels: npt.NDArray[np.uint8],
+    path: npt.NDArray[np.uint32],
+    cells: int,
+    turned: int,
+) -> int:
+    """Remove an entry by the levels and the path that its insertion returned; return in how many cells it was.
+
+    Returns -1, and changes nothing, if it is not stored so. row: any for an entry in no cell.
+    """
+    held = 0
+    for changes in (False, True):  # looks at all cells first
+        taken = held = 0
+        for part in range(PARTS):
+            stored, count = keys_of_part(levels[part])
+            for level in range(count):
+                value = cell_hash(part, path[taken + level])
+                holds = stored and level == count - 1
+                if changes:
+                    withdraw(holds, value, slot, cells, turned)
+                elif not is_as_said(holds, row, value, slot, cells):
+                    return -1
+            taken += count
+            held += stored
+    return held
+
+
 @kernel
 def remove_entry(
     row: int,
@@ -202,23 +245,8 @@ def remove_entry(
     cells: int,
     turned: int,
 ) -> bool:
-    """Remove an entry by the levels and the path that its insertion returned.
-
-    Returns False, and changes nothing, if it is not stored so. row: -1 for an entry in no cell.
-    """
-    for changes in (False, True):  # looks at all cells first
-        taken = 0
-        for part in range(PARTS):
-            stored, count = keys_of_part(levels[part])
-            for level in range(count):
-                value = cell_hash(part, path[taken + level])
-                holds = stored and level == count - 1
-                if changes:
-                    withdraw(holds, value, slot, cells, turned)
-                elif not is_as_said(holds, row, value, slot, cells):
-                    return False
-            taken += count
-    return True
+    """Remove one entry, as `remove_step` does; False if it is not stored so. row: -1 for an entry in no cell."""
+    return bool(remove_step(row, slot, levels, path, cells, turned) >= 0)
 
 
 @kernel_inline
@@ -244,6 +272,39 @@ def withdraw(holds: bool, value: int, slot: int, cells: int, turned: int) -> Non
         take_out(place, home, segment, cells)
 
 
+@kernel_inline
+def split_path(
+    at: int,
+    end: int,
+    taken: int,
+    paths: npt.NDArray[np.uint8],
+    levels: npt.NDArray[np.uint8],
+    keys: npt.NDArray[np.uint32],
+) -> int:
+    """Split the path paths[at:end], or a longer piece that begins with one; return how many keys it has.
+
+    levels: uint8[PARTS]; the keys are written from keys[taken] on. Returns -1 if the piece is too short.
+    """
+    if at + PARTS > end:
+        return -1
+    count = 0
+    for part in range(PARTS):
+        levels[part] = paths[at + part]
+        count += keys_of_part(paths[at + part])[1]
+    at += PARTS
+    if at + 4 * count > end or taken + count > len(keys):
+        return -1
+    for key in range(taken, taken + count):
+        keys[key] = (
+            np.uint32(paths[at])
+            | np.uint32(paths[at + 1]) << np.uint32(8)
+            | np.uint32(paths[at + 2]) << np.uint32(16)
+            | np.uint32(paths[at + 3]) << np.uint32(24)
+        )
+        at += 4
+    return int(count)
+
+
 @long_kernel
 def split_paths(
     paths: npt.NDArray[np.uint8],
@@ -258,25 +319,12 @@ def split_paths(
     """
     at = taken = 0
     for number in range(len(levels)):
-        if at + PARTS > len(paths):
+        count = split_path(at, len(paths), taken, paths, levels[number], keys)
+        if count < 0:
             return False
-        count = 0
-        for part in range(PARTS):
-            levels[number, part] = paths[at + part]
-            count += keys_of_part(paths[at + part])[1]
-        at += PARTS
         starts[number] = taken
-        if at + 4 * count > len(paths) or taken + count > len(keys):
-            return False
-        for key in range(taken, taken + count):
-            keys[key] = (
-                np.uint32(paths[at])
-                | np.uint32(paths[at + 1]) << np.uint32(8)
-                | np.uint32(paths[at + 2]) << np.uint32(16)
-                | np.uint32(paths[at + 3]) << np.uint32(24)
-            )
-            at += 4
         taken += count
+        at += PARTS + 4 * count
     return bool(at == len(paths))
 
 
@@ -330,100 +378,3 @@ def put_back(holds: bool, row: int, value: int, slot: int, cells: int, turned: i
             return False
         set_flag(place, True, segment)
     return True
-
-
-@kernel_inline
-def collect(
-    value: int, active: np.uint64, cells: int, found: npt.NDArray[np.int64], count: int
-) -> tuple[int, np.uint64]:
-    """Append the rows in the cells of a hash at the active slots, one bit each, to `found`.
-
-    Returns the new count, and the slots whose cell turned entries away. The homes of all slots are adjacent, so
-    the run of one begins where that of another ends, or at its home.
-    """
-    segment, first, rest = located(value, 0, cells)
-    overflowed = np.uint64(0)
-    place = -1
-    for slot in range(field(cells, SLOTS)):
-        home = first + slot
-        if not has_run(home, segment):
-            continue
-        place = first_of_run(home, segment) if place < 0 else max(place, home)
-        at, place = run_holds(place, rest, segment)
-        bit = np.uint64(1) << np.uint64(slot)
-        if at >= 0 and active & bit:
-            holder = value_at(at, segment)
-            if holder != NO_ROW:
-                found[count] = holder
-                count += 1
-            if flag_of(at, segment):
-                overflowed |= bit
-    return count, overflowed
-
-
-@kernel_inline
-def collect_all(keys: npt.NDArray[np.uint32], cells: int, found: npt.NDArray[np.int64]) -> int:
-    """Write the rows that a page's keys lead to into `found`, some of them repeatedly; return how many.
-
-    In each part all slots are looked at for the first key, and for the next one those whose cell turned
-    entries away. keys: uint32[PARTS, levels]; found: int64[PARTS * levels * slots].
-    """
-    count = 0
-    for part in range(PARTS):
-        active = ~np.uint64(0) >> np.uint64(64 - field(cells, SLOTS))
-        for level in range(keys.shape[1]):
-            if keys[part, level] == 0 or active == 0:
-                break
-            count, active = collect(cell_hash(part, keys[part, level]), active, cells, found, count)
-    return count
-
-
-@long_kernel
-def probe_many(
-    start: int,
-    keys: npt.NDArray[np.uint32],
-    sieves: npt.NDArray[np.uint64],
-    most_differing: int,
-    cells: int,
-    sieve_pages: npt.NDArray[np.int64],
-    offsets: npt.NDArray[np.int64],
-    probed: npt.NDArray[np.int64],
-    found: npt.NDArray[np.int64],
-) -> int:
-    """Find the entries that the keys of pages from number `start` on lead to; return how many pages are done.
-
-    It stops where `found` may be too short for a page. keys: uint32[n, PARTS, levels]. sieves: uint64[n, 2]; an
-    entry of which more than `most_differing` of these bits differ is left out. sieve_pages: of the entries'
-    sieves, two words a row. offsets: int64[n + 1], probed: int64[n] and found: int64[m] receive where the rows
-    of each page begin, how many there were before the sieve, and the rows, ascending within a page.
-    """
-    most = keys.shape[1] * keys.shape[2] * field(cells, SLOTS)
-    for part in range(PARTS if start < len(keys) else 0):
-        prefetch_home(cell_hash(part, keys[start, part, 0]), cells)
-    for page in range(start, len(keys)):
-        first = offsets[page]
-        if first + most > len(found):
-            return page
-        if page + 1 < len(keys):
-            for part in range(PARTS):
-                prefetch_home(cell_hash(part, keys[page + 1, part, 0]), cells)
-        rows = found[first : first + most]
-        count = collect_all(keys[page], cells, rows)
-        if count > 1:
-            rows[:count] = np.sort(rows[:count])
-        passed = different = 0
-        before = np.int64(-1)
-        for place in range(count):
-            row = rows[place]
-            if row == before:
-                continue
-            before = row
-            different += 1
-            address = word_address(row, 2, sieve_pages)
-            bits = popcount(sieves[page, 0] ^ np.uint64(load64(address)))
-            bits += popcount(sieves[page, 1] ^ np.uint64(load64(address + 8)))
-            if bits <= most_differing:
-                rows[passed] = row
-                passed += 1
-        probed[page], offsets[page + 1] = different, first + passed
-    return len(keys)
