@@ -1,10 +1,11 @@
-"""Where the candidates of a page come from.
+"""Where the candidates of a page come from, and the entries that they are.
 
 A decider asks for the entries that may match a page, and reports which entries are added and removed.
-`LocalCandidates` answers from indexes in this process; another `Candidates` could ask shards elsewhere, and
+`LocalCandidates` answers from tables in this process; another `Candidates` could ask shards elsewhere, and
 the decider would not change.
 
-Four sources, each complete within its definition:
+An entry lives in the window (`window`) for `layout.window` pages. Then it is settled: it gets a row in the store
+(`entry_store`), and all tables (`entry_tables`) get that row. Every source is complete within its definition:
 
 - equal texts: every entry with the same text hash, or, of a text long enough to speak for itself, with the
   same body hash (the earliest `_MAX_EQUAL` of them);
@@ -12,49 +13,66 @@ Four sources, each complete within its definition:
 - cells (`core.index.cell_index`): entries that share min-hash keys, if the rule uses keys. Cells change
   exactly `window` pages behind the log: a page is probed against the cells as they were after the outcome of
   the page that many places before it;
-- the window (`core.decision.window`): the pages in between, compared one by one.
+- the window: the pages in between.
+
+Pages are decided in batches. When a batch begins, everything that is known by then is done for all of its pages in
+compiled loops (`batch_probe`): entries are settled, tables are probed, the evidence of all candidates is read at once,
+and those that cannot be similar are left out. A batch is cut where it is longer than the window.
 
 The ordinal of a page is the number of pages decided before it; with it, every answer is a function of the
 log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from heapq import merge
+from itertools import islice, takewhile
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.decision.batch_probe import BatchProbe
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryPieces
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, HeldValues, MemoryStore, entries_at
+from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.matching import body_decides, min_rough_jaccard
-from dedup_service.core.decision.window import Window
+from dedup_service.core.decision.window import PageColumns, Window
+from dedup_service.core.errors import StateError
+from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.evidence.overlap import NONE_COMMON
 from dedup_service.core.evidence.packed import Evidence, sketch_of
-from dedup_service.core.index import BlockIndex, CellIndex, CellStatistics, IndexStatistics, SequenceMap, pairs_within
-from dedup_service.core.index.cell_index import SIEVE_BYTES
-from dedup_service.core.page import CHANNELS, PreparedPage
+from dedup_service.core.index import CellChanges, CellStatistics, IndexStatistics
+from dedup_service.core.index.cell_index import SIEVE_BYTES, CellAnswers
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "EntryLookup", "LocalCandidates", "RemovedEntry"]
+__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates", "RemovedEntry"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
 
-EntryLookup = Callable[[int], Entry | None]
-"""Returns the live entry of a sequence, or None."""
-
 _MAX_EQUAL = 64
 """Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
 
+_MOST_PAGES = 512
+"""Pages of a batch that are probed at once: comparing all their pairs takes about 1 ms."""
+
+_MAX_UNSETTLED = 1024
+"""Entries behind the window that wait until a page is probed, at most."""
+
+_AHEAD = 256
+"""Earliest entries that are read at once: those that expire next."""
+
+_SIEVE_WORDS = SIEVE_BYTES // 8
 _NO_SIEVE = bytes(SIEVE_BYTES)
 
-Settled = list[tuple[int, bytes]]
-"""Entries that have left the window, with their paths through the cells."""
+_PATH_BYTES = PARTS + 4 * PARTS * MAX_LEVELS
+"""Bytes of a path, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,43 +84,62 @@ class RemovedEntry:
 
 
 class Candidates(Protocol):
-    """Finds the kept pages that are candidates for a page."""
+    """Holds the entries, and finds those that are candidates for a page."""
+
+    def __len__(self) -> int:
+        """Return the number of live entries."""
+        ...
 
     def batch(self, batch: Batch) -> AbstractContextManager[None]:
-        """Announce a batch: inside, `find` is called for its pages in their order, and for no others."""
+        """Announce a batch: inside, its pages are decided in their order, and no others."""
         ...
 
-    def begin(self, ordinal: int) -> Settled:
-        """Announce the page with this ordinal; return the entries that have left the window."""
+    def begin(self, ordinal: int) -> None:
+        """Announce the page with this ordinal, the next one of the batch if there is one."""
         ...
 
-    def find(
-        self, sequence: int, prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON
-    ) -> list[int]:
-        """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
+    def find(self, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[Entry]:
+        """Return the live entries that are candidates for the page that was announced, ascending by sequence.
 
         evidence: of the page. common: those of its sentences that are the own text of its host, ascending:
-        uint32[n]. Entries that were removed lately may be among the candidates.
+        uint32[n].
         """
         ...
 
-    def equal_texts(self, prepared: PreparedPage, entry_at: EntryLookup) -> list[int]:
-        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending.
-
-        entry_at: returns the live entry of a sequence, by which a proposal is confirmed.
-        """
+    def equal_texts(self, prepared: PreparedPage) -> list[Entry]:
+        """Return the live entries with the same text as a page, the earliest of each hash, ascending."""
         ...
 
-    def add(self, entry: Entry, evidence: Evidence) -> None:
-        """Add `entry` with its evidence: it is found from now on."""
+    def visit(self, url: int) -> Entry | None:
+        """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
+        ...
+
+    def get(self, sequence: int) -> Entry | None:
+        """Return the live entry at `sequence`, or None."""
+        ...
+
+    def first(self) -> Entry | None:
+        """Return the earliest live entry, None if there is none."""
+        ...
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry, later than all others: it is found from now on."""
         ...
 
     def remove(self, entry: Entry, ordinal: int) -> None:
-        """Remove `entry`, as an effect of the page with this ordinal or of a record after it."""
+        """Remove a live entry, as an effect of the page with this ordinal or of a record after it."""
         ...
 
     def removed(self) -> list[RemovedEntry]:
         """Return the removed entries that the cells still need, in the order of their removal."""
+        ...
+
+    def held(self) -> HeldEntries:
+        """Return a view of the live entries, within milliseconds for any number of them."""
+        ...
+
+    def use(self, rule: MatchRule) -> None:
+        """Find what this rule asks for from now on."""
         ...
 
 
@@ -115,11 +152,12 @@ class CandidateSizes:
 
 
 class LocalCandidates:
-    """Indexes in this process.
+    """Entries and indexes in this process.
 
-    rule: which sources are asked. The cells are kept up to date for any rule, so that a rule can change.
-    restored: live entries to begin with; those that are not settled are in the window. removed: entries that
-    the cells still need. shards: parts of each block index.
+    rule: which sources are asked. restored: live entries to begin with, in order; those that are not settled are in
+    the window, others come after those of the store. store: None keeps entries in memory. tables: of the entries in
+    the store; None builds them. removed: entries that the cells still need; those without a row get one. shards: parts
+    of each block index.
     """
 
     def __init__(
@@ -127,278 +165,401 @@ class LocalCandidates:
         rule: MatchRule,
         restored: EntryPieces = (),
         *,
+        store: EntryStore | None = None,
+        tables: EntryTables | None = None,
         layout: IndexLayout | None = None,
         removed: Sequence[RemovedEntry] = (),
         shards: int = 1,
     ) -> None:
-        self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
         self._layout = layout or IndexLayout()
-        self._indexes: dict[str, BlockIndex] = {}
-        for channel in CHANNELS:
-            radius = rule.radius(channel)
-            if radius is not None:
-                self._indexes[channel] = BlockIndex(radius, shards=shards)
-                self._indexes[channel].insert_many(*_indexed(restored, channel))
-        self._texts, self._bodies = SequenceMap(), SequenceMap()
-        self._cells, self._window = CellIndex(slots=self._layout.slots), Window()
-        self._added: deque[Entry] = deque()
-        self._removed: deque[RemovedEntry] = deque()
-        self._paths: dict[int, bytes] = {}
-        self._batch: _BatchIndex | None = None
+        self._store: EntryStore = MemoryStore() if store is None else store
+        self._tables = tables or EntryTables(self._layout, shards=shards)
+        self._window = Window()
+        self._young = _Young()
+        self._removals: deque[_Removal] = deque()
+        self._unsettled: dict[int, _Removal] = {}
+        self._gone: dict[int, Entry] = {}
+        self._oldest = _Oldest(self._store)
+        self._batch: Batch = ()
+        self._done = 0
+        self._probe: BatchProbe | None = None
+        self._ordinal = -1
         self.last_candidates = self.last_read = 0
-        self._restore(restored, removed)
+        self._use(rule)
+        if tables is None:
+            for numbers, entries in self._store.live_pieces():
+                self._tables.restore(numbers, entries)
+        self._tables.probe_for(rule, self._store)
+        self._restore(restored, removed, renumbered=store is None)
 
-    @contextmanager
-    def batch(self, batch: Batch) -> Iterator[None]:
-        """Announce a batch: inside, `find` is called for its pages in their order, and for no others."""
-        self._batch = _BatchIndex(self._indexes, batch)
-        try:
-            yield
-        finally:
-            fresh, self._batch = self._batch.fresh, None
-            for channel, index in self._indexes.items():
-                added = [
-                    (sequence, value)
-                    for sequence, entry in fresh.items()
-                    if (value := entry.channel(channel)) is not None
-                ]
-                sequences, values = zip(*added, strict=True) if added else ((), ())
-                index.insert_many(np.array(sequences, np.int64), np.array(values, np.uint64))
+    def __len__(self) -> int:
+        return len(self._store) - len(self._gone) + len(self._window)
+
+    @property
+    def tables(self) -> EntryTables:
+        """The tables."""
+        return self._tables
+
+    def use(self, rule: MatchRule) -> None:
+        """Find what this rule asks for from now on. Outside of a batch."""
+        self._catch_up()
+        self._use(rule)
+        self._tables.probe_for(rule, self._store)
 
     def sizes(self) -> CandidateSizes:
         """Return the sizes of the indexes; takes about 1 ms."""
-        channels = {channel: index.statistics() for channel, index in self._indexes.items()}
-        return CandidateSizes(channels, self._cells.statistics())
+        channels = {channel: index.statistics() for channel, index in self._tables.indexes.items()}
+        return CandidateSizes(channels, self._tables.cells.statistics())
 
-    def begin(self, ordinal: int) -> Settled:
-        """Announce the page with this ordinal; return the entries that have left the window."""
-        due = ordinal - self._layout.window
-        settled: Settled = []
-        while True:
-            adds = bool(self._added) and self._added[0].ordinal <= due
-            removes = bool(self._removed) and self._removed[0].ordinal <= due
-            # What one page did is applied in this order: its own entry, then the removals.
-            if adds and not (removes and self._removed[0].ordinal < self._added[0].ordinal):
-                entry = self._added.popleft()
-                path = self._cells.insert(entry.sequence, entry.ordinal, entry.keys, _sieve(entry.evidence))
-                settled.append((entry.sequence, path))
-                if entry.sequence in self._paths:
-                    self._paths[entry.sequence] = path
-            elif removes:
-                gone = self._removed.popleft().entry
-                path = self._paths.pop(gone.sequence, gone.keys)
-                self._cells.remove(gone.sequence, gone.ordinal, path)
-            else:
-                break
-        self._window.leave(due)
-        return settled
+    @contextmanager
+    def batch(self, batch: Batch) -> Iterator[None]:
+        """Announce a batch: inside, its pages are decided in their order, and no others."""
+        self._batch, self._done = batch, 0
+        try:
+            yield
+        finally:
+            self._end_probe()
+            self._batch = ()
 
-    def find(
-        self, sequence: int, prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON
-    ) -> list[int]:
-        """Return the sequences of entries that are candidates for the page at `sequence`, ascending.
+    def begin(self, ordinal: int) -> None:
+        """Announce the page with this ordinal, the next one of the batch if there is one."""
+        self._ordinal = ordinal
+        if self._probe is not None and self._probe.has_next:
+            self._probe.advance()
+        elif self._batch:
+            self._end_probe()
+            self._begin_probe(ordinal)
+        elif len(self._removals) + self._window.backlog(ordinal - self._layout.window) > _MAX_UNSETTLED:
+            self._settle(ordinal, [])
+        self._window.leave(ordinal - self._layout.window)
+
+    def find(self, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[Entry]:
+        """Return the live entries that are candidates for the page that was announced, ascending by sequence.
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
-        found: set[int] = set()
-        looked_at = 0
-        if self._batch is not None:
-            near = self._batch.find(sequence)
-            looked_at += len(near)
-            found.update(near)
-        elif prepared.reason is None:
-            for channel, index in self._indexes.items():
-                value = getattr(prepared.fingerprint, channel)
-                if value is not None:
-                    near = index.probe(value).sequences.tolist()
-                    looked_at += len(near)
-                    found.update(near)
-        if self._rule.keys and prepared.keys and evidence.shingles:
-            found.update(self._cells.probe(prepared.keys, evidence.sketch[:SIEVE_BYTES]).tolist())
-            passed, young = self._window.find(evidence, common, self._min_jaccard)
-            found.update(young.tolist())
-            looked_at += self._cells.probed + passed
-        self.last_candidates, self.last_read = looked_at, len(found)
-        return sorted(found)
+        probe = self._current_probe()
+        rows, by_tables = probe.rows(evidence, common)
+        places, by_window = probe.places(evidence, common)
+        settled = [probe.entry(row) for row in rows if row not in self._gone]
+        young = [entry for place in places if (entry := self._window.at(place)) is not None]
+        found = {entry.sequence: entry for entry in (*settled, *young)}
+        self.last_candidates, self.last_read = by_tables + by_window, len(found)
+        return [found[sequence] for sequence in sorted(found)]
 
-    def add(self, entry: Entry, evidence: Evidence) -> None:
-        """Add `entry` with its evidence: it is found from now on. One that is not `indexed` is in no block index."""
-        self._added.append(entry)
-        self._window.add(entry, evidence)
-        for texts, value in self._text_hashes(entry):
-            texts.add(value, entry.sequence)
-        if self._batch is not None and entry.indexed:
-            self._batch.fresh[entry.sequence] = entry
-            return
-        for index, value in self._values(entry):
-            index.insert(entry.sequence, value)
+    def equal_texts(self, prepared: PreparedPage) -> list[Entry]:
+        """Return the live entries with the same text as a page, the earliest of each hash, ascending."""
+        probe, found = self._current_probe(), dict[int, Entry]()
+        sources = [
+            (prepared.text_hash, probe.texts(), self._young.texts, "text_hash"),
+            (
+                prepared.body_hash if body_decides(prepared.evidence) else None,
+                probe.bodies(),
+                self._young.bodies,
+                "body_hash",
+            ),
+        ]
+        for value, rows, young, name in sources:
+            if value is None:
+                continue
+            settled = (probe.entry(row) for row in rows if row not in self._gone and probe.has(row, name, value))
+            known = (self._window.get(sequence) for sequence in young.get(value, ()))
+            equal = (entry for source in (settled, known) for entry in source if entry is not None)
+            found |= {entry.sequence: entry for entry in islice(equal, _MAX_EQUAL)}
+        return [found[sequence] for sequence in sorted(found)]
+
+    def visit(self, url: int) -> Entry | None:
+        """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
+        probe = self._probe
+        if probe is not None and (rows := probe.visits(url)) is not None:
+            settled = (row for row in rows if row not in self._gone and probe.has(row, "url_hash", url))
+            row = next(settled, None)
+            if row is not None:
+                return probe.entry(row)
+        else:
+            entry = self._settled_visit(url)
+            if entry is not None:
+                return entry
+        return next((self._window.get(sequence) for sequence in self._young.urls.get(url, ())), None)
+
+    def get(self, sequence: int) -> Entry | None:
+        """Return the live entry at `sequence`, or None."""
+        young = self._window.get(sequence)
+        if young is not None:
+            return young
+        row = self._store.find(sequence)
+        return None if row is None or row in self._gone else entries_at(self._store, np.array([row]))[0]
+
+    def first(self) -> Entry | None:
+        """Return the earliest live entry, None if there is none."""
+        return self._oldest.first() or self._window.earliest()
+
+    def add(self, entry: Entry) -> None:
+        """Add an entry, later than all others: it is found from now on."""
+        if self._probe is None:
+            self._window.announce(PageColumns.of([entry]))
+            self._window.keep(0, entry)
+            self._window.finish()
+        else:
+            self._window.keep(self._probe.page, entry)
+        self._young.add(entry)
 
     def remove(self, entry: Entry, ordinal: int) -> None:
-        """Remove `entry`; the cells lose it when the page with this ordinal leaves the window."""
-        self._removed.append(RemovedEntry(ordinal, entry))
-        if not entry.settled:
-            self._paths[entry.sequence] = b""
-        self._window.remove(entry.sequence)
-        for texts, value in self._text_hashes(entry):
-            texts.remove(value, entry.sequence)
-        if self._batch is not None:
-            self._batch.removed.add(entry.sequence)
-            if self._batch.fresh.pop(entry.sequence, None) is not None:
-                return
-        for index, value in self._values(entry):
-            index.remove(entry.sequence, value)
+        """Remove a live entry; the cells lose it when the page with this ordinal leaves the window."""
+        removal = _Removal(ordinal, replace(entry, evidence=b""))  # the cells need its keys alone
+        self._removals.append(removal)
+        if self._window.get(entry.sequence) is not None:
+            self._window.remove(removal.entry)
+            self._young.remove(entry)
+            self._unsettled[entry.sequence] = removal
+            return
+        if entry.row < 0:
+            raise KeyError(entry.sequence)
+        self._gone[entry.row] = entry
+        self._oldest.remove(entry.row)
+        self._window.forget(entry)
+        if self._probe is None and len(self._gone) >= _MAX_UNSETTLED:
+            self._flush()
 
     def removed(self) -> list[RemovedEntry]:
         """Return the removed entries that the cells still need, in the order of their removal."""
-        return [
-            RemovedEntry(gone.ordinal, replace(gone.entry, keys=path, settled=True) if path else gone.entry)
-            for gone in self._removed
-            for path in (self._paths.get(gone.entry.sequence),)
-        ]
+        self._catch_up()
+        return [RemovedEntry(removal.ordinal, removal.entry) for removal in self._removals]
 
-    def equal_texts(self, prepared: PreparedPage, entry_at: EntryLookup) -> list[int]:
-        """Return the sequences of entries with the same text as a page, the earliest of each hash, ascending.
+    def held(self) -> HeldEntries:
+        """Return a view of the live entries, within milliseconds for any number of them."""
+        self._catch_up()
+        young = HeldValues(tuple(self._window.entries()))
+        return HeldEntries((*self._store.held().parts, young))
 
-        entry_at: returns the live entry of a sequence, by which a proposal is confirmed.
-        """
-        found: set[int] = set()
-        for texts, value in self._text_hashes(prepared):
-            found.update(texts.some(value, _MAX_EQUAL, partial(self._has_text, texts, value, entry_at)))
-        return sorted(found)
+    def _use(self, rule: MatchRule) -> None:
+        self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
 
-    def _has_text(self, texts: SequenceMap, value: int, entry_at: EntryLookup, sequence: int) -> bool:
-        """Whether an entry has this hash in one of the tables of texts."""
-        entry = entry_at(sequence)
-        return entry is not None and value == (entry.text_hash if texts is self._texts else entry.body_hash)
+    def _settled_visit(self, url: int) -> Entry | None:
+        """Return the settled entry of a URL's hash, without what a batch knows."""
+        rows = np.array([row for row in self._tables.urls.rows(url) if row not in self._gone], np.int64)
+        if not len(rows):
+            return None
+        rows = rows[self._store.live(rows)]
+        equal = rows[self._store.rows(rows)["url_hash"] == np.uint64(url)]
+        return entries_at(self._store, equal[:1])[0] if len(equal) else None
 
-    def _text_hashes(self, page: Entry | PreparedPage) -> list[tuple[SequenceMap, int]]:
-        """Return the tables in which a page is looked up by its text, each with its hash there."""
-        hashes = []
-        if page.text_hash is not None:
-            hashes.append((self._texts, page.text_hash))
-        if page.body_hash is not None and body_decides(page.evidence):
-            hashes.append((self._bodies, page.body_hash))
-        return hashes
+    def _current_probe(self) -> BatchProbe:
+        if self._probe is None:
+            raise RuntimeError("no page was announced: call `begin` inside of a batch")
+        return self._probe
 
-    def _values(self, entry: Entry) -> list[tuple[BlockIndex, int]]:
-        if not entry.indexed:
-            return []
-        values = ((index, entry.channel(channel)) for channel, index in self._indexes.items())
-        return [(index, value) for index, value in values if value is not None]
-
-    def _restore(self, restored: EntryPieces, removed: Sequence[RemovedEntry]) -> None:
-        """Fill texts, cells and window. removed: in the order of their removal."""
-        unsettled: list[Entry] = []
-        settled: list[_CellRows] = []
-        for piece in restored:
-            placing = _Placing(unsettled)
-            for entry in piece.entries():
-                placing.add(entry)
-                for texts, value in self._text_hashes(entry):
-                    texts.add(value, entry.sequence)
-            settled.append(placing.settled())
-        placing = _Placing(unsettled)
-        for gone in removed:
-            placing.add(gone.entry)
-            self._removed.append(gone)
-            if not gone.entry.settled:
-                self._paths[gone.entry.sequence] = b""
-        settled.append(placing.settled())
-        self._cells.restore(
-            np.concatenate([some.sequences for some in settled]),
-            np.concatenate([some.ordinals for some in settled]),
-            np.concatenate([some.sieves for some in settled]),
-            b"".join(some.paths for some in settled),
+    def _begin_probe(self, ordinal: int) -> None:
+        """Settle and probe for the next pages of the batch, of which the first has this ordinal."""
+        most = min(_MOST_PAGES, self._layout.window)
+        pages = [page for _, page in self._batch[self._done : self._done + most]]
+        if not pages:
+            raise RuntimeError("more pages are decided than the batch has")
+        self._done += len(pages)
+        columns = PageColumns.of(pages)
+        answers = self._settle(ordinal, pages, columns)
+        self._window.announce(columns)
+        self._window.leave(ordinal - self._layout.window)
+        self._probe = BatchProbe(
+            pages, columns, self._rule, self._min_jaccard, self._store, self._tables, self._window, answers
         )
-        for entry in sorted(unsettled, key=lambda entry: entry.ordinal):
-            self._added.append(entry)
-            if entry.sequence not in self._paths:
-                self._window.add(entry, Evidence(entry.evidence))
+
+    def _end_probe(self) -> None:
+        if self._probe is not None:
+            self._probe = None
+            self._window.finish()
+
+    def _catch_up(self) -> None:
+        """Do what waits for the next page that is probed, up to the latest page."""
+        if self._probe is None:
+            self._settle(self._ordinal, [])
+
+    def _flush(self) -> None:
+        """Remove what is gone from the store and the tables."""
+        if not self._gone:
+            return
+        entries = [self._gone[row] for row in sorted(self._gone)]
+        numbers = np.array([entry.row for entry in entries], np.uint32)
+        self._tables.remove(numbers, EntryRows.from_entries(entries))
+        self._store.remove(numbers)
+        self._gone.clear()
+
+    def _settle(self, ordinal: int, pages: Sequence[PreparedPage], columns: PageColumns | None = None) -> CellAnswers:
+        """Let entries leave the window, and removed ones the cells, that are due for some pages; probe the cells.
+
+        ordinal: of the first page, before which nothing else is due. columns: of the pages.
+        """
+        self._flush()
+        last = ordinal - self._layout.window + max(0, len(pages) - 1)
+        changes = self._due(last)
+        entries = [entry for _, entry, removal in changes if removal is None]
+        first = self._store.reserve(len(entries), sum(len(entry.evidence) + _PATH_BYTES for entry in entries))
+        rows = {entry.sequence: row for row, entry in enumerate(entries, first)}
+        due = ordinal - self._layout.window + np.arange(len(pages))
+        answers = self._tables.cells.follow(
+            self._cell_changes(changes, rows),
+            np.searchsorted([at for at, *_ in changes], due, side="right"),
+            self._keys([page.keys if self._rule.keys and page.keys else b"" for page in pages]),
+            np.zeros((0, _SIEVE_WORDS), np.uint64) if columns is None else columns.sieves,
+        )
+        for _ in range(len(changes) - len(entries)):
+            self._removals.popleft()
+        paths = [path for path, (*_, removal) in zip(answers.paths, changes, strict=True) if removal is None]
+        self._append([entry.settle(path, rows[entry.sequence]) for entry, path in zip(entries, paths, strict=True)])
+        return answers
+
+    def _due(self, last: int) -> list[tuple[int, Entry, "_Removal | None"]]:
+        """Return what the cells have to follow up to an ordinal, in order: (ordinal, entry, its removal if it is one).
+
+        What one page did is applied in this order: its own entry, then the removals.
+        """
+        adds = [(entry.ordinal, 0, entry, None) for entry in self._window.unsettled(last)]
+        removes = [
+            (removal.ordinal, 1, removal.entry, removal)
+            for removal in takewhile(lambda removal: removal.ordinal <= last, self._removals)
+        ]
+        ordered = merge(adds, removes, key=lambda change: change[:2]) if adds and removes else adds or removes
+        return [(at, entry, removal) for at, _, entry, removal in ordered]
+
+    def _cell_changes(self, changes: list[tuple[int, Entry, "_Removal | None"]], rows: dict[int, int]) -> CellChanges:
+        """Return changes as the cells take them. rows: of the entries that are added, by sequence."""
+        return CellChanges(
+            rows=np.array([rows.get(entry.sequence, entry.row) for _, entry, _ in changes], np.uint32),
+            ordinals=np.array([entry.ordinal for _, entry, _ in changes], np.int64),
+            removes=np.array([removal is not None for *_, removal in changes], np.bool_),
+            keys=self._keys([entry.keys if removal is None else b"" for _, entry, removal in changes]),
+            sieves=np.frombuffer(b"".join([_sieve(entry.evidence) for _, entry, _ in changes]), np.uint64).reshape(
+                -1, _SIEVE_WORDS
+            ),
+            paths=[entry.keys if removal is not None and entry.settled else b"" for _, entry, removal in changes],
+        )
+
+    def _keys(self, packed: list[bytes]) -> npt.NDArray[np.uint32]:
+        """Return packed keys as uint32[n, PARTS, levels], 0 where they are none of so many levels."""
+        levels = self._tables.cells.levels
+        size = 4 * PARTS * levels
+        none = bytes(size)
+        joined = b"".join([keys if len(keys) == size else none for keys in packed])
+        return np.frombuffer(joined, "<u4").reshape(-1, PARTS, levels)
+
+    def _append(self, entries: list[Entry]) -> None:
+        """Give settled entries their rows in the store and the tables. Of removed ones only the row is left."""
+        if not entries:
+            return
+        dead = np.array([entry.sequence in self._unsettled for entry in entries], np.bool_)
+        stored = [
+            replace(entry, evidence=b"", keys=b"") if is_dead else entry
+            for entry, is_dead in zip(entries, dead, strict=True)
+        ]
+        added = EntryRows.from_entries(stored)
+        numbers = self._store.append(added)
+        if numbers[0] != entries[0].row:
+            raise StateError(f"the store has given row {numbers[0]}, not {entries[0].row} as it said")
+        self._window.settle(entries)
+        for entry in entries:
+            if (removal := self._unsettled.pop(entry.sequence, None)) is not None:
+                removal.entry = entry
+            else:
+                self._young.remove(entry)
+        if dead.any():
+            self._store.remove(numbers[dead])
+            numbers, added = numbers[~dead], added.where(~dead)
+        self._tables.add(numbers, added)
+
+    def _restore(self, restored: EntryPieces, removed: Sequence[RemovedEntry], *, renumbered: bool) -> None:
+        """Fill store, tables and window. removed: in the order of their removal. renumbered: rows are new."""
+        young: list[Entry] = []
+        for piece in restored:
+            mask = piece.settled
+            settled = piece if mask.all() else piece.where(mask)
+            self._tables.restore(self._store.append(settled), settled)
+            if not mask.all():
+                young += piece.where(~mask).entries()
+        for gone in removed:
+            removal = _Removal(gone.ordinal, gone.entry)
+            self._removals.append(removal)
+            if not gone.entry.settled:
+                young.append(gone.entry)
+                self._unsettled[gone.entry.sequence] = removal
+            elif renumbered or gone.entry.row < 0:
+                row = self._store.append(EntryRows.from_entries([replace(gone.entry, evidence=b"", keys=b"")]))
+                self._store.remove(row)
+                self._tables.restore_cells(row, EntryRows.from_entries([gone.entry]))
+                removal.entry = replace(gone.entry, row=int(row[0]))
+        young.sort(key=lambda entry: entry.ordinal)
+        self._window.announce(PageColumns.of(young))
+        for number, entry in enumerate(young):
+            live = entry.sequence not in self._unsettled
+            self._window.keep(number, entry, live=live)
+            if live:
+                self._young.add(entry)
+        self._window.finish()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _CellRows:
-    """What the cells need of n settled entries. sequences, ordinals: int64[n]; sieves: uint64[n, words]."""
+@dataclass(slots=True)
+class _Removal:
+    """A removed entry that is still in the cells, or will come there; it gets its path when it is settled."""
 
-    sequences: npt.NDArray[np.int64]
-    ordinals: npt.NDArray[np.int64]
-    sieves: npt.NDArray[np.uint64]
-    paths: bytes
+    ordinal: int
+    entry: Entry
 
 
-class _Placing:
-    """Sorts restored entries into settled ones, packed at once, and `unsettled` ones, which are added there."""
+class _Young:
+    """The live entries that are not settled, by their hashes: sequences, ascending."""
 
-    def __init__(self, unsettled: list[Entry]) -> None:
-        self._unsettled = unsettled
-        self._settled: list[Entry] = []
+    def __init__(self) -> None:
+        self.urls: dict[int, list[int]] = {}
+        self.texts: dict[int, list[int]] = {}
+        self.bodies: dict[int, list[int]] = {}
 
     def add(self, entry: Entry) -> None:
-        """Add an entry."""
-        (self._settled if entry.settled else self._unsettled).append(entry)
+        """Add an entry, later than all others."""
+        for table, value in self._hashes(entry):
+            table.setdefault(value, []).append(entry.sequence)
 
-    def settled(self) -> _CellRows:
-        """Return the settled entries."""
-        sieves = b"".join(_sieve(entry.evidence) for entry in self._settled)
-        return _CellRows(
-            np.array([entry.sequence for entry in self._settled], np.int64),
-            np.array([entry.ordinal for entry in self._settled], np.int64),
-            np.frombuffer(sieves, np.uint64).reshape(-1, SIEVE_BYTES // 8),
-            b"".join(entry.keys for entry in self._settled),
-        )
+    def remove(self, entry: Entry) -> None:
+        """Remove an entry."""
+        for table, value in self._hashes(entry):
+            sequences = table[value]
+            sequences.remove(entry.sequence)
+            if not sequences:
+                del table[value]
+
+    def _hashes(self, entry: Entry) -> Iterator[tuple[dict[int, list[int]], int]]:
+        yield self.urls, entry.url_hash
+        if entry.text_hash is not None:
+            yield self.texts, entry.text_hash
+        if entry.body_hash is not None and body_decides(entry.evidence):
+            yield self.bodies, entry.body_hash
 
 
-def _indexed(pieces: EntryPieces, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Return (sequences, fingerprints) of all entries that the block index of `channel` has."""
-    parts = [piece.indexed(channel) for piece in pieces]
-    if not parts:
-        return np.empty(0, np.int64), np.empty(0, np.uint64)
-    sequences, fingerprints = zip(*parts, strict=True)
-    return np.concatenate(sequences), np.concatenate(fingerprints)
+class _Oldest:
+    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end."""
+
+    def __init__(self, store: EntryStore) -> None:
+        self._store = store
+        self._ahead: deque[Entry] = deque()
+        self._removed: set[int] = set()
+        self._read = -1
+
+    def first(self) -> Entry | None:
+        """Return the earliest entry that was not removed, or None."""
+        while True:
+            while self._ahead and self._ahead[0].row in self._removed:
+                self._removed.discard(self._ahead.popleft().row)
+            if self._ahead:
+                return self._ahead[0]
+            rows = self._store.first(self._read, _AHEAD)
+            if not len(rows):
+                return None
+            self._read = int(rows[-1])
+            self._ahead.extend(entries_at(self._store, rows))
+
+    def remove(self, row: int) -> None:
+        """Remove a row."""
+        self._removed.add(row)
 
 
 def _sieve(evidence: bytes) -> bytes:
     sketch = sketch_of(evidence, SIEVE_BYTES)
     return sketch if len(sketch) == SIEVE_BYTES else _NO_SIEVE
-
-
-class _BatchIndex:
-    """The pages of a batch: entries near each of them before the batch, and pages near each other.
-
-    fresh: entries added since the batch began, by sequence; removed: sequences removed since then.
-    """
-
-    def __init__(self, indexes: dict[str, BlockIndex], batch: Batch) -> None:
-        self.fresh: dict[int, Entry] = {}
-        self.removed: set[int] = set()
-        self._before: dict[int, set[int]] = {}
-        self._among: dict[int, set[int]] = {}
-        for channel, index in indexes.items():
-            pages = [
-                (sequence, value)
-                for sequence, page in batch
-                if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
-            ]
-            if pages:
-                sequences = np.array([sequence for sequence, _ in pages], np.int64)
-                values = np.array([value for _, value in pages], np.uint64)
-                self._find_before(index, sequences, values)
-                self._find_among(index.radius, sequences, values)
-
-    def find(self, sequence: int) -> list[int]:
-        """Return the sequences of the present entries near a page of the batch, ascending."""
-        before, among = self._before.get(sequence), self._among.get(sequence)
-        if before is None and among is None:  # most pages have neither
-            return []
-        return sorted(((before or set()) - self.removed) | {page for page in among or () if page in self.fresh})
-
-    def _find_before(self, index: BlockIndex, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
-        found = index.probe_many(values)
-        for query in np.flatnonzero(np.diff(found.offsets)).tolist():
-            entries = found.sequences[found.offsets[query] : found.offsets[query + 1]]
-            self._before.setdefault(int(sequences[query]), set()).update(entries.tolist())
-
-    def _find_among(self, radius: int, sequences: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]) -> None:
-        later, earlier = (sequences[places].tolist() for places in pairs_within(values, radius))
-        for page, before in zip(later, earlier, strict=True):
-            self._among.setdefault(page, set()).add(before)

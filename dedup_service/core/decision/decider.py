@@ -18,15 +18,16 @@ Overrides take precedence over guards.
 Entries beyond the bounds of `Keep` expire with the pages that come (`expiry`); that is a removal like any other.
 """
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_arrays import EntryTable, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
 from dedup_service.core.decision.host_text import HostText
@@ -34,7 +35,6 @@ from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.index import SequenceMap
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
@@ -104,10 +104,10 @@ class Decider:
     """Decides pages in the order of their sequence numbers, and keeps the entries of kept pages.
 
     rule: makes a candidate a match. space_id: of every fingerprint. names: of kept pages.
-    layout: of the index, the same for a whole log. shards: parts of each block index. restored, state: the
-    live entries and the state at some place of the log, not decided again.
-    overrides: corrections in force; the caller may add to them between two decisions. keep: bounds of expiry.
-    candidates: finds candidates, `restored` included; None makes indexes in this process.
+    candidates: has the entries; None keeps them in this process, where `restored` are the live ones at some place of
+    the log, `layout` is that of the index, the same for a whole log, and `shards` the parts of each block index.
+    state: at that place. overrides: corrections in force; the caller may add to them between two decisions. keep:
+    bounds of expiry.
     """
 
     def __init__(
@@ -129,15 +129,11 @@ class Decider:
         self._matcher = Matcher(rule)
         self.space_id = space_id
         self._names = names
-        self._table = EntryTable(restored)
-        self._visits = SequenceMap()
-        for piece in restored:
-            for url, sequence in zip(piece.rows["url_hash"].tolist(), piece.rows["sequence"].tolist(), strict=True):
-                self._visits.add(url, sequence)
         self._overrides = overrides or Overrides()
         self._candidates = candidates or LocalCandidates(
             rule, restored, layout=layout, removed=state.removed, shards=shards
         )
+        self._in_batch = False
         self._ordinal = state.ordinal
         self._evidence, self._host = Evidence(b""), 0  # of the page that is decided
         self.host_text = HostText(state.host_text)
@@ -145,7 +141,7 @@ class Decider:
         self.expiry = Expiry(keep, state.expiry)
 
     def __len__(self) -> int:
-        return len(self._table)
+        return len(self._candidates)
 
     @property
     def guard_tracker(self) -> GuardTracker | None:
@@ -157,16 +153,28 @@ class Decider:
         self.rule = replace(self.rule, guards=guards)
         self._guard_tracker = (self._guard_tracker or GuardTracker()) if guards else None
 
+    def set_rule(self, rule: MatchRule) -> None:
+        """Replace the rule from the next page on; an index that it probes and that is not there is built."""
+        if replace(rule, guards=self.rule.guards) != self.rule:
+            self._candidates.use(rule)
+            self._matcher = Matcher(rule)
+        self.rule = rule
+        self.set_guards(rule.guards)
+
     def sequence_of(self, canonical_url: str) -> int | None:
         """Return the sequence of the kept visit of a canonical URL, or None if the URL is unknown."""
-        return self._visit_of(url_hash(canonical_url))
+        visit = self._candidates.visit(url_hash(canonical_url))
+        return None if visit is None else visit.sequence
 
     def holds(self, sequence: int) -> bool:
         """Whether the page at `sequence` has a live entry."""
-        return self._table.get(sequence) is not None
+        return self._candidates.get(sequence) is not None
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Decide a page and apply the decision; `sequence` is larger than any before."""
+        if not self._in_batch:
+            with self.batch([(sequence, prepared)]):
+                return self.decide(sequence, prepared)
         self._begin(prepared)
         decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
@@ -187,7 +195,7 @@ class Decider:
         if self._guard_tracker is not None:
             self._guard_tracker.follow(copy)
         if removes is not None:
-            self._remove(self._table[removes])
+            self.drop(removes)
         if kept:
             self._add(sequence, prepared)
         self._expire(1)
@@ -197,7 +205,7 @@ class Decider:
         if prepared.body_hash is None:
             return self._undecided(sequence, prepared, remember=False)
         url = url_hash(prepared.page.canonical_url)
-        visit = self._visit_of(url)
+        visit = self._candidates.visit(url)
         if visit is not None:
             return self._revisited(sequence, prepared, visit)
         override = self._override_match(prepared, url)
@@ -206,30 +214,36 @@ class Decider:
         claimed = self._claimed_visit(prepared, url)
         if claimed is None:
             return self._judged(sequence, prepared, url)
-        match = self._compare(self._table[claimed], prepared)
+        match = self._compare(claimed, prepared)
         if isinstance(match, Match):
-            return self._visit_by_claim(sequence, prepared, match)
+            return self._visit_by_claim(sequence, prepared, claimed, match)
         decision = self._judged(sequence, prepared, url)
         verdict = replace(decision.verdict, reason=refused_claim_reason(decision.verdict.reason))
         return replace(decision, verdict=verdict)
 
     def _judged(self, sequence: int, prepared: PreparedPage, url: int) -> Decision:
         """Return the decision on a page of an unknown URL, by comparison with kept pages."""
-        best = self._best(sequence, prepared, url)
-        if isinstance(best, Match):
-            return self._guarded(sequence, prepared, best)
+        best = self._best(prepared, url)
+        if isinstance(best, _Best):
+            return self._guarded(sequence, prepared, best.entry, best.match)
         if prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
         reason = None if best is None else f"{best.reason} {self._names.name(best.sequence)[0]}"
         verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=reason)
         return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared))
 
-    def batch(self, pages: Batch) -> AbstractContextManager[None]:
+    @contextmanager
+    def batch(self, pages: Batch) -> Iterator[None]:
         """Announce the pages decided inside, in this order and no others: same verdicts, lower cost.
 
-        pages: (sequence, page), some hundreds; the cost of comparing all pairs grows with the square.
+        pages: (sequence, page), some hundreds. Nothing else is done inside.
         """
-        return self._candidates.batch(pages)
+        self._in_batch = True
+        try:
+            with self._candidates.batch(pages):
+                yield
+        finally:
+            self._in_batch = False
 
     def state(self) -> DeciderState:
         """Return the state without the live entries."""
@@ -243,75 +257,81 @@ class Decider:
 
     def held(self) -> HeldEntries:
         """Return an immutable view of the live entries, within milliseconds for any number of them."""
-        return self._table.held()
+        return self._candidates.held()
 
     def rows(self) -> EntryRows:
         """Return the live entries, in order of sequence."""
-        return self._table.rows()
+        return self.held().rows()
 
     def drop(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; KeyError if it has none."""
-        self._remove(self._table[sequence])
+        entry = self._candidates.get(sequence)
+        if entry is None:
+            raise KeyError(sequence)
+        self._remove(entry)
 
     def drop_expired(self, up_to: int) -> None:
         """Remove all entries up to a sequence: what a log says whose records of them are gone."""
-        while (first := self._table.first()) is not None and first <= up_to:
-            self.drop(first)
+        while (first := self._candidates.first()) is not None and first.sequence <= up_to:
+            self._remove(first)
         self.expiry.up_to = up_to
 
     def retract(self, sequence: int) -> None:
         """Remove the entry of the page at `sequence`; StateError if it has none (any more)."""
-        entry = self._table.get(sequence)
+        entry = self._candidates.get(sequence)
         if entry is None:
             raise StateError(
                 f"page {sequence} has no entry to retract: it was not kept, or its entry was removed already"
             )
         self._remove(entry)
 
-    def _visit_of(self, url: int) -> int | None:
-        """Return the kept visit of the URL with this hash, or None."""
-        return self._visits.first(url, lambda sequence: self._table[sequence].url_hash == url)
-
-    def _claimed_visit(self, prepared: PreparedPage, url: int) -> int | None:
+    def _claimed_visit(self, prepared: PreparedPage, url: int) -> Entry | None:
         """Return the kept visit of the URL that a page claims; None without one, or if a person said otherwise."""
         claimed = prepared.page.claimed_url
-        visit = None if claimed is None else self.sequence_of(claimed)
-        if visit is None or self._overrides.are_distinct(url, self._table[visit].url_hash):
+        visit = None if claimed is None else self._candidates.visit(url_hash(claimed))
+        if visit is None or self._overrides.are_distinct(url, visit.url_hash):
             return None
         return visit
 
-    def _revisited(self, sequence: int, prepared: PreparedPage, visit: int) -> Decision:
-        earlier = self._table[visit]
+    def _revisited(self, sequence: int, prepared: PreparedPage, earlier: Entry) -> Decision:
+        """Return the decision on a page whose URL has the kept visit `earlier`."""
         distance = earlier.distance_to(prepared.fingerprint)
         if earlier.body_hash == prepared.body_hash:
             verdict = self._verdict(
                 sequence,
                 prepared,
                 VerdictKind.UNCHANGED,
-                original=visit,
+                original=earlier.sequence,
                 distance=distance,
                 score=1.0,
                 reason="same URL, same body",
             )
-            return Decision(verdict, passed_on=True, original=visit)
+            return Decision(verdict, passed_on=True, original=earlier.sequence)
         self._remove(earlier)
         verdict = self._verdict(
             sequence,
             prepared,
             VerdictKind.UPDATED,
-            original=visit,
+            original=earlier.sequence,
             distance=distance,
             score=score_of(distance),
             reason="same URL, other body",
         )
-        return Decision(verdict, passed_on=True, original=visit, entry=self._add(sequence, prepared), replaces=visit)
+        return Decision(
+            verdict,
+            passed_on=True,
+            original=earlier.sequence,
+            entry=self._add(sequence, prepared),
+            replaces=earlier.sequence,
+        )
 
-    def _visit_by_claim(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
-        """Return the decision on a page that claims the URL of a kept page and matches it; no entry changes.
+    def _visit_by_claim(self, sequence: int, prepared: PreparedPage, visit: Entry, match: Match) -> Decision:
+        """Return the decision on a page that claims the URL of the kept page `visit` and matches it.
 
-        If the entry took this text, a site with two forms of each page would replace it at every visit of either.
+        No entry changes. If the entry took this text, a site with two forms of each page would replace it at every
+        visit of either.
         """
-        same = self._table[match.sequence].body_hash == prepared.body_hash
+        same = visit.body_hash == prepared.body_hash
         verdict = self._verdict(
             sequence,
             prepared,
@@ -327,11 +347,11 @@ class Decider:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
         return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared) if remember else None)
 
-    def _guarded(self, sequence: int, prepared: PreparedPage, match: Match) -> Decision:
-        """Return the decision on a page that matches: duplicate, or undecided if a guard objects."""
+    def _guarded(self, sequence: int, prepared: PreparedPage, kept: Entry, match: Match) -> Decision:
+        """Return the decision on a page that matches a kept page: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        copy = copy_of(self._table[match.sequence], prepared)
+        copy = copy_of(kept, prepared)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -354,13 +374,13 @@ class Decider:
     def _override_match(self, prepared: PreparedPage, url: int) -> Match | None:
         """Return the kept page that a correction says this one is a duplicate of, or None."""
         original = self._overrides.duplicate_of(url)
-        visit = None if original is None else self._visit_of(original)
+        visit = None if original is None else self._candidates.visit(original)
         if visit is None:
             return None
-        distance = self._table[visit].distance_to(prepared.fingerprint)
-        return Match(visit, distance, score_of(distance) or 0.0, "a person called it a duplicate")
+        distance = visit.distance_to(prepared.fingerprint)
+        return Match(visit.sequence, distance, score_of(distance) or 0.0, "a person called it a duplicate")
 
-    def _best(self, sequence: int, prepared: PreparedPage, url: int) -> Match | NearMiss | None:
+    def _best(self, prepared: PreparedPage, url: int) -> "_Best | NearMiss | None":
         """Return the match with the same text, or else with the highest score, the earliest if several have it.
 
         Without a match: the near miss with the highest rank, or None.
@@ -368,34 +388,30 @@ class Decider:
         same = self._same_text(prepared, url)
         if same is not None:
             return same
-        best: Match | None = None
+        best: _Best | None = None
         near_miss: NearMiss | None = None
-        evidence = self._evidence
-        sentences = evidence.sentence_values
+        sentences = self._evidence.sentence_values
         common = sentences[self.host_text.common(self._host, sentences)]
-        found_entries = map(self._table.get, self._candidates.find(sequence, prepared, evidence, common))
-        entries = [entry for entry in found_entries if entry is not None]  # some may have been removed lately
-        for entry in self._matcher.screened(entries, prepared, evidence, common):
+        for entry in self._candidates.find(self._evidence, common):
             found = self._compare(entry, prepared)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:
                     near_miss = found
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
-                best = found if best is None or found.score > best.score else best
+                best = _Best(entry, found) if best is None or found.score > best.match.score else best
         return best or near_miss
 
-    def _same_text(self, prepared: PreparedPage, url: int) -> Match | None:
+    def _same_text(self, prepared: PreparedPage, url: int) -> "_Best | None":
         """Return the match with the earliest entry of the same text, or None. A crowd of them costs no more."""
-        for sequence in self._candidates.equal_texts(prepared, self._table.get):
-            entry = self._table[sequence]
+        for entry in self._candidates.equal_texts(prepared):
             found = self._matcher.compare(entry, prepared, self._evidence)
             if isinstance(found, Match) and not self._overrides.are_distinct(url, entry.url_hash):
-                return found
+                return _Best(entry, found)
         return None
 
     def _begin(self, prepared: PreparedPage) -> None:
         """Count the next page; what the page `window` places before it did reaches the cells."""
-        self._table.settle(self._candidates.begin(self._ordinal))
+        self._candidates.begin(self._ordinal)
         self._ordinal += 1
         self._evidence = Evidence(prepared.evidence)
         self._host = host_hash(prepared.page.canonical_url)
@@ -403,12 +419,12 @@ class Decider:
 
     def _expire(self, limit: int) -> None:
         """Remove the earliest entries that are beyond the bounds of expiry, `limit` of them at most."""
-        while self.expiry.keep and limit and (first := self._table.first()) is not None:
-            reason = self.expiry.reason(len(self._table), first)
+        while self.expiry.keep and limit and (first := self._candidates.first()) is not None:
+            reason = self.expiry.reason(len(self._candidates), first.sequence)
             if reason is None:
                 return
-            self._remove(self._table[first])
-            self.expiry.count(first, reason)
+            self._remove(first)
+            self.expiry.count(first.sequence, reason)
             limit -= 1
 
     def _learn_host_text(self, prepared: PreparedPage) -> None:
@@ -450,14 +466,18 @@ class Decider:
 
     def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
         entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url), self._ordinal - 1)
-        self._table.add(entry)
-        self._visits.add(entry.url_hash, sequence)
-        self._candidates.add(entry, self._evidence)
+        self._candidates.add(entry)
         return entry
 
     def _remove(self, entry: Entry) -> None:
         self._candidates.remove(entry, self._ordinal - 1)
-        self._table.remove(entry.sequence)
-        self._visits.remove(entry.url_hash, entry.sequence)
         if self._guard_tracker is not None:
             self._guard_tracker.forget(entry.sequence)
+
+
+@dataclass(frozen=True, slots=True)
+class _Best:
+    """A kept page that a page matches."""
+
+    entry: Entry
+    match: Match

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 
-__all__ = ["INDEXED", "ROW", "EntryPieces", "EntryRows", "Spans", "entry_of", "flags_of", "signed", "unsigned"]
+__all__ = ["BODY_HASH", "INDEXED", "ROW", "TEXT_HASH", "EntryPieces", "EntryRows", "Spans", "channel_flag", "entry_of", "flags_of", "signed", "unsigned"]
 
 _VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
 ROW = np.dtype(
@@ -33,7 +33,7 @@ ROW = np.dtype(
     ]
 )
 
-_WORDS, _BODY, _BODY_HASH, INDEXED, _TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
+_WORDS, _BODY, BODY_HASH, INDEXED, TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
 _WORD = (1 << 64) - 1
 
 
@@ -47,14 +47,19 @@ def unsigned(value: int | None) -> int | None:
     return None if value is None else value & _WORD
 
 
+def channel_flag(name: str) -> int:
+    """Return the flag of ROW that says that a row has the fingerprint of channel `words` or `body`."""
+    return _WORDS if name == "words" else _BODY
+
+
 def flags_of(entry: Entry) -> int:
     """Return the flags of ROW: which values `entry` has, and whether the block indexes have it."""
     return (
         (_WORDS if entry.words is not None else 0)
         | (_BODY if entry.body is not None else 0)
-        | (_BODY_HASH if entry.body_hash is not None else 0)
+        | (BODY_HASH if entry.body_hash is not None else 0)
         | (INDEXED if entry.indexed else 0)
-        | (_TEXT_HASH if entry.text_hash is not None else 0)
+        | (TEXT_HASH if entry.text_hash is not None else 0)
         | (_SETTLED if entry.settled else 0)
     )
 
@@ -111,12 +116,6 @@ class EntryRows:
             evidence = b"" if ends is None else self.evidence[ends[start] : ends[stop]]
             yield type(self)(self.rows[start:stop], evidence)
 
-    def indexed(self, channel: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-        """Return what the block index of `channel` has: sequences int64[m], fingerprints uint64[m]."""
-        required = np.uint8(INDEXED | (_WORDS if channel == "words" else _BODY))
-        rows = self.rows[(self.rows["flags"] & required) == required]
-        return rows["sequence"].astype(np.int64), rows[channel].astype(np.uint64)
-
     @property
     def settled(self) -> npt.NDArray[np.bool_]:
         """Which entries have left the window: bool[n]."""
@@ -170,11 +169,11 @@ def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int, 
         sequence,
         words if flags & _WORDS else None,
         body if flags & _BODY else None,
-        body_hash if flags & _BODY_HASH else None,
+        body_hash if flags & BODY_HASH else None,
         url_hash,
         bool(flags & INDEXED),
         blob[:keys_start],
-        text_hash if flags & _TEXT_HASH else None,
+        text_hash if flags & TEXT_HASH else None,
         host,
         ordinal,
         blob[keys_start:],

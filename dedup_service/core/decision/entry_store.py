@@ -24,7 +24,7 @@ __all__ = ["CHUNK_ROWS", "EntryStore", "HeldEntries", "HeldPart", "HeldValues", 
 CHUNK_ROWS = 1 << 16
 """6 MB of rows, and evidence: little to copy when a chunk is compacted, and few chunks to choose from."""
 
-_PIECE_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 23
 """Bytes of evidence that an export copies at a time."""
 
 _MIN_ROWS = 4096

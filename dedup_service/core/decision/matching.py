@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.evidence.columns import similar
 from dedup_service.core.evidence.packed import Evidence, size_of
 from dedup_service.core.evidence.similarity import NONE_COMMON, Combined, Similarity, jaccard
 from dedup_service.core.page import PreparedPage
@@ -142,25 +141,6 @@ class Matcher:
                 return Match(entry.sequence, distance, score_of(distance) or 0.0, str(condition))
         combined = self._rule.combined
         return None if combined is None else _combined(combined, entry, evidence, distance)
-
-    def screened(
-        self, entries: list[Entry], prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32]
-    ) -> list[Entry]:
-        """Return the candidates that are compared: equal texts, and those that may be similar enough.
-
-        common: those of the page's sentences that are the own text of its host, ascending: uint32[n]. Whether a
-        candidate is compared does not depend on the others.
-        """
-        if not self._rule.verified or not entries:
-            return entries
-        similar_ones = set(
-            similar([Evidence(entry.evidence) for entry in entries], evidence, common, self._min_jaccard)
-        )
-        return [
-            entry
-            for number, entry in enumerate(entries)
-            if number in similar_ones or _is_same_text(entry, prepared, evidence)
-        ]
 
     def _verified(self, sequence: int, similarity: Similarity) -> Match | NearMiss | None:
         for row, upper, lower in self._rows:

@@ -19,7 +19,7 @@ from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes
 
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
-from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
@@ -38,6 +38,7 @@ from dedup_service.core.log_records import (
     UnreadableRecord,
     UnwrittenRecord,
 )
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
 __all__ = ["Outcome", "Replica", "ReplicaState"]
@@ -225,9 +226,21 @@ class Replica:
     def _apply_run(self, run: Sequence[tuple[int, LogRecord]], *, batch: bool) -> list[Outcome | None]:
         if self._decider is None or not batch:
             return [self.apply(sequence, record) for sequence, record in run]
-        pages = [(sequence, record.prepared) for sequence, record in run if isinstance(record, PageRecord)]
-        with self._decider.batch(pages):
+        with self._decider.batch(self._decided(run)):
             return [self.apply(sequence, record) for sequence, record in run]
+
+    def _decided(self, run: Sequence[tuple[int, LogRecord]]) -> list[tuple[int, PreparedPage]]:
+        """Return the pages of a run that are decided: those of this space that have no outcome yet."""
+        decided, seen = [], set[Source]()
+        for sequence, record in run:
+            if not isinstance(record, PageRecord | RejectedRecord) or record.source in seen:
+                continue
+            seen.add(record.source)
+            if record.source.offset in self._seen_of(record.source) or isinstance(record, RejectedRecord):
+                continue
+            if self.policy is not None and record.space_id == self.policy.space_id:
+                decided.append((sequence, record.prepared))
+        return decided
 
     def _page(self, sequence: int, record: PageRecord) -> Outcome | None:
         if self._decider is None or self.policy is None:
@@ -340,13 +353,10 @@ class Replica:
             return
         if self.log is None:
             self.log = record.log
-        rule = record.policy.rule
-        if self._decider is not None and rule == replace(self._decider.rule, guards=rule.guards):
-            self._decider.set_guards(rule.guards)
-            self._decider.expiry.keep = record.policy.keep
-        else:
-            state = DeciderState() if self._decider is None else self._decider.state()
-            self._decider = self._new_decider(record.policy, self.held(), state)
+        if self._decider is None:
+            self._decider = self._new_decider(record.policy, (), DeciderState())
+        self._decider.set_rule(record.policy.rule)
+        self._decider.expiry.keep = record.policy.keep
         self.policy, self.policy_sequence = record.policy, sequence
 
     def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
@@ -357,7 +367,6 @@ class Replica:
             policy.rule,
             policy.space_id,
             self._names,
-            restored=rows,
             state=state,
             overrides=self._overrides,
             candidates=self._candidates,

@@ -17,6 +17,7 @@ Invariant: the answer is a function of the entries that are in the window, in an
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,7 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.columns import EvidenceColumns, are_close
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import MOST_DIFFERING, SIEVE_BYTES
-from dedup_service.core.kernels import long_kernel, popcount
+from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
 from dedup_service.core.page import CHANNELS, PreparedPage
 
 __all__ = ["Comparison", "PageColumns", "Window"]
@@ -38,6 +39,7 @@ _KEYS, _WORDS, _BODY = 1, 2, 4
 """What a page is compared by."""
 
 Places = npt.NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,7 +107,7 @@ class Window:
     def __init__(self) -> None:
         self._columns = EvidenceColumns(_FIRST_ROWS)
         self._sieves = np.empty((_SIEVE_WORDS, _FIRST_ROWS), np.uint64)
-        self._fingerprints = np.empty((_FIRST_ROWS, len(CHANNELS)), np.uint64)
+        self._fingerprints = np.empty((len(CHANNELS), _FIRST_ROWS), np.uint64)
         self._marks = np.empty(_FIRST_ROWS, np.uint8)
         self._ordinals = np.empty(_FIRST_ROWS, np.int64)
         self._live = np.zeros(_FIRST_ROWS, np.bool_)
@@ -136,12 +138,17 @@ class Window:
         found = (self._entries[place - self._first] for place in self._places.values())
         return [entry for entry in found if entry is not None]
 
-    def unsettled(self) -> Iterator[Entry]:
-        """Yield the entries that are not settled, removed ones, too, in order of their ordinals."""
+    def unsettled(self, ordinal: int) -> Iterator[Entry]:
+        """Yield the entries up to an ordinal that are not settled, removed ones, too, in order of their ordinals."""
         for row in range(self._settled, self._end):
             entry = self._entries[row]
-            if entry is not None:
-                yield entry
+            if entry is None or entry.ordinal > ordinal:
+                return
+            yield entry
+
+    def backlog(self, ordinal: int) -> int:
+        """Return how many entries up to an ordinal are not settled, removed ones, too."""
+        return int(self._ordinals[self._settled : self._end].searchsorted(ordinal, side="right"))
 
     def announce(self, pages: PageColumns) -> None:
         """Give the pages of a batch their places, in which they are not live. Adds no others until `finish`."""
@@ -149,7 +156,8 @@ class Window:
         rows = slice(self._end, self._end + len(pages))
         self._columns.put(self._end, pages.evidence)
         self._sieves[:, rows] = pages.sieves.T
-        self._fingerprints[rows], self._marks[rows], self._live[rows] = pages.fingerprints, pages.marks, False
+        self._fingerprints[:, rows] = pages.fingerprints.T
+        self._marks[rows], self._live[rows] = pages.marks, False
         self._announced = len(pages)
 
     def keep(self, page: int, entry: Entry, *, live: bool = True) -> None:
@@ -169,18 +177,18 @@ class Window:
             return
         rows = slice(first, self._end)
         self._columns.move(kept, self._columns, first)
-        for array in (self._fingerprints, self._marks, self._ordinals, self._live):
-            array[rows] = array[kept]
-        self._sieves[:, rows] = self._sieves[:, kept]
+        for array in (self._fingerprints, self._sieves, self._marks, self._ordinals, self._live):
+            array[..., rows] = array[..., kept]
         entries = [self._entries[row] for row in kept.tolist()]
         self._entries[first:end] = [*entries, *[None] * (end - self._end)]
         for row, entry in enumerate(entries, first):
             if entry is not None and entry.sequence in self._places:
                 self._places[entry.sequence] = self._first + row
 
-    def remove(self, sequence: int) -> None:
-        """Remove the live entry at `sequence`, which is not settled; the tables will still need it."""
-        self._live[self._places.pop(sequence) - self._first] = False
+    def remove(self, entry: Entry) -> None:
+        """Remove a live entry that is not settled; what the cells will still need of it is in `entry`."""
+        row = self._places.pop(entry.sequence) - self._first
+        self._live[row], self._entries[row] = False, entry
 
     def forget(self, entry: Entry) -> None:
         """Remove a settled entry, if it is still here."""
@@ -244,7 +252,9 @@ class Window:
 
         evidence: of the page. common: those of its sentences that are the own text of its host, ascending.
         """
-        return self._columns.similar(places - self._first, evidence, common, min_jaccard) + self._first
+        rows = places - self._first
+        rows = rows[(self._marks[rows] & _KEYS) != 0]
+        return self._columns.similar(rows, evidence, common, min_jaccard) + self._first
 
     def _make_room(self, rows: int) -> None:
         size = len(self._marks)
@@ -256,19 +266,19 @@ class Window:
         columns = EvidenceColumns(size)
         self._columns.move(used, columns)
         self._columns = columns
-        self._fingerprints, self._marks, self._ordinals, self._live = (
-            _moved(array, used, size) for array in (self._fingerprints, self._marks, self._ordinals, self._live)
-        )
-        self._sieves = _moved(self._sieves.T, used, size).T.copy()
+        self._fingerprints, self._sieves = _moved(self._fingerprints, used, size), _moved(self._sieves, used, size)
+        self._marks, self._live = _moved(self._marks, used, size), _moved(self._live, used, size)
+        self._ordinals = _moved(self._ordinals, used, size)
         self._entries = [*self._entries[used], *[None] * (size - count)]
         self._first += self._start
         self._settled -= self._start
         self._start, self._end = 0, count
 
 
-def _moved(array: npt.NDArray[np.generic], rows: slice, size: int) -> npt.NDArray[np.generic]:
-    moved = np.zeros((size, *array.shape[1:]), array.dtype)
-    moved[: rows.stop - rows.start] = array[rows]
+def _moved(array: npt.NDArray[T], rows: slice, size: int) -> npt.NDArray[T]:
+    """Return an array whose last axis is so long, and begins with some rows of another's."""
+    moved = np.zeros((*array.shape[:-1], size), array.dtype)
+    moved[..., : rows.stop - rows.start] = array[..., rows]
     return moved
 
 
@@ -297,41 +307,68 @@ def _compared(
     words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1
     for the sieve and the sketch, 2 for a fingerprint.
     """
-    differing = np.empty(end + len(page_marks), np.int64)
-    distant = np.empty(end + len(page_marks), np.int64)
+    rows = np.zeros(end + len(page_marks) + 8, np.uint8)
+    eights = rows[: len(rows) & ~7].view(np.uint64)
     for page in range(first, len(page_marks)):
         own = end + page
         count = offsets[page]
         if count + own - start > len(places):
             return page
-        by, let_through = page_marks[page], 0
-        sieve_0, sieve_1 = sieves[0, own], sieves[1, own]
-        if by & _KEYS:
-            for row in range(start, own):  # a loop of its own, which the compiler vectorises
-                differing[row] = popcount(sieves[0, row] ^ sieve_0) + popcount(sieves[1, row] ^ sieve_1)
-        else:
-            differing[start:own] = 129
-        distant[start:own] = 0
-        for channel in range(2):
-            radius = words if channel == 0 else body
-            mark = np.uint8(_WORDS if channel == 0 else _BODY)
-            if radius < 0 or not by & mark:
+        before = rows[start:own]
+        mark_equal(sieves[0, start:own], sieves[1, start:own], sieves[:, own], most_differing, before)
+        mark_near(fingerprints[0, start:own], fingerprints[0, own], words, np.uint8(_WORDS), before)
+        if body >= 0:
+            mark_near(fingerprints[1, start:own], fingerprints[1, own], body, np.uint8(_BODY), before)
+        mask_marks(marks[start:own], page_marks[page], before)
+        rows[own] = 0
+        let_through = 0
+        for eight in range(start >> 3, (own + 7) >> 3):
+            if eights[eight] == 0:
                 continue
-            value = fingerprints[own, channel]
-            for row in range(start, own):
-                near = (popcount(fingerprints[row, channel] ^ value) <= radius) & ((marks[row] & mark) != 0)
-                distant[row] |= near
-        for row in range(start, own):
-            sieved = differing[row] <= most_differing and marks[row] & _KEYS
-            if not sieved and not distant[row]:
-                continue
-            flag = np.uint8(2 if distant[row] else 0)
-            if sieved:
-                let_through += 1
-                if are_close(sketches, own, sketches, row, min_jaccard):
-                    flag |= np.uint8(1)
-            if flag:
-                places[count], flags[count] = row, flag
-                count += 1
+            for row in range(max(start, 8 * eight), min(own, 8 * eight + 8)):
+                by = rows[row]
+                if by == 0:
+                    continue
+                flag = 2 if by & (_WORDS | _BODY) else 0
+                if by & _KEYS:
+                    let_through += 1
+                    if are_close(sketches[own], sketches[row], min_jaccard):
+                        flag |= 1
+                if flag:
+                    places[count], flags[count] = row, flag
+                    count += 1
         passed[page], offsets[page + 1] = let_through, count
     return len(page_marks)
+
+
+# Loops of their own, from 0 on and without branches, which the compiler vectorises.
+
+
+@kernel_inline
+def mark_equal(
+    first: npt.NDArray[np.uint64],
+    second: npt.NDArray[np.uint64],
+    sieve: npt.NDArray[np.uint64],
+    most: int,
+    rows: npt.NDArray[np.uint8],
+) -> None:
+    """Set rows to _KEYS where at most so many bits of two words differ from those of a sieve, to 0 elsewhere."""
+    word_0, word_1 = sieve[0], sieve[1]
+    for row in range(len(rows)):
+        rows[row] = popcount(first[row] ^ word_0) + popcount(second[row] ^ word_1) <= most
+
+
+@kernel_inline
+def mark_near(
+    values: npt.NDArray[np.uint64], value: np.uint64, radius: int, mark: np.uint8, rows: npt.NDArray[np.uint8]
+) -> None:
+    """Add a mark to rows where at most `radius` bits differ from a fingerprint."""
+    for row in range(len(rows)):
+        rows[row] |= mark * np.uint8(popcount(values[row] ^ value) <= radius)
+
+
+@kernel_inline
+def mask_marks(marks: npt.NDArray[np.uint8], by: np.uint8, rows: npt.NDArray[np.uint8]) -> None:
+    """Leave of each row what both it and the page are compared by."""
+    for row in range(len(rows)):
+        rows[row] &= marks[row] & by

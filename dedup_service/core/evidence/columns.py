@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.overlap import screened
-from dedup_service.core.evidence.packed import MAX_SENTENCES, Evidence, sizes_in
+from dedup_service.core.evidence.packed import MAX_SENTENCES, Evidence, read_columns
 from dedup_service.core.evidence.sketch import SKETCH_BYTES
 from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
 
@@ -47,7 +47,7 @@ class EvidenceColumns:
         """
         columns = cls(len(starts))
         sketches, sentences = columns.sketches.view(np.uint8), columns.sentences.view(np.uint8)
-        sizes_in(data, starts, sizes, columns.shingles, columns.counts, sketches, sentences)
+        read_columns(data, starts, sizes, columns.shingles, columns.counts, sketches, sentences)
         return columns
 
     def put(self, row: int, other: "EvidenceColumns") -> None:
@@ -89,13 +89,11 @@ class EvidenceColumns:
 
 
 @kernel_inline
-def are_close(
-    ours: npt.NDArray[np.uint64], one: int, theirs: npt.NDArray[np.uint64], other: int, min_jaccard: float
-) -> bool:
-    """Return whether the sketches of two rows say a Jaccard similarity of `min_jaccard` or more."""
+def are_close(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64], min_jaccard: float) -> bool:
+    """Return whether two sketches, uint64[SKETCH_WORDS], say a Jaccard similarity of `min_jaccard` or more."""
     differing = 0
     for word in range(SKETCH_WORDS):
-        differing += popcount(ours[one, word] ^ theirs[other, word])
+        differing += popcount(one[word] ^ other[word])
     return bool(max(0.0, 1.0 - 2.0 * differing / (64 * SKETCH_WORDS)) >= min_jaccard)
 
 
@@ -117,5 +115,5 @@ def close_pairs(
     close = np.zeros(len(pages), np.bool_)
     for pair in range(len(pages)):
         other = candidates[pair]
-        close[pair] = shingles[other] > 0 and are_close(ours, pages[pair], theirs, other, min_jaccard)
+        close[pair] = shingles[other] > 0 and are_close(ours[pages[pair]], theirs[other], min_jaccard)
     return close

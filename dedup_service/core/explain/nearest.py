@@ -3,7 +3,7 @@
 The indexes are not used: an explanation should also show pages that they did not find. One pass over all
 entries takes distances and the first bits of the sketches, 0.3 s for a million, and the best candidates are
 compared by their evidence.
-Invariant: entries are only read, chunk by chunk, and never copied in one piece.
+Invariant: entries are only read, and copied piece by piece.
 """
 
 from collections.abc import Iterator
@@ -12,19 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_arrays import HeldChunk, HeldEntries
-from dedup_service.core.decision.entry_rows import entry_of
+from dedup_service.core.decision.entry_store import HeldEntries
+from dedup_service.core.decision.entry_rows import EntryRows, channel_flag, entry_of
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
 from dedup_service.core.explain.host_sentences import common_of_pair
 from dedup_service.core.kernels import long_kernel, popcount
-from dedup_service.core.page import Fingerprint
+from dedup_service.core.page import CHANNELS, Fingerprint
 
 __all__ = ["nearest"]
 
 _COMPARED = 64
-"""Entries of a chunk that are compared by evidence; others are far in both channels and in their sketches."""
+"""Entries of a piece that are compared by evidence; others are far in both channels and in their sketches."""
 
 _FAR = 65
 """Distance where a fingerprint is absent: more than any real one."""
@@ -43,8 +43,8 @@ def nearest(held: HeldEntries, page: Entry, limit: int, host_text: HostText) -> 
     """
     found: list[tuple[float, int, int, Entry]] = []
     evidence = Evidence(page.evidence)
-    for chunk in held.chunks:
-        for entry in _promising(chunk, page):
+    for piece in held:
+        for entry in _promising(piece, page):
             if entry.sequence == page.sequence:
                 continue
             distance = entry.distance_to(Fingerprint(page.words, page.body))
@@ -56,27 +56,22 @@ def nearest(held: HeldEntries, page: Entry, limit: int, host_text: HostText) -> 
     return [entry for *_, entry in found]
 
 
-def _promising(chunk: HeldChunk, page: Entry) -> Iterator[Entry]:
-    """Yield the live entries of a chunk with the nearest sketches and the smallest distance."""
-    rows = chunk.rows
-    if not len(rows):
-        return
-    sizes = rows["evidence_bytes"].astype(np.int64)
-    starts = np.cumsum(sizes) - sizes
+def _promising(piece: EntryRows, page: Entry) -> Iterator[Entry]:
+    """Yield the entries of a piece with the nearest sketches and the smallest distance."""
+    rows, evidence = piece.rows, np.frombuffer(piece.evidence, np.uint8)
+    starts = piece.evidence_starts
     far = np.full(len(rows), _FAR, np.int64)
-    for channel, mark in (("words", 1), ("body", 2)):
+    for channel in CHANNELS:
         value = page.channel(channel)
         if value is not None:
-            present = (rows["flags"] & mark) > 0
+            present = (rows["flags"] & channel_flag(channel)) > 0
             bits = distances(np.ascontiguousarray(rows[channel]), np.uint64(value))
             far = np.where(present, np.minimum(far, bits), far)
     sketch = np.frombuffer(Evidence(page.evidence).sketch[:_SKETCH_BYTES], np.uint8)
-    far -= np.maximum(equal_sketch_bits(chunk.evidence, starts, sizes, sketch) - _CHANCE, 0)
-    if chunk.alive is not None:
-        far[~chunk.alive] = _FAR + 1
+    sizes = rows["evidence_bytes"].astype(np.int64)
+    far -= np.maximum(equal_sketch_bits(evidence, starts, sizes, sketch) - _CHANCE, 0)
     for place in np.argsort(far, kind="stable")[: _COMPARED + 1].tolist():
-        if chunk.alive is None or chunk.alive[place]:
-            yield entry_of(rows[place].item(), chunk.evidence, int(starts[place]))
+        yield entry_of(rows[place].item(), evidence, int(starts[place]))
 
 
 @long_kernel

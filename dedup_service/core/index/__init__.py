@@ -15,25 +15,26 @@ Up to radius 7, `seed`: read `block_layout` (why nothing is missed), `block_prob
 The cell index (`cell_*`) finds entries that share min-hash keys. Begin with `cell_index`, which callers use.
 Then read `cell_table` (the cells, insertion and removal) and `cell_batch` (search, and whole batches).
 
-`sequence_map` finds entries by a hash; `probe_result` has the values that the block index returns.
+`hash_rows` finds rows by a hash; `probe_result` has the values that the block index returns.
 """
 
 from dedup_service.core.index.block_index import BlockIndex, Layout
 from dedup_service.core.index.block_probe import pairs_within
 from dedup_service.core.index.block_shard import owner
-from dedup_service.core.index.cell_index import CellIndex, CellStatistics
+from dedup_service.core.index.cell_index import CellChanges, CellRows, CellStatistics
+from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.probe_result import BatchProbeResult, IndexStatistics, ProbeResult, WorkCounters
-from dedup_service.core.index.sequence_map import SequenceMap
 
 __all__ = [
     "BatchProbeResult",
     "BlockIndex",
-    "CellIndex",
+    "CellChanges",
+    "CellRows",
     "CellStatistics",
+    "HashRows",
     "IndexStatistics",
     "Layout",
     "ProbeResult",
-    "SequenceMap",
     "WorkCounters",
     "owner",
     "pairs_within",

@@ -4,7 +4,7 @@ An element of a quotient table (`quotient_table`) is a row under the first `HASH
 So a search may find rows of another hash: of 10^8 hashes, another one has the same bits with probability .003.
 The caller compares the whole hash, which a row has, and nothing else is lost by a collision.
 
-Nearly every hash has one row, since copies are not kept. Rows of one that has more than `_CROWD` are in an
+Nearly every hash has one row, since copies are not kept. Rows of one that has more than `CROWD` are in an
 ascending array beside the table, so a crowded hash costs others nothing.
 Invariant: answers are a function of the rows that are in it. Not thread-safe.
 """
@@ -30,9 +30,9 @@ from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 from dedup_service.core.splitmix import mix64_in_kernel
 
-__all__ = ["HashRows"]
+__all__ = ["CROWD", "HashRows"]
 
-_CROWD = 16
+CROWD = 16
 """Rows of one hash that lie in the table, at most."""
 
 _MAX_LOAD = 0.9
@@ -57,7 +57,7 @@ class HashRows:
         self._table = QuotientTable(max_load=_MAX_LOAD)
         self._crowded: dict[int, array[int]] = {}
         self._in_crowds = 0
-        self._found = np.empty(_CROWD, np.int64)
+        self._found = np.empty(CROWD, np.int64)
 
     def __len__(self) -> int:
         """Return the number of rows, one that has two hashes counted twice."""
@@ -88,21 +88,21 @@ class HashRows:
         """Return the rows under many hashes, in one loop without the interpreter lock.
 
         values: uint64[n]. Returns offsets int64[n + 1] and rows uint32[m]; hash i has rows[offsets[i]:offsets[i + 1]],
-        as `rows` has them. A crowded hash has its first _CROWD rows alone; ask `rows` for the others.
+        as `rows` has them. A crowded hash has its first CROWD rows alone; ask `rows` for the others.
         """
-        found = np.empty(len(values) * _CROWD, np.int64)
+        found = np.empty(len(values) * CROWD, np.int64)
         counts = np.zeros(len(values), np.int64)
         rows_of_many(values, self._table.address, found, counts)
         if self._crowded:
             for at, value in enumerate(values.tolist()):
                 crowd = self._crowded.get(_first_bits(value))
                 if crowd is not None:
-                    counts[at] = min(len(crowd), _CROWD)
-                    found[at * _CROWD : at * _CROWD + counts[at]] = crowd[:_CROWD]
+                    counts[at] = min(len(crowd), CROWD)
+                    found[at * CROWD : at * CROWD + counts[at]] = crowd[:CROWD]
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
-        kept = np.arange(_CROWD) < counts[:, np.newaxis]
-        return offsets, found.reshape(-1, _CROWD)[kept].astype(np.uint32)
+        kept = np.arange(CROWD) < counts[:, np.newaxis]
+        return offsets, found.reshape(-1, CROWD)[kept].astype(np.uint32)
 
     def add(self, value: int, row: int) -> None:
         """Add a row to a hash; it does not have it."""
@@ -126,12 +126,22 @@ class HashRows:
                 raise KeyError((value, row))
             del crowd[at]
             self._in_crowds -= 1
-            if len(crowd) < _CROWD // 2:
+            if len(crowd) < CROWD // 2:
                 self._dissolve(value)
             return
         if not remove_row(np.uint64(value), row, self._table.address):
             raise KeyError((value, row))
         self._table.shrink()
+
+    def add_many(self, values: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
+        """Add a row to each hash."""
+        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
+            self.add(value, row)
+
+    def remove_many(self, values: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
+        """Remove a row from each hash."""
+        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
+            self.remove(value, row)
 
     def _make_crowd(self, value: int, row: int) -> None:
         """Move the rows under a hash out of the table, together with one that did not fit."""
@@ -180,7 +190,7 @@ def collect_rows(value: np.uint64, table: int, found: npt.NDArray[np.int64], sta
 
 @kernel
 def rows_of(value: np.uint64, table: int, found: npt.NDArray[np.int64]) -> int:
-    """Write the rows under a hash into found: int64[_CROWD], and return how many there are."""
+    """Write the rows under a hash into found: int64[CROWD], and return how many there are."""
     return collect_rows(value, table, found, 0)
 
 
@@ -191,14 +201,14 @@ def rows_of_many(
     found: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
 ) -> None:
-    """Write the rows under each hash, ascending, into found: int64[n * _CROWD], and their number into counts."""
+    """Write the rows under each hash, ascending, into found: int64[n * CROWD], and their number into counts."""
     ahead = 8
     for number in range(len(values) + ahead):
         if number < len(values):
             prefetch_home(identity(values[number]), table)
         at = number - ahead
         if at >= 0:
-            start = at * _CROWD
+            start = at * CROWD
             count = collect_rows(values[at], table, found, start)
             if count > 1:
                 found[start : start + count] = np.sort(found[start : start + count])
@@ -207,14 +217,14 @@ def rows_of_many(
 
 @kernel
 def add_row(value: np.uint64, row: int, table: int) -> int:
-    """Add a row and return 1; 0 if the table has to grow first, 2 without a change if the hash has _CROWD rows."""
+    """Add a row and return 1; 0 if the table has to grow first, 2 without a change if the hash has CROWD rows."""
     segment, home, rest = located(identity(value), 0, table)
     place, free = seek(home, rest, segment)
     count = 0
     while place >= 0:
         count += 1
         place = next_in_run(place, rest, segment)
-    if count >= _CROWD:
+    if count >= CROWD:
         return 2
     return 1 if add(free, home, rest, row, segment, table) else 0
 

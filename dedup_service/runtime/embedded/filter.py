@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.extraction import extract, to_page

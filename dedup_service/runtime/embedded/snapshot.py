@@ -29,7 +29,7 @@ import xxhash
 
 from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entry_arrays import CHUNK_ROWS
+from dedup_service.core.decision.entry_store import CHUNK_ROWS
 from dedup_service.core.decision.entry_rows import ROW, EntryPieces, EntryRows
 from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState

@@ -16,7 +16,7 @@ from typing import Any
 
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
@@ -324,7 +324,6 @@ class State:
             self.rule,
             self.space_id,
             self,
-            restored=rows,
             state=state,
             overrides=self._overrides,
             candidates=self._candidates,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.matching import SAME_TEXT
 from dedup_service.core.decision.overrides import Overrides

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
-from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.replica import Outcome, Replica
 from dedup_service.core.errors import StateError

@@ -34,7 +34,7 @@ from typing import Self
 import msgspec
 import xxhash
 
-from dedup_service.core.decision.entry_arrays import HeldEntries
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import ConfigurationError, TwinsieveError

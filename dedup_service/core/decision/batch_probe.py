@@ -1,0 +1,213 @@
+"""What the tables and the window say of a batch of pages, found in compiled loops before the first one is decided.
+
+Tables are probed for all pages at once; the rows and the evidence of everything that was found are read together;
+candidates whose sketches are too different are left out. What is left is asked for page by page: by then, entries may
+have been removed, so the owner passes over those, and the sentences that are a host's own are known.
+
+Invariant: what a page is told does not depend on the other pages of the batch.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import entry_of
+from dedup_service.core.decision.entry_store import EntryStore, entries_at
+from dedup_service.core.decision.entry_tables import EntryTables
+from dedup_service.core.decision.matching import body_decides
+from dedup_service.core.decision.window import PageColumns, Window
+from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.index import HashRows
+from dedup_service.core.index.cell_index import CellAnswers
+from dedup_service.core.index.hash_rows import CROWD
+from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.core.url import url_hash
+
+__all__ = ["BatchProbe"]
+
+Integers = npt.NDArray[np.int64]
+
+_NO_KEYS = np.uint8(0xFE)
+"""All marks of `PageColumns` but that for shingles."""
+
+
+class BatchProbe:
+    """What was found for some pages, the first of which is the present one.
+
+    columns: of the pages, which the window has announced. store, tables: as they are now; they do not change until the
+    last page. cells: what `CellRows.follow` answered for the pages.
+    """
+
+    def __init__(
+        self,
+        pages: list[PreparedPage],
+        columns: PageColumns,
+        rule: MatchRule,
+        min_jaccard: float,
+        store: EntryStore,
+        tables: EntryTables,
+        window: Window,
+        cells: CellAnswers,
+    ) -> None:
+        self.page = 0
+        """Number of the present page."""
+        self._pages, self._store, self._window = len(pages), store, window
+        self._verified, self._min_jaccard = bool(rule.verified), min_jaccard
+        urls = [url_hash(page.page.canonical_url) for page in pages]
+        claims = [None if page.page.claimed_url is None else url_hash(page.page.claimed_url) for page in pages]
+        self._urls = _Hashed(tables.urls, urls)
+        self._claims = _Hashed(tables.urls, claims)
+        self._texts = _Hashed(tables.texts, [page.text_hash for page in pages])
+        self._bodies = _Hashed(
+            tables.bodies, [page.body_hash if body_decides(page.evidence) else None for page in pages]
+        )
+        found = [(np.repeat(np.arange(len(pages)), np.diff(cells.offsets)), cells.rows.astype(np.int64))]
+        self._looked_at = cells.probed.astype(np.int64)
+        for channel, index in tables.indexes.items():
+            fingerprinted = [
+                (number, value)
+                for number, page in enumerate(pages)
+                if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
+            ]
+            numbers, values = np.array(fingerprinted, np.uint64).reshape(-1, 2).T
+            near = index.probe_many(np.ascontiguousarray(values))
+            counts = np.diff(near.offsets)
+            np.add.at(self._looked_at, numbers.astype(np.int64), counts)
+            found.append((np.repeat(numbers.astype(np.int64), counts), near.sequences))
+        self._read(found, [self._urls, self._claims, self._texts, self._bodies])
+        self._join(found, columns.evidence.sketches)
+        keyed = np.array([bool(rule.keys and page.keys) for page in pages], np.bool_)
+        marks = np.where(keyed, columns.marks, columns.marks & _NO_KEYS)
+        radii = rule.radius("words"), rule.radius("body")
+        self._compared = window.compare(replace(columns, marks=marks), min_jaccard, radii)
+
+    @property
+    def has_next(self) -> bool:
+        """Whether there is a page behind the present one."""
+        return self.page + 1 < self._pages
+
+    def advance(self) -> None:
+        """Go on to the next page."""
+        self.page += 1
+
+    def visits(self, url: int) -> list[int] | None:
+        """Return the rows under a URL's hash, if it is the page's own or the one that it claims; None for others."""
+        for table in (self._urls, self._claims):
+            if table.values[self.page] == url:
+                return table.rows(self.page)
+        return None
+
+    def texts(self) -> list[int]:
+        """Return the rows under the hash of the page's title and body, ascending."""
+        return self._texts.rows(self.page)
+
+    def bodies(self) -> list[int]:
+        """Return the rows under the hash of the page's body, ascending; none for a short one."""
+        return self._bodies.rows(self.page)
+
+    def has(self, row: int, name: str, value: int) -> bool:
+        """Return whether a live row has this hash in the field `name` of ROW."""
+        place = self._place(row)
+        if place is None:
+            one = np.array([row])
+            return bool(self._store.live(one)[0]) and int(self._store.rows(one)[name][0]) == value
+        return int(self._records[name][place]) == value
+
+    def entry(self, row: int) -> Entry:
+        """Return a live row as a value."""
+        entry = self._entries.get(row)
+        if entry is None:
+            place = self._place(row)
+            entry = (
+                entries_at(self._store, np.array([row]))[0]
+                if place is None
+                else entry_of(self._records[place].item(), self._spans.data, int(self._spans.starts[place]), row)
+            )
+            self._entries[row] = entry
+        return entry
+
+    def rows(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> tuple[list[int], int]:
+        """Return the rows that are candidates, and how many entries were looked at for it."""
+        looked_at = int(self._looked_at[self.page])
+        start, end = self._offsets[self.page], self._offsets[self.page + 1]
+        if start == end:
+            return [], looked_at
+        places = self._candidates[start:end]
+        if self._verified:
+            places = self._columns.similar(places, evidence, common, self._min_jaccard)
+        return self._live[places].tolist(), looked_at
+
+    def places(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> tuple[list[int], int]:
+        """Return the places of the window that are candidates, and how many entries the sieve let through."""
+        compared, page = self._compared, self.page
+        passed = int(compared.passed[page])
+        found = slice(compared.offsets[page], compared.offsets[page + 1])
+        places = compared.places[found]
+        if not len(places):
+            return [], passed
+        if self._verified:
+            return self._window.similar(places, evidence, common, self._min_jaccard).tolist(), passed
+        by_distance = compared.by_distance[found]
+        others = places[compared.by_sieve[found] & ~by_distance]
+        similar = self._window.similar(others, evidence, common, self._min_jaccard)
+        return sorted([*places[by_distance].tolist(), *similar.tolist()]), passed
+
+    def _read(self, found: list[tuple[Integers, Integers]], hashed: list["_Hashed"]) -> None:
+        """Read the live rows among those found, with their evidence."""
+        rows = np.unique(np.concatenate([*(rows for _, rows in found), *(table.found for table in hashed)]))
+        self._live: Integers = rows[self._store.live(rows)]
+        self._records, self._spans = self._store.rows(self._live), self._store.evidence(self._live)
+        sizes = self._records["evidence_bytes"].astype(np.int64) - self._records["keys_bytes"]
+        self._columns = EvidenceColumns.of(self._spans.data, self._spans.starts[:-1], sizes)
+        self._entries: dict[int, Entry] = {}
+
+    def _join(self, found: list[tuple[Integers, Integers]], sketches: npt.NDArray[np.uint64]) -> None:
+        """Keep the pairs of a page and a live row, each once, that may be similar."""
+        pages, rows = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        places = np.searchsorted(self._live, rows)
+        there = places < len(self._live)
+        there[there] = self._live[places[there]] == rows[there]
+        pairs = np.unique(pages[there] * (len(self._live) + 1) + places[there])
+        pages, places = np.divmod(pairs, len(self._live) + 1)
+        if self._verified and len(pairs):
+            close = close_pairs(
+                pages, places, sketches, self._columns.sketches, self._columns.shingles, self._min_jaccard
+            )
+            pages, places = pages[close], places[close]
+        self._candidates = places
+        self._offsets = np.searchsorted(pages, np.arange(self._pages + 1))
+
+    def _place(self, row: int) -> int | None:
+        """Return the place of a row among those that were read, or None."""
+        place = int(np.searchsorted(self._live, row))
+        return place if place < len(self._live) and self._live[place] == row else None
+
+
+class _Hashed:
+    """The rows that a hash table has for some pages. values: the hash of each page, None for none."""
+
+    def __init__(self, table: HashRows, values: list[int | None] | list[int]) -> None:
+        self.values = values
+        self._table = table
+        asked = [number for number, value in enumerate(values) if value is not None]
+        hashes = np.array([value for value in values if value is not None], np.uint64)
+        self._offsets, rows = table.rows_many(hashes)
+        self._number = {page: number for number, page in enumerate(asked)}
+        self.found = rows.astype(np.int64)
+        """All of them, but for those of a crowd behind its first."""
+
+    def rows(self, page: int) -> list[int]:
+        """Return the rows of a page, ascending, some of them of another hash."""
+        number = self._number.get(page)
+        if number is None:
+            return []
+        start, end = self._offsets[number], self._offsets[number + 1]
+        value = self.values[page]
+        if end - start == CROWD and value is not None:
+            return list(self._table.rows(value))
+        found: list[int] = self.found[start:end].tolist()
+        return found
