@@ -7,6 +7,7 @@ have been removed, so the owner passes over those, and the sentences that are a 
 Invariant: what a page is told does not depend on the other pages of the batch.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -66,7 +67,7 @@ class BatchProbe:
             tables.bodies, [page.body_hash if body_decides(page.evidence) else None for page in pages]
         )
         found = [(np.repeat(np.arange(len(pages)), np.diff(cells.offsets)), cells.rows.astype(np.int64))]
-        self._looked_at = cells.probed.astype(np.int64)
+        looked_at = cells.probed.astype(np.int64)
         for channel, index in tables.indexes.items():
             fingerprinted = [
                 (number, value)
@@ -76,7 +77,7 @@ class BatchProbe:
             numbers, values = np.array(fingerprinted, np.uint64).reshape(-1, 2).T
             near = index.probe_many(np.ascontiguousarray(values))
             counts = np.diff(near.offsets)
-            np.add.at(self._looked_at, numbers.astype(np.int64), counts)
+            np.add.at(looked_at, numbers.astype(np.int64), counts)
             found.append((np.repeat(numbers.astype(np.int64), counts), near.sequences))
         self._read(found, [self._urls, self._claims, self._texts, self._bodies])
         self._join(found, columns.evidence.sketches)
@@ -84,6 +85,10 @@ class BatchProbe:
         marks = np.where(keyed, columns.marks, columns.marks & _NO_KEYS)
         radii = rule.radius("words"), rule.radius("body")
         self._compared = window.compare(replace(columns, marks=marks), min_jaccard, radii)
+        # Lists: to read one number of an array takes longer than the rest.
+        self._looked_at: list[int] = looked_at.tolist()
+        self._passed: list[int] = self._compared.passed.tolist()
+        self._starts: list[int] = self._compared.offsets.tolist()
 
     @property
     def has_next(self) -> bool:
@@ -94,18 +99,18 @@ class BatchProbe:
         """Go on to the next page."""
         self.page += 1
 
-    def visits(self, url: int) -> list[int] | None:
+    def visits(self, url: int) -> Sequence[int] | None:
         """Return the rows under a URL's hash, if it is the page's own or the one that it claims; None for others."""
         for table in (self._urls, self._claims):
             if table.values[self.page] == url:
                 return table.rows(self.page)
         return None
 
-    def texts(self) -> list[int]:
+    def texts(self) -> Sequence[int]:
         """Return the rows under the hash of the page's title and body, ascending."""
         return self._texts.rows(self.page)
 
-    def bodies(self) -> list[int]:
+    def bodies(self) -> Sequence[int]:
         """Return the rows under the hash of the page's body, ascending; none for a short one."""
         return self._bodies.rows(self.page)
 
@@ -132,8 +137,7 @@ class BatchProbe:
 
     def rows(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> tuple[list[int], int]:
         """Return the rows that are candidates, and how many entries were looked at for it."""
-        looked_at = int(self._looked_at[self.page])
-        start, end = self._offsets[self.page], self._offsets[self.page + 1]
+        looked_at, start, end = self._looked_at[self.page], self._offsets[self.page], self._offsets[self.page + 1]
         if start == end:
             return [], looked_at
         places = self._candidates[start:end]
@@ -143,12 +147,11 @@ class BatchProbe:
 
     def places(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> tuple[list[int], int]:
         """Return the places of the window that are candidates, and how many entries the sieve let through."""
-        compared, page = self._compared, self.page
-        passed = int(compared.passed[page])
-        found = slice(compared.offsets[page], compared.offsets[page + 1])
-        places = compared.places[found]
-        if not len(places):
+        compared, passed = self._compared, self._passed[self.page]
+        found = slice(self._starts[self.page], self._starts[self.page + 1])
+        if found.start == found.stop:
             return [], passed
+        places = compared.places[found]
         if self._verified:
             return self._window.similar(places, evidence, common, self._min_jaccard).tolist(), passed
         by_distance = compared.by_distance[found]
@@ -179,7 +182,7 @@ class BatchProbe:
             )
             pages, places = pages[close], places[close]
         self._candidates = places
-        self._offsets = np.searchsorted(pages, np.arange(self._pages + 1))
+        self._offsets: list[int] = np.searchsorted(pages, np.arange(self._pages + 1)).tolist()
 
     def _place(self, row: int) -> int | None:
         """Return the place of a row among those that were read, or None."""
@@ -190,24 +193,22 @@ class BatchProbe:
 class _Hashed:
     """The rows that a hash table has for some pages. values: the hash of each page, None for none."""
 
-    def __init__(self, table: HashRows, values: list[int | None] | list[int]) -> None:
+    def __init__(self, table: HashRows, values: Sequence[int | None]) -> None:
         self.values = values
         self._table = table
-        asked = [number for number, value in enumerate(values) if value is not None]
-        hashes = np.array([value for value in values if value is not None], np.uint64)
-        self._offsets, rows = table.rows_many(hashes)
-        self._number = {page: number for number, page in enumerate(asked)}
+        asked = [page for page, value in enumerate(values) if value is not None]
+        offsets, rows = table.rows_many(np.array([value for value in values if value is not None], np.uint64))
         self.found = rows.astype(np.int64)
         """All of them, but for those of a crowd behind its first."""
+        self._rows: dict[int, list[int]] = {
+            asked[number]: self.found[offsets[number] : offsets[number + 1]].tolist()
+            for number in np.flatnonzero(np.diff(offsets)).tolist()
+        }
 
-    def rows(self, page: int) -> list[int]:
+    def rows(self, page: int) -> Sequence[int]:
         """Return the rows of a page, ascending, some of them of another hash."""
-        number = self._number.get(page)
-        if number is None:
-            return []
-        start, end = self._offsets[number], self._offsets[number + 1]
+        found = self._rows.get(page, ())
         value = self.values[page]
-        if end - start == CROWD and value is not None:
-            return list(self._table.rows(value))
-        found: list[int] = self.found[start:end].tolist()
+        if len(found) == CROWD and value is not None:
+            return self._table.rows(value)
         return found

@@ -241,32 +241,26 @@ class LocalCandidates:
         probe = self._current_probe()
         rows, by_tables = probe.rows(evidence, common)
         places, by_window = probe.places(evidence, common)
+        self.last_candidates, self.last_read = by_tables + by_window, 0
+        if not rows and not places:
+            return []
         settled = [probe.entry(row) for row in rows if row not in self._gone]
         young = [entry for place in places if (entry := self._window.at(place)) is not None]
         found = {entry.sequence: entry for entry in (*settled, *young)}
-        self.last_candidates, self.last_read = by_tables + by_window, len(found)
+        self.last_read = len(found)
         return [found[sequence] for sequence in sorted(found)]
 
     def equal_texts(self, prepared: PreparedPage) -> list[Entry]:
         """Return the live entries with the same text as a page, the earliest of each hash, ascending."""
-        probe, found = self._current_probe(), dict[int, Entry]()
-        sources = [
-            (prepared.text_hash, probe.texts(), self._young.texts, "text_hash"),
-            (
-                prepared.body_hash if body_decides(prepared.evidence) else None,
-                probe.bodies(),
-                self._young.bodies,
-                "body_hash",
-            ),
-        ]
-        for value, rows, young, name in sources:
-            if value is None:
-                continue
-            settled = (probe.entry(row) for row in rows if row not in self._gone and probe.has(row, name, value))
-            known = (self._window.get(sequence) for sequence in young.get(value, ()))
-            equal = (entry for source in (settled, known) for entry in source if entry is not None)
-            found |= {entry.sequence: entry for entry in islice(equal, _MAX_EQUAL)}
-        return [found[sequence] for sequence in sorted(found)]
+        probe = self._current_probe()
+        found: dict[int, Entry] = {}
+        if prepared.text_hash is not None:
+            young = self._young.texts.get(prepared.text_hash, ())
+            self._find_equal(found, probe.texts(), young, "text_hash", prepared.text_hash)
+        if prepared.body_hash is not None and body_decides(prepared.evidence):
+            young = self._young.bodies.get(prepared.body_hash, ())
+            self._find_equal(found, probe.bodies(), young, "body_hash", prepared.body_hash)
+        return [found[sequence] for sequence in sorted(found)] if found else []
 
     def visit(self, url: int) -> Entry | None:
         """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
@@ -334,6 +328,18 @@ class LocalCandidates:
 
     def _use(self, rule: MatchRule) -> None:
         self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
+
+    def _find_equal(
+        self, found: dict[int, Entry], rows: Sequence[int], young: Sequence[int], name: str, value: int
+    ) -> None:
+        """Add the earliest entries with a hash to `found`. rows, young: where they may be. name: its field in ROW."""
+        if not rows and not young:
+            return
+        probe = self._current_probe()
+        settled = (probe.entry(row) for row in rows if row not in self._gone and probe.has(row, name, value))
+        known = (self._window.get(sequence) for sequence in young)
+        equal = (entry for source in (settled, known) for entry in source if entry is not None)
+        found |= {entry.sequence: entry for entry in islice(equal, _MAX_EQUAL)}
 
     def _settled_visit(self, url: int) -> Entry | None:
         """Return the settled entry of a URL's hash, without what a batch knows."""
