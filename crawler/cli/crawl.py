@@ -13,10 +13,18 @@ import click
 
 from crawler.cli.feeds import feeds
 from crawler.cli.report import print_report, published_of, summary_of
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.cli.support.dashboard_options import DASHBOARD, dashboard_from
 from dedup_service.interfaces.cli.support.exit_codes import EPILOG, ExitCode
-from dedup_service.interfaces.cli.support.options import BROKER, PROFILE, connection_from, topics_from, with_options
+from dedup_service.interfaces.cli.support.options import (
+    BROKER,
+    KEEP,
+    PROFILE,
+    connection_from,
+    topics_from,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from crawler.running import CrawlOutcome
@@ -105,7 +113,7 @@ def _parse_settings(context: click.Context, parameter: click.Parameter, values: 
     help="Set any Scrapy setting; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary on stderr as one line of JSON.")
-@with_options(PROFILE, *DASHBOARD, *PUBLISHING)
+@with_options(PROFILE, KEEP, *DASHBOARD, *PUBLISHING)
 def crawl_command(
     urls: tuple[str, ...],
     output: str | None,
@@ -119,6 +127,7 @@ def crawl_command(
     overrides: dict[str, str],
     as_json: bool,
     profile: str | None,
+    keep: Keep | None,
     dashboard: str | None,
     dashboard_token: str | None,
     **broker: Any,
@@ -135,13 +144,14 @@ def crawl_command(
 
     publishes = names_a_broker(broker)
     if publishes:
-        verdict_options = {"--state": state, "--action": action, "--profile": profile, "--dashboard": dashboard}
-        _refuse_verdict_options({"--verdicts": verdicts, **verdict_options})
+        verdict_options = {"--verdicts": verdicts, "--state": state, "--action": action, "--profile": profile}
+        _refuse_verdict_options({**verdict_options, "--keep": keep, "--dashboard": dashboard})
     dashboard_from({"dashboard": dashboard, "dashboard_token": dashboard_token})  # checked before the crawl
     chosen = {
         "TWINSIEVE_STATE": state,
         "TWINSIEVE_ACTION": action,
         "TWINSIEVE_PROFILE": profile,
+        "TWINSIEVE_KEEP": keep,
         "TWINSIEVE_PROCESSES": processes,
         "TWINSIEVE_DASHBOARD": dashboard,
         "TWINSIEVE_DASHBOARD_TOKEN": dashboard_token,

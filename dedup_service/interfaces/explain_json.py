@@ -149,9 +149,9 @@ def _channel(view: ChannelView) -> dict[str, Any]:
 def _block(block: BlockView) -> dict[str, Any]:
     return {
         "block": block.block,
-        "bits": [16 * block.block, 16 * block.block + 15],
-        "one": f"{block.one:04x}",
-        "other": f"{block.other:04x}",
+        "bits": list(block.bits),
+        "one": f"{block.one:0{block.size // 4}x}",
+        "other": f"{block.other:0{block.size // 4}x}",
         "differing": block.differing,
         "tolerance": block.tolerance,
         "agrees": block.agrees,

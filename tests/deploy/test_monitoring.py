@@ -103,6 +103,14 @@ def test_figures_of_the_whole_service_are_not_summed_over_processes(
         assert not re.search(rf"(?:sum|count)[^(]*(?:\([^)]*\) )?\(twinsieve_{whole}", expression), expression
 
 
+@pytest.mark.parametrize("counter", ["twinsieve_removed_entries_total", "twinsieve_entries_expired_total"])
+def test_kept_pages_that_leave_are_shown_by_reason(panels: list[dict[str, Any]], counter: str) -> None:
+    """Once, and as the largest of all processes: each process counts every page that leaves."""
+    expressions = [target["expr"] for panel in panels for target in panel["targets"]]
+    (shown,) = [expression for expression in expressions if counter in named(expression)]
+    assert shown.startswith("max by (reason) (increase(")
+
+
 def test_panels_do_not_overlap(panels: list[dict[str, Any]]) -> None:
     """Each has a unique id and lies inside Grafana's 24 columns."""
     assert len({panel["id"] for panel in panels}) == len(panels)

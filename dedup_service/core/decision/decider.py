@@ -130,8 +130,10 @@ class Decider:
         self.space_id = space_id
         self._names = names
         self._overrides = overrides or Overrides()
-        self._candidates = candidates or LocalCandidates(
-            rule, restored, layout=layout, removed=state.removed, shards=shards
+        self._candidates: Candidates = (
+            LocalCandidates(rule, restored, layout=layout, removed=state.removed, shards=shards)
+            if candidates is None
+            else candidates
         )
         self._in_batch = False
         self._ordinal = state.ordinal

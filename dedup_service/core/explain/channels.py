@@ -1,11 +1,10 @@
 """Two pages side by side: their fingerprints bit by bit, and their words by weight.
 
-Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into
-four blocks of 16 bits, block 0 the lowest, with one table each. Table t finds a pair whose block t differs
-in no more bits than its tolerance, and the first table that finds it reports it (`core.index.block_layout`).
-A second level of a crowded bucket changes how long a probe takes, never which table finds a pair. These are the
-tables of the seed layout. Up to radius 3 the index has two halves in their place (`core.index.block_halves`), which
-find the same pairs.
+Fingerprints: which bits differ, and which table of the block index finds the pair. A fingerprint is cut into blocks of
+equal size, block 0 the lowest, with one table each: two halves up to radius 3 (`core.index.block_halves`), else four
+blocks of 16 bits (`core.index.block_layout`). Table t finds a pair whose block t differs in no more bits than its
+tolerance, and the first table that finds it reports it. Further tables of a crowded bucket change how long a probe
+takes, never which block finds a pair.
 
 Words: what both pages have, and what only one has.
 """
@@ -14,31 +13,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from dedup_service.core.fingerprinter import Feature
-from dedup_service.core.index.block_layout import BLOCK_BITS
+from dedup_service.core.index.block_halves import MAX_COMPACT_RADIUS
 
 __all__ = [
-    "BLOCKS",
     "BlockView",
     "ChannelView",
     "FeatureComparison",
     "SharedFeature",
     "compare_channel",
     "compare_features",
-    "tolerance_of",
+    "tolerances_of",
 ]
 
-BLOCKS = 4
-_BLOCK = (1 << BLOCK_BITS) - 1
+_BITS = 64
 
 
 @dataclass(frozen=True, slots=True)
 class BlockView:
-    """A block of both fingerprints, 16 bits each. tolerance: bits that may differ, -1: no such table."""
+    """A block of both fingerprints, `size` bits each. tolerance: bits that may differ, -1: no such table."""
 
     block: int
+    size: int
     one: int
     other: int
     tolerance: int
+
+    @property
+    def bits(self) -> tuple[int, int]:
+        """The positions of its lowest and of its highest bit."""
+        return self.size * self.block, self.size * (self.block + 1) - 1
 
     @property
     def differing(self) -> int:
@@ -83,7 +86,7 @@ class ChannelView:
 
     @property
     def blocks(self) -> tuple[BlockView, ...]:
-        """The four blocks, the lowest first; empty if a page has no fingerprint."""
+        """The two or four blocks, the lowest first; empty if a page has no fingerprint."""
         return tuple(self._blocks())
 
     @property
@@ -99,9 +102,11 @@ class ChannelView:
     def _blocks(self) -> Iterator[BlockView]:
         if self.one is None or self.other is None:
             return
-        for block in range(BLOCKS):
-            one, other = (value >> BLOCK_BITS * block & _BLOCK for value in (self.one, self.other))
-            yield BlockView(block, one, other, tolerance_of(self.radius, block))
+        tolerances = tolerances_of(self.radius)
+        size = _BITS // len(tolerances)
+        for block, tolerance in enumerate(tolerances):
+            one, other = (value >> size * block & ((1 << size) - 1) for value in (self.one, self.other))
+            yield BlockView(block, size, one, other, tolerance)
 
 
 def compare_channel(
@@ -115,11 +120,16 @@ def compare_channel(
     return ChannelView(channel, one, other, radius, indexed)
 
 
-def tolerance_of(radius: int | None, block: int) -> int:
-    """Return in how many bits a key of the table of `block` may differ, like `block_layout.tolerance`."""
-    if radius is None or block > radius:
-        return -1
-    return 1 if block < radius - 3 else 0
+def tolerances_of(radius: int | None) -> tuple[int, ...]:
+    """Return in how many bits a key of each table may differ, -1 if the radius does not need it.
+
+    Two, like `block_halves.half_tolerance`, or four, like `block_layout.tolerance`. radius: 0 to 7; None: no table.
+    """
+    if radius is None:
+        return -1, -1
+    if radius <= MAX_COMPACT_RADIUS:
+        return radius >> 1, ((radius + 1) >> 1) - 1
+    return tuple(1 if block < radius - 3 else 0 for block in range(4))
 
 
 @dataclass(frozen=True, slots=True)

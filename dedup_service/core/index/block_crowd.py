@@ -14,8 +14,8 @@ Source: Seidel, Aragon, "Randomized Search Trees", Algorithmica 1996.
 import numpy as np
 
 from dedup_service.core.index.block_lines import LINES_FREE, NODES, NUMBERS, TABLES, Integers
-from dedup_service.core.index.block_memory import item_address, load32, load64, store32
-from dedup_service.core.kernels import kernel_inline
+from dedup_service.core.index.block_memory import item_address
+from dedup_service.core.kernels import kernel_inline, load32, load64, store32
 
 __all__ = [
     "CROWD",

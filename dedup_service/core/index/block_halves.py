@@ -39,8 +39,8 @@ from dedup_service.core.index.block_lines import (
     hash_in,
     head_address,
 )
-from dedup_service.core.index.block_memory import item_address, load32, store32
-from dedup_service.core.kernels import kernel_inline, popcount
+from dedup_service.core.index.block_memory import item_address
+from dedup_service.core.kernels import kernel_inline, load32, popcount, store32
 
 __all__ = [
     "HALF",

@@ -47,8 +47,8 @@ from dedup_service.core.index.block_lines import (
     slot_tag,
     slot_value,
 )
-from dedup_service.core.index.block_memory import bit_length, close_words, fetch, item_address, load32
-from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
+from dedup_service.core.index.block_memory import bit_length, close_words, item_address
+from dedup_service.core.kernels import kernel, kernel_inline, load32, long_kernel, prefetch_address
 
 __all__ = ["CompactOutput", "probe_few", "probe_numbers"]
 
@@ -100,14 +100,14 @@ def list_half(half: int, value: int, radius: int, addresses: Integers, first: in
     home = bucket_of(value, heads)
     at = np.uint64(first)
     addresses[at] = item_address(bases, half, home, LINE_BYTES)
-    fetch(addresses[at])
+    prefetch_address(addresses[at])
     if half_tolerance(radius, half) == 1:
         for bit in range(min(bit_length(heads), 32)):
             bucket = bucket_of(value ^ (1 << bit), heads)
             if bucket != home:
                 at += np.uint64(1)
                 addresses[at] = item_address(bases, half, bucket, LINE_BYTES)
-                fetch(addresses[at])
+                prefetch_address(addresses[at])
     return int(np.int64(at)) - first + 1
 
 
@@ -305,7 +305,7 @@ def follow(marked: Integers, marks: int, later: Integers, laters: int, hot: Inte
             hot[-1] += 1
         elif number:
             address = item_address(bases, OVERFLOW, number, LINE_BYTES)
-            fetch(address)
+            prefetch_address(address)
             later[laters, 0], later[laters, 1] = address, known
             laters += 1
     return laters

@@ -46,8 +46,17 @@ from dedup_service.core.index.block_lines import (
     slot_value,
     split_next,
 )
-from dedup_service.core.index.block_memory import fetch, item_address, load32, load64, store32, store64
-from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
+from dedup_service.core.index.block_memory import item_address
+from dedup_service.core.kernels import (
+    kernel,
+    kernel_inline,
+    load32,
+    load64,
+    long_kernel,
+    prefetch_address,
+    store32,
+    store64,
+)
 
 __all__ = [
     "ABSENT",
@@ -127,7 +136,7 @@ def give_number(number: int, bases: Integers, counters: Integers) -> None:
 def fetch_heads(fingerprint: np.uint64, halves: int, bases: Integers, counters: Integers) -> None:
     """Ask for the first lines of a fingerprint."""
     for half in range(halves):
-        fetch(head_address(half, half_of(fingerprint, half), bases, counters))
+        prefetch_address(head_address(half, half_of(fingerprint, half), bases, counters))
 
 
 @kernel_inline

@@ -20,8 +20,8 @@ entries: they are in the refined tables (`block_halves`).
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.index.block_memory import FIRST_BITS, bit_length, item_address, load32, store32
-from dedup_service.core.kernels import kernel_inline, long_kernel
+from dedup_service.core.index.block_memory import FIRST_BITS, bit_length, item_address
+from dedup_service.core.kernels import kernel_inline, load32, long_kernel, store32
 
 __all__ = [
     "COUNTERS",

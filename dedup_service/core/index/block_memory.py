@@ -5,7 +5,7 @@ before it together. Growth adds a segment and copies nothing, so no insertion wa
 zeroed memory that the system provides when it is first written: unused room costs address space only.
 
 Kernels find an item by its number with `item_address`: the bit length of the number selects the segment. They
-read and write with `load32`, `store32`, `load64` and `store64`. Addresses and all other numbers are int64 here,
+read and write with `load32` and others of `core.kernels`. Addresses and all other numbers are int64 here,
 because numba turns a mixture of int64 and uint64 into floating point.
 
 Invariant: whoever passes `bases` to a kernel keeps the pools, and thereby the segments, alive.
@@ -29,12 +29,7 @@ __all__ = [
     "SegmentPool",
     "bit_length",
     "close_words",
-    "fetch",
     "item_address",
-    "load32",
-    "load64",
-    "store32",
-    "store64",
 ]
 
 FIRST_BITS = 16
@@ -81,41 +76,6 @@ def _bit_length(_typing: Any, _number: Any) -> Any:
     return types.int64(types.int64), emit
 
 
-def _load(bits: int) -> Any:
-    def load(_typing: Any, _address: Any) -> Any:
-        def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            word = builder.load(builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer()))
-            return word if bits == 64 else builder.zext(word, ir.IntType(64))
-
-        return types.int64(types.int64), emit
-
-    return load
-
-
-def _store(bits: int) -> Any:
-    def store(_typing: Any, _address: Any, _word: Any) -> Any:
-        def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            address, word = arguments
-            low = word if bits == 64 else builder.trunc(word, ir.IntType(bits))
-            builder.store(low, builder.inttoptr(address, ir.IntType(bits).as_pointer()))
-            return context.get_dummy_value()
-
-        return types.void(types.int64, types.int64), emit
-
-    return store
-
-
-def _fetch(_typing: Any, _address: Any) -> Any:
-    def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, number, number, number])
-        instruction = builder.module.declare_intrinsic("llvm.prefetch.p0", (), kind)
-        builder.call(instruction, [builder.inttoptr(arguments[0], pointer), number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), emit
-
-
 def _close_words(_typing: Any, _address: Any, _word: Any, _radius: Any) -> Any:
     def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         address, word, radius = arguments
@@ -137,21 +97,6 @@ def _close_words(_typing: Any, _address: Any, _word: Any, _radius: Any) -> Any:
 
 bit_length = cast("Callable[[int], int]", intrinsic(_bit_length))
 """Return the number of bits of an int64 >= 0 without its leading zeros. Like the others, for kernels only."""
-
-load32 = cast("Callable[[int], int]", intrinsic(_load(32)))
-"""Return the uint32 at an address as int64."""
-
-load64 = cast("Callable[[int], int]", intrinsic(_load(64)))
-"""Return the int64 at an address."""
-
-store32 = cast("Callable[[int, int], None]", intrinsic(_store(32)))
-"""Write the low 32 bits of an int64 to an address."""
-
-store64 = cast("Callable[[int, int], None]", intrinsic(_store(64)))
-"""Write an int64 to an address."""
-
-fetch = cast("Callable[[int], None]", intrinsic(_fetch))
-"""Ask memory for the cache line of an address."""
 
 close_words = cast("Callable[[int, int, int], int]", intrinsic(_close_words))
 """Compare eight uint32 at an address, a multiple of 32, with a word; return a mask of 8 bits.

@@ -292,7 +292,7 @@ def apply_change(
         return DONE
     address = word_address(row, 2, sieve_pages)
     for word in range(2):
-        store64(address + 8 * word, np.int64(new_sieves[number, word]))
+        store64(address + 8 * word, int(np.int64(new_sieves[number, word])))
     start = progress[PATH_KEYS]
     path = path_keys[start:]
     if not insert_step(row, slots[number], new_keys[number], cells, turned, levels[number], path, progress):

@@ -18,7 +18,9 @@ import numpy.typing as npt
 
 from dedup_service.core.index.quotient_segment import (
     HASH_BITS,
+    SPARSE,
     add,
+    field,
     located,
     next_in_run,
     prefetch_home,
@@ -37,6 +39,9 @@ CROWD = 16
 
 _MAX_LOAD = 0.9
 """More than the cells have: these tables are searched three times a page, cells 64 times."""
+
+_AHEAD = 8
+"""Hashes whose places are fetched while loops work on the one before them."""
 
 _SHIFT = np.uint64(64 - HASH_BITS)
 
@@ -93,12 +98,10 @@ class HashRows:
         found = np.empty(len(values) * CROWD, np.int64)
         counts = np.zeros(len(values), np.int64)
         rows_of_many(values, self._table.address, found, counts)
-        if self._crowded:
-            for at, value in enumerate(values.tolist()):
-                crowd = self._crowded.get(_first_bits(value))
-                if crowd is not None:
-                    counts[at] = min(len(crowd), CROWD)
-                    found[at * CROWD : at * CROWD + counts[at]] = crowd[:CROWD]
+        for at in np.flatnonzero(self._crowded_among(values)).tolist():
+            crowd = self._crowded[_first_bits(int(values[at]))]
+            counts[at] = min(len(crowd), CROWD)
+            found[at * CROWD : at * CROWD + counts[at]] = crowd[:CROWD]
         offsets = np.zeros(len(values) + 1, np.int64)
         np.cumsum(counts, out=offsets[1:])
         kept = np.arange(CROWD) < counts[:, np.newaxis]
@@ -134,14 +137,35 @@ class HashRows:
         self._table.shrink()
 
     def add_many(self, values: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
-        """Add a row to each hash."""
-        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
-            self.add(value, row)
+        """Add a row to each hash, in one loop without the interpreter lock; none of them has its row.
+
+        values: uint64[n]. rows: uint32[n].
+        """
+        done, crowded = 0, self._crowded_among(values)
+        while (done := add_rows(done, values, rows, crowded, self._table.address)) < len(values):
+            if not self._table.grow():
+                self.add(int(values[done]), int(rows[done]))
+                done += 1
+                crowded = self._crowded_among(values)
 
     def remove_many(self, values: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
-        """Remove a row from each hash."""
-        for value, row in zip(values.tolist(), rows.tolist(), strict=True):
-            self.remove(value, row)
+        """Remove a row from each hash, in one loop without the interpreter lock.
+
+        values: uint64[n]. rows: uint32[n]. KeyError for the first hash that does not have its row; then those before
+        it are removed, and the others are not.
+        """
+        done, crowded = 0, self._crowded_among(values)
+        while (done := remove_rows(done, values, rows, crowded, self._table.address)) < len(values):
+            if not self._table.shrink():
+                self.remove(int(values[done]), int(rows[done]))
+                done += 1
+        self._table.shrink()
+
+    def _crowded_among(self, values: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Return which hashes have a crowd: bool[n]."""
+        if not self._crowded:
+            return np.zeros(len(values), np.bool_)
+        return np.fromiter((bits in self._crowded for bits in first_bits_of(values).tolist()), np.bool_, len(values))
 
     def _make_crowd(self, value: int, row: int) -> None:
         """Move the rows under a hash out of the table, together with one that did not fit."""
@@ -175,6 +199,15 @@ def first_bits(value: np.uint64) -> int:
     return int(identity(value))
 
 
+@kernel
+def first_bits_of(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """Return what the table knows of many hashes: int64[n]."""
+    bits = np.empty(len(values), np.int64)
+    for number in range(len(values)):
+        bits[number] = identity(values[number])
+    return bits
+
+
 @kernel_inline
 def collect_rows(value: np.uint64, table: int, found: npt.NDArray[np.int64], start: int) -> int:
     """Write the rows under a hash into found[start:], in no order, and return how many there are."""
@@ -202,11 +235,10 @@ def rows_of_many(
     counts: npt.NDArray[np.int64],
 ) -> None:
     """Write the rows under each hash, ascending, into found: int64[n * CROWD], and their number into counts."""
-    ahead = 8
-    for number in range(len(values) + ahead):
+    for number in range(len(values) + _AHEAD):
         if number < len(values):
             prefetch_home(identity(values[number]), table)
-        at = number - ahead
+        at = number - _AHEAD
         if at >= 0:
             start = at * CROWD
             count = collect_rows(values[at], table, found, start)
@@ -215,8 +247,8 @@ def rows_of_many(
             counts[at] = count
 
 
-@kernel
-def add_row(value: np.uint64, row: int, table: int) -> int:
+@kernel_inline
+def add_step(value: np.uint64, row: int, table: int) -> int:
     """Add a row and return 1; 0 if the table has to grow first, 2 without a change if the hash has CROWD rows."""
     segment, home, rest = located(identity(value), 0, table)
     place, free = seek(home, rest, segment)
@@ -230,7 +262,35 @@ def add_row(value: np.uint64, row: int, table: int) -> int:
 
 
 @kernel
-def remove_row(value: np.uint64, row: int, table: int) -> bool:
+def add_row(value: np.uint64, row: int, table: int) -> int:
+    """Add one row, as `add_step` does."""
+    return int(add_step(value, row, table))
+
+
+@long_kernel
+def add_rows(
+    start: int,
+    values: npt.NDArray[np.uint64],
+    rows: npt.NDArray[np.uint32],
+    crowded: npt.NDArray[np.bool_],
+    table: int,
+) -> int:
+    """Add a row to each hash from number `start` on; return how many are done.
+
+    Stops at a hash that is crowded, bool[n], or would be, and where the table has to grow.
+    """
+    for number in range(start, min(start + _AHEAD, len(values))):
+        prefetch_home(identity(values[number]), table)
+    for number in range(start, len(values)):
+        if number + _AHEAD < len(values):
+            prefetch_home(identity(values[number + _AHEAD]), table)
+        if crowded[number] or add_step(values[number], int(np.int64(rows[number])), table) != 1:
+            return number
+    return len(values)
+
+
+@kernel_inline
+def remove_step(value: np.uint64, row: int, table: int) -> bool:
     """Remove a row; False if the hash does not have it."""
     segment, home, rest = located(identity(value), 0, table)
     place, _ = seek(home, rest, segment)
@@ -240,3 +300,33 @@ def remove_row(value: np.uint64, row: int, table: int) -> bool:
             return True
         place = next_in_run(place, rest, segment)
     return False
+
+
+@kernel
+def remove_row(value: np.uint64, row: int, table: int) -> bool:
+    """Remove one row, as `remove_step` does."""
+    return bool(remove_step(value, row, table))
+
+
+@long_kernel
+def remove_rows(
+    start: int,
+    values: npt.NDArray[np.uint64],
+    rows: npt.NDArray[np.uint32],
+    crowded: npt.NDArray[np.bool_],
+    table: int,
+) -> int:
+    """Remove a row from each hash from number `start` on; return how many are done.
+
+    Stops at a hash that is crowded, bool[n], or does not have its row, and where the table should shrink.
+    """
+    for number in range(start, min(start + _AHEAD, len(values))):
+        prefetch_home(identity(values[number]), table)
+    for number in range(start, len(values)):
+        if field(table, SPARSE) >= 0:
+            return number
+        if number + _AHEAD < len(values):
+            prefetch_home(identity(values[number + _AHEAD]), table)
+        if crowded[number] or not remove_step(values[number], int(np.int64(rows[number])), table):
+            return number
+    return len(values)

@@ -122,12 +122,14 @@ class QuotientTable:
         self._rebuild(self._segments[segment], grows=True)
         return True
 
-    def shrink(self) -> None:
-        """Give back pages of the segment from which most elements were removed, if there is one."""
+    def shrink(self) -> bool:
+        """Give back pages of the segment from which most elements were removed; False if there is none."""
         segment = int(self._table[SPARSE])
-        if segment >= 0:
-            self._table[SPARSE] = -1
-            self._rebuild(self._segments[segment], grows=False)
+        if segment < 0:
+            return False
+        self._table[SPARSE] = -1
+        self._rebuild(self._segments[segment], grows=False)
+        return True
 
     def reserve(self, elements: int) -> None:
         """Prepare an empty table for so many elements: few segments grow until there are more."""

@@ -185,8 +185,8 @@ def _rule(settings: "BaseSettings") -> MatchRule | None:
 def _keep(settings: "BaseSettings") -> Keep | None:
     """Return the bounds of expiry that the project chooses, or None to leave them to the state."""
     keep = settings.get("TWINSIEVE_KEEP")
-    if keep is None:
-        return None
+    if keep is None or isinstance(keep, Keep):
+        return keep
     try:
         return Keep.parse(",".join(map(str, keep)) if isinstance(keep, list | tuple) else str(keep))
     except ConfigurationError as error:

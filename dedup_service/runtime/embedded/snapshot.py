@@ -33,6 +33,7 @@ from dedup_service.core.decision.entry_store import CHUNK_ROWS
 from dedup_service.core.decision.entry_rows import ROW, EntryPieces, EntryRows
 from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
+from dedup_service.runtime.store.manifest import sync_directory
 
 __all__ = [
     "SNAPSHOT_VERSION",
@@ -43,7 +44,6 @@ __all__ = [
     "encode_state",
     "read_label",
     "read_snapshot",
-    "sync_folder",
     "write_snapshot",
 ]
 
@@ -100,7 +100,7 @@ def write_snapshot(path: Path, label: SnapshotLabel, pieces: EntryPieces, extra:
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    sync_directory(path.parent)
 
 
 def _parts(label: SnapshotLabel, pieces: EntryPieces, extra: bytes) -> Iterator[bytes | memoryview]:
@@ -172,15 +172,6 @@ def _label(head: bytes) -> tuple[SnapshotLabel, int]:
         return SnapshotLabel(**values), end
     except (ValueError, KeyError, TypeError) as error:
         raise UnreadableSnapshotError(f"its header cannot be read: {error}") from error
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _STATE_VERSION = 1

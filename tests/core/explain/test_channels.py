@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.explain.channels import BLOCKS, compare_channel, tolerance_of
+from dedup_service.core.explain.channels import compare_channel, tolerances_of
 from dedup_service.core.index import BlockIndex
+from dedup_service.core.index.block_halves import half_tolerance
 from dedup_service.core.index.block_layout import tolerance
 
 FINGERPRINTS = st.integers(0, (1 << 64) - 1)
@@ -20,14 +21,15 @@ def test_bits_are_those_that_differ(one: int, other: int) -> None:
     assert view.distance == len(view.bits)
 
 
-@given(FINGERPRINTS, FINGERPRINTS)
-def test_blocks_are_the_fingerprint(one: int, other: int) -> None:
+@given(FINGERPRINTS, FINGERPRINTS, st.none() | st.integers(0, 7))
+def test_blocks_are_the_fingerprint(one: int, other: int, radius: int | None) -> None:
     """The blocks make up the fingerprints, and each has the differing bits of its range."""
-    view = compare_channel("body", one, other, 7)
-    assert sum(block.one << 16 * block.block for block in view.blocks) == one
-    assert sum(block.other << 16 * block.block for block in view.blocks) == other
+    view = compare_channel("body", one, other, radius)
+    assert [bit for block in view.blocks for bit in range(block.bits[0], block.bits[1] + 1)] == list(range(64))
+    assert sum(block.one << block.bits[0] for block in view.blocks) == one
+    assert sum(block.other << block.bits[0] for block in view.blocks) == other
     for block in view.blocks:
-        assert block.differing == sum(16 * block.block <= bit < 16 * block.block + 16 for bit in view.bits)
+        assert block.differing == sum(block.bits[0] <= bit <= block.bits[1] for bit in view.bits)
 
 
 @given(FINGERPRINTS, FLIPS, st.integers(0, 7))
@@ -46,10 +48,12 @@ def test_the_named_table_finds_what_the_index_finds(one: int, flips: set[int], r
 
 @pytest.mark.parametrize("radius", range(8))
 def test_tolerances_are_those_of_the_index(radius: int) -> None:
-    """The tolerance of every table equals that of the kernels."""
-    assert [tolerance_of(radius, block) for block in range(BLOCKS)] == [
-        tolerance(radius, table) for table in range(BLOCKS)
-    ]
+    """The tolerance of every table equals that of the kernels of the layout that an index of this radius has."""
+    if BlockIndex(radius).layout == "compact":
+        expected = [half_tolerance(radius, half) for half in range(2)]
+    else:
+        expected = [tolerance(radius, table) for table in range(4)]
+    assert list(tolerances_of(radius)) == expected
 
 
 def test_without_a_fingerprint_or_an_index_nothing_is_found() -> None:

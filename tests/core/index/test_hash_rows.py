@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -35,6 +36,12 @@ def bits(value: int) -> int:
     return int(first_bits(np.uint64(value)))
 
 
+def columns(pairs: list[tuple[int, int]]) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint32]]:
+    """Hashes and rows as arrays."""
+    values, rows = zip(*pairs, strict=True) if pairs else ((), ())
+    return np.array(values, np.uint64), np.array(rows, np.uint32)
+
+
 def test_hashes_that_share_their_first_bits_exist() -> None:
     """The tests below meet collisions that would take a hundred thousand random hashes."""
     assert len(set(TWINS)) == 4
@@ -55,6 +62,33 @@ class History(RuleBasedStateMachine):
             row = next(self.unused)
             self.table.add(value, row)
             self.expected.setdefault(bits(value), []).append((row, value))
+
+    @rule(
+        values=st.lists(st.sampled_from(TWINS + NEIGHBOURS) | st.integers(0, WORD), max_size=40),
+        copies=st.integers(1, 3),
+    )
+    def add_many(self, values: list[int], copies: int) -> None:
+        rows = [next(self.unused) for _ in values * copies]
+        self.table.add_many(*columns(list(zip(values * copies, rows, strict=True))))
+        for value, row in zip(values * copies, rows, strict=True):
+            self.expected.setdefault(bits(value), []).append((row, value))
+
+    @rule(data=st.data(), share=st.sampled_from([0.0, 0.3, 1.0]), missing=st.booleans())
+    def remove_many(self, data: st.DataObject, share: float, missing: bool) -> None:
+        """What is not there stops it: those before are gone, those behind stay."""
+        there = [(value, row) for rows in self.expected.values() for row, value in rows]
+        gone = data.draw(st.permutations(there))[: round(share * len(there))]
+        if missing:
+            half = len(gone) // 2
+            with pytest.raises(KeyError):
+                self.table.remove_many(*columns([*gone[:half], (TWINS[0], 20_000), *gone[half:]]))
+            gone = gone[:half]
+        else:
+            self.table.remove_many(*columns(gone))
+        for value, row in gone:
+            self.expected[bits(value)].remove((row, value))
+            if not self.expected[bits(value)]:
+                del self.expected[bits(value)]
 
     @precondition(lambda self: self.expected)
     @rule(data=st.data(), count=st.integers(1, 12))
@@ -128,3 +162,25 @@ def test_memory_follows_the_rows() -> None:
             sizes.append(table.size_bytes)
     assert max(sizes) <= 1.1 * sizes[0]
     assert len(table) == live
+
+
+def test_batches_grow_and_shrink_the_table_as_single_changes_do() -> None:
+    """Added in batches of different sizes and removed in others: the same memory and answers at the end of each."""
+    batched, single = HashRows(), HashRows()
+    values = np.random.default_rng(5).integers(0, 1 << 64, 100_000, np.uint64)
+    rows = np.arange(len(values), dtype=np.uint32)
+    for start, end in pairwise([0, 0, 1, 2_000, 60_000, 100_000]):
+        batched.add_many(values[start:end], rows[start:end])
+        for row in range(start, end):
+            single.add(int(values[row]), row)
+        assert batched.size_bytes == single.size_bytes
+    assert np.array_equal(batched.rows_many(values)[1], rows)
+    full = batched._table.bytes_in_use
+    for start, end in pairwise([0, 1, 50_000, 99_000, 99_000]):
+        batched.remove_many(values[start:end], rows[start:end])
+        for row in range(start, end):
+            single.remove(int(values[row]), row)
+        assert batched._table.bytes_in_use == single._table.bytes_in_use
+    assert len(batched) == 1_000
+    assert batched._table.bytes_in_use < full / 4
+    assert np.array_equal(batched.rows_many(values[99_000:])[1], rows[99_000:])

@@ -7,6 +7,7 @@ import pytest
 from scrapy.settings import Settings
 
 from dedup_service.core.errors import ConfigurationError
+from dedup_service.core.rules.keep import Keep
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.interfaces.scrapy.settings import ItemPolicy, NearDuplicateSettings
@@ -151,13 +152,13 @@ def test_a_wrong_k_names_its_setting() -> None:
         read(TWINSIEVE_PROFILE="nobody")
 
 
-@pytest.mark.parametrize("value", [1000, "1000", "1000, 90d", ["90d", 1000], ("90d", "1000")])
+@pytest.mark.parametrize("value", [1000, "1000", "1000, 90d", ["90d", 1000], ("90d", "1000"), Keep.parse("1000,90d")])
 def test_bounds_of_expiry(value: object) -> None:
-    """A number, text, or both bounds in a list; without the setting those of the state stay."""
+    """A number, text, both bounds in a list, or a `Keep`; without the setting those of the state stay."""
     keep = read(TWINSIEVE_KEEP=value).keep
     assert keep is not None
     assert keep.max_pages == 1000
-    assert keep.max_age_minutes == (129_600 if "d" in str(value) else None)
+    assert keep.max_age_minutes == (None if str(value) == "1000" else 129_600)
     assert read().keep is None
 
 

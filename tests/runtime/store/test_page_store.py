@@ -34,6 +34,14 @@ def filled(folder: Path, count: int = 200, seed: int = 1) -> tuple[PageStore, Or
     return store, oracle
 
 
+def assert_opened_again(folder: Path, oracle: Oracle) -> None:
+    """A store that is opened now has what the oracle has, and matches its checksums."""
+    store = PageStore.open(folder, LABEL)
+    assert_equal(store, oracle)
+    store.verify()
+    store.close()
+
+
 def test_rows_are_read_as_they_were_appended(tmp_path: Path) -> None:
     """Rows, evidence, names and texts come back, in any order, also across segments."""
     store, oracle = filled(tmp_path)
@@ -187,10 +195,7 @@ def test_compaction_keeps_rows_and_numbers(tmp_path: Path, budget: int) -> None:
         assert store.disk_bytes()["evidence"] < before["evidence"] * 0.7
         assert_equal(store, oracle)
     store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.verify()
-    again.close()
+    assert_opened_again(tmp_path, oracle)
 
 
 def test_places_in_a_large_compacted_segment(tmp_path: Path) -> None:
@@ -227,10 +232,7 @@ def test_a_commit_is_finished_in_another_thread(tmp_path: Path) -> None:
     store.finish_commit()
     thread.join()
     store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    again.verify()
-    assert_equal(again, oracle)
-    again.close()
+    assert_opened_again(tmp_path, oracle)
 
 
 def append_many(store: PageStore) -> None:
@@ -301,10 +303,7 @@ def test_an_erasure_leaves_zeros_on_the_disk(tmp_path: Path, committed: bool) ->
     oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
     store.commit(2, "")
     store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    assert_equal(again, oracle)
-    again.verify()
-    again.close()
+    assert_opened_again(tmp_path, oracle)
 
 
 def test_an_erasure_is_durable_before_the_next_commit(tmp_path: Path) -> None:
@@ -315,10 +314,7 @@ def test_an_erasure_is_durable_before_the_next_commit(tmp_path: Path) -> None:
     store.erase(99)
     oracle.rows[99].erase()
     store.close()
-    again = PageStore.open(tmp_path, LABEL)
-    again.verify()
-    assert_equal(again, oracle)
-    again.close()
+    assert_opened_again(tmp_path, oracle)
 
 
 def test_an_erasure_ends_a_compaction_that_has_copied_the_row(tmp_path: Path) -> None:

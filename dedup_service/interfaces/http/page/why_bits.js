@@ -1,8 +1,6 @@
 // The fingerprints, block by block, with the differing bits, and the table that finds the pair.
 import { el, table } from "./dom.js";
 
-const BLOCK = 16;
-
 export function bitsOf(pair) {
   const { keys } = pair;
   const shared = keys.shared.length ? `${keys.shared.length} keys are shared, of ${keys.one} and ${keys.other}: ${keys.shared.join(", ")}.` : "No key is shared.";
@@ -35,13 +33,13 @@ function channelOf(channel) {
   ];
 }
 
-// Sixteen bits, the highest first, in groups of four; differing bits are marked.
+// The bits of a block, the highest first, in groups of four; differing bits are marked.
 function bitGroups(hex, block, differing) {
-  const bits = Number.parseInt(hex, 16).toString(2).padStart(BLOCK, "0");
-  const lowest = block.bits[0];
-  const groups = [[], [], [], []];
+  const [lowest, highest] = block.bits;
+  const bits = Number.parseInt(hex, 16).toString(2).padStart(highest - lowest + 1, "0");
+  const groups = Array.from({ length: bits.length / 4 }, () => []);
   [...bits].forEach((bit, position) => {
-    const differs = differing.includes(lowest + BLOCK - 1 - position);
+    const differs = differing.includes(highest - position);
     groups[position >> 2].push(differs ? el("b", {}, bit) : bit);
   });
   return groups.map((group) => el("span", {}, group));

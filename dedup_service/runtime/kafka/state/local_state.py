@@ -51,11 +51,11 @@ from dedup_service.runtime.embedded.snapshot import (
     decode_state,
     encode_state,
     read_snapshot,
-    sync_folder,
     write_snapshot,
 )
 from dedup_service.runtime.kafka.state.page_names import PageNameStore
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
+from dedup_service.runtime.store.manifest import sync_directory
 
 __all__ = [
     "DECIDING_STATE_VERSION",
@@ -450,4 +450,4 @@ def _write_durably(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(path)
-    sync_folder(path.parent)
+    sync_directory(path.parent)
