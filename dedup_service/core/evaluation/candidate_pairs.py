@@ -61,13 +61,16 @@ class CandidatePairs:
         self._bodies.add(prepared.body_hash)
         entry = Entry.from_page(place, prepared, url_hash(prepared.page.canonical_url))
         host = urlsplit(prepared.page.canonical_url).hostname or ""
-        self._compare(entry, host, prepared)
+        with self._candidates.batch([(place, prepared)]):
+            self._candidates.begin(0)  # no page leaves the window, in which all are compared
+            self._compare(entry, host, prepared)
+            self._candidates.add(entry)
         self._entries[place] = (entry, host)
-        self._candidates.add(entry, Evidence(entry.evidence))
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:
         evidence, pairs = Evidence(entry.evidence), []
-        for place in self._candidates.find(entry.sequence, prepared, evidence)[-MAX_COMPARED:]:
+        for candidate in self._candidates.find(evidence)[-MAX_COMPARED:]:
+            place = candidate.sequence
             earlier, other = self._entries[place]
             if earlier.url_hash == entry.url_hash or evidence.rough_jaccard(earlier.evidence) < self._min_jaccard:
                 continue
