@@ -35,13 +35,17 @@ from dedup_service.core.kernels import kernel, kernel_inline, load64, long_kerne
 
 __all__ = [
     "EMPTY_PART",
+    "LEVEL",
     "MAX_ROWS",
     "MAX_TURNED",
+    "NO_ROW",
+    "PART",
     "PROGRESS",
     "STORED",
     "TAKEN",
     "cell_hash",
     "insert_entry",
+    "keys_of_part",
     "probe_many",
     "remove_entry",
     "restore_entries",
