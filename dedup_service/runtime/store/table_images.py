@@ -127,7 +127,7 @@ class TableImages:
         label = store.manifest.images or ImagesLabel(None, [], [], 0)
         self._image = label.image
         self._columns = RowColumns(store.folder, store.manifest.identity, store.segment_rows, label.columns)
-        self._logs = [CellLog(store.folder, store.manifest.identity, log) for log in label.logs]
+        self._logs: list[CellLog] = []
         self._number = max([log.number for log in label.logs], default=0)
         self._walk: _Walk | None = None
         self._changes = 0
@@ -179,14 +179,15 @@ class TableImages:
         """
         if self._image is None or self._image.tables != self._names:
             return False
+        label = self._store.manifest.images
+        assert label is not None
+        self._logs += [CellLog(self._store.folder, self._store.manifest.identity, log) for log in label.logs]
         with ThreadPoolExecutor(1, "columns") as thread:
             columns = thread.submit(self._load_columns)
             pieces = self._load_image(self._image)
             self._redo(self._image, pieces)
             columns.result()
-        entries = self._store.manifest.images
-        assert entries is not None
-        self._tables.cells.count_entries(entries.entries)
+        self._tables.cells.count_entries(label.entries)
         return True
 
     def rebuild(

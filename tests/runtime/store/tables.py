@@ -1,4 +1,7 @@
-"""Tables of the rows of a store, changed as a decider changes them, and what is in them as plain values."""
+"""Tables of the rows of a store, changed as a decider changes them, and what is in them as plain values.
+
+A removed row leaves the cells with the next removal, as settled entries leave them later than the other tables.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -79,6 +82,10 @@ class Model:
         ordinals = np.array([entry.ordinal for entry in entries], np.int64)
         return np.array(numbers, np.uint32), ordinals, b"".join(entry.path for entry in entries)
 
+    def without_tables(self) -> "Model":
+        """Return a copy with empty tables: what a restart begins with."""
+        return Model(rows=dict(self.rows), in_cells=dict(self.in_cells), pending=list(self.pending))
+
     def cell_entries(self, entries: EntryRows) -> tuple[npt.NDArray[np.uint64], bytes]:
         """Return sieves and paths of rows."""
         by_ordinal = {entry.ordinal: entry for entry in self.in_cells.values()}
@@ -158,9 +165,9 @@ def assert_same(found: Tables, model: Model) -> None:
         assert one.sequences.tolist() == other.sequences.tolist()
 
 
-def table_pages(seed: tuple[int, ...] | int, count: int) -> Pages:
-    """Return pages of which some share the hash of their URL, some that of their text."""
-    batch = pages(seed, count, largest=60)
+def table_pages(seed: tuple[int, ...] | int, count: int, largest: int = 60) -> Pages:
+    """Return pages of which some share the hash of their URL, some that of their text; see `pages`."""
+    batch = pages(seed, count, largest=largest)
     batch.entries.rows["url_hash"] %= 12
     batch.entries.rows["text_hash"] %= 3000
     return batch
