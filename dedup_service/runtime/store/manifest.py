@@ -95,11 +95,15 @@ class LogLabel(msgspec.Struct):
 
 
 class ColumnLabel(msgspec.Struct):
-    """The committed part of the columns of a segment. tail_sum: checksum of the last, partial block."""
+    """The committed part of the columns of a segment. tail_sum: checksum of the last, partial block.
+
+    in_cells: rows of the segment that are in the cells; these may have no live row any more.
+    """
 
     segment: int
     length: int = 0
     tail_sum: int = 0
+    in_cells: int = 0
 
 
 class ImagesLabel(msgspec.Struct):

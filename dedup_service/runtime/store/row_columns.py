@@ -1,13 +1,15 @@
 """What a restore needs of every row, in append-only files of its own: sieve, fingerprint of the words, flags.
 
-25 bytes a row, one file for each segment of the store; it goes with the segment. So a restore reads 25 bytes a row in
-sequence, not the evidence.
+25 bytes a row, one file for each segment of the store, so that a restore does not read the evidence. A file goes when
+its segment is gone and no row of it is in the cells any more, which removed rows leave later.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +35,7 @@ class RowColumns:
         self._segment_rows = segment_rows
         self._labels = {label.segment: label for label in labels}
         self._open: dict[int, BlockFile] = {}
+        self._in_cells = Counter({label.segment: label.in_cells for label in self._labels.values()})
         self.next_row = max((label.segment * segment_rows + _rows(label) for label in self._labels.values()), default=0)
         """The row behind the last one that was appended."""
 
@@ -44,10 +47,16 @@ class RowColumns:
         file.append(bytes(missing) + columns.tobytes())
         self.next_row = first + len(columns)
 
-    def cut(self, segments: Collection[int]) -> tuple[list[ColumnLabel], list[UnsyncedPart], set[Path]]:
-        """Return labels of the files of these segments, what is not durable, and the files of other segments.
+    def count_in_cells(self, rows: npt.NDArray[np.uint32], sign: int) -> None:
+        """Count rows that entered the cells, sign 1, or left them, sign -1."""
+        segments, counts = np.unique(rows // self._segment_rows, return_counts=True)
+        for segment, count in zip(segments.tolist(), counts.tolist(), strict=True):
+            self._in_cells[segment] += sign * count
 
-        Those are deleted once a manifest without them is durable.
+    def cut(self, segments: Collection[int]) -> tuple[list[ColumnLabel], list[UnsyncedPart], set[Path]]:
+        """Return labels, what is not durable, and files that go once a manifest without them is durable.
+
+        segments: those that the store has.
         """
         parts, obsolete = [], set()
         for segment, file in list(self._open.items()):
@@ -61,11 +70,14 @@ class RowColumns:
                 file.close()
                 del self._open[segment]
         for segment in self._labels.keys() - set(segments):
-            if segment in self._open:
-                self._open.pop(segment).close()
-            obsolete |= set(column_paths(self._folder, segment))
-            del self._labels[segment]
-        labels = [self._labels[segment] for segment in sorted(self._labels)]
+            if not self._in_cells[segment]:
+                obsolete |= set(column_paths(self._folder, segment))
+                del self._labels[segment], self._in_cells[segment]
+                if segment in self._open:
+                    self._open.pop(segment).close()
+        for segment, label in self._labels.items():
+            label.in_cells = self._in_cells[segment]
+        labels = [msgspec.structs.replace(self._labels[segment]) for segment in sorted(self._labels)]
         return labels, [part for part in parts if part.path not in obsolete], obsolete
 
     def pieces(self) -> Iterator[tuple[int, Columns]]:

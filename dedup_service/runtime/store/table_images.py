@@ -121,7 +121,7 @@ class TableImages:
         self, store: PageStore, tables: Tables, *, due_share: float = DUE_SHARE, least_due: int = LEAST_DUE
     ) -> None:
         self._store, self._tables = store, tables
-        self._due_share, self._least_due = due_share, least_due
+        self.due_share, self.least_due = due_share, least_due
         self._names = list(tables.walked())
         self._quotients = list(tables.walked().values())
         label = store.manifest.images or ImagesLabel(None, [], [], 0)
@@ -130,7 +130,7 @@ class TableImages:
         self._logs: list[CellLog] = []
         self._number = max([log.number for log in label.logs], default=0)
         self._walk: _Walk | None = None
-        self._changes = 0
+        self.changes = 0
         """Entries that entered the cells or left them since the image was begun."""
 
     def cells_added(self, rows: RowNumbers, ordinals: Integers, paths: bytes) -> None:
@@ -202,18 +202,22 @@ class TableImages:
         """
         self._forget()
         cells = self._tables.cells
+        gone: list[range] = []
         if pending is not None:
             cells.restore(*pending)
+            self._columns.count_in_cells(pending[0], 1)
+            gone = self._gone_segments(pending[0])
         for numbers in self._store.live_numbers():
             for start in range(0, len(numbers), _ROWS):
                 some = numbers[start : start + _ROWS]
                 entries = self._store.entries(some)
                 sieves, paths = cell_entries(entries)
                 cells.restore(some, entries.rows["ordinal"].astype(np.int64), sieves, paths)
+                self._columns.count_in_cells(some, 1)
                 for column in self._tables.hashes.values():
                     column.add_missing(some, entries.rows)
                 self._insert_blocks(some, entries.rows)
-        self._append_columns()
+        self._append_columns(gone)
 
     def close(self) -> None:
         """Give up an image that is not complete, and close all files."""
@@ -225,13 +229,14 @@ class TableImages:
         self._columns.close()
 
     def _note(self, rows: RowNumbers, ordinals: Integers, paths: bytes, *, is_added: bool) -> None:
-        self._changes += len(rows)
+        self.changes += len(rows)
+        self._columns.count_in_cells(rows, 1 if is_added else -1)
         if self._logs and len(rows):
             slots = (ordinals % self._tables.cells.slots).astype(np.uint8)
             self._logs[-1].append(rows, slots, paths, is_added=is_added)
 
     def _is_due(self) -> bool:
-        return self._image is None or self._changes > max(self._least_due, self._due_share * len(self._store))
+        return self._image is None or self.changes > max(self.least_due, self.due_share * len(self._store))
 
     def _begin(self) -> None:
         """Begin an image, and a log of changes since."""
@@ -240,7 +245,7 @@ class TableImages:
         writer = ImageWriter(folder, identity, self._number)
         self._logs.append(CellLog(folder, identity, LogLabel(self._number)))
         self._walk = _Walk(writer, self._store.next_row, self._number)
-        self._changes = 0
+        self.changes = 0
 
     def _copy(self, budget_pieces: int) -> bool:
         walk = self._walk
@@ -279,9 +284,17 @@ class TableImages:
         self._image, self._walk = label, None
         return obsolete
 
-    def _append_columns(self) -> None:
-        """Append the columns of rows that are new."""
-        for numbers in self._store.appended_since(self._columns.next_row):
+    def _gone_segments(self, rows: RowNumbers) -> list[range]:
+        """Return the ranges of rows that are in the cells, in segments that the store does not have any more."""
+        size = self._store.segment_rows
+        there = {numbers.start // size for numbers in self._store.appended_since(0)}
+        last = {row // size: row for row in np.sort(rows).tolist()}
+        return [range(segment * size, row + 1) for segment, row in last.items() if segment not in there]
+
+    def _append_columns(self, gone: Collection[range] = ()) -> None:
+        """Append the columns of rows that are new, and of some that the store does not have any more."""
+        ranges = [*gone, *self._store.appended_since(self._columns.next_row)]
+        for numbers in sorted(ranges, key=lambda numbers: numbers.start):
             for start in range(numbers.start, numbers.stop, _ROWS):
                 some = np.arange(start, min(start + _ROWS, numbers.stop), dtype=np.uint32)
                 columns = np.zeros(len(some), COLUMN)
@@ -336,7 +349,7 @@ class TableImages:
         for log in self._logs:
             for change in log.changes():
                 at = change.at if log.number == label.number else _LATER
-                self._changes += len(change.rows)
+                self.changes += len(change.rows)
                 self._tables.cells.redo(
                     change.rows, change.slots, change.paths, is_added=change.is_added, at=at, ends=ends, stamps=stamps
                 )

@@ -135,7 +135,7 @@ def restored(store: PageStore, model: Model) -> tuple[Tables, TableImages, bool]
 def elements(table: QuotientTable) -> list[tuple[int, ...]]:
     """Return all elements of a quotient table: hash, slot, value and flag, ascending."""
     found: list[tuple[int, ...]] = []
-    for segment in table._segments:  # noqa: SLF001 - no caller needs all elements
+    for segment in table._segments:
         used = int(segment[USED])
         columns = (np.empty(used, np.int64), np.empty(used, np.uint8), np.empty(used, np.uint32), np.empty(used, "u1"))
         assert read_in_order(segment.ctypes.data, table.address, *columns) == used

@@ -390,7 +390,6 @@ def test_numbers_end(tmp_path: Path) -> None:
     PageStore.open(tmp_path, LABEL, segment_rows=1 << 26).close()
     manifest = read_manifest(tmp_path)
     manifest.next_row = 1 << 32
-    manifest.alive_from = 64
     write_checked(tmp_path / "manifest.json", manifest)
     store = PageStore.open(tmp_path, LABEL)
     with pytest.raises(StoreNumbersUsedError, match="built again"):

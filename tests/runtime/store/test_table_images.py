@@ -95,7 +95,7 @@ def test_a_restored_store_goes_on(tmp_path: Path) -> None:
         working.remove(0.3)
         working.commit()
         if changes == 2:
-            working.images._begin()  # noqa: SLF001 - one that is not due
+            working.images._begin()
             working.images.complete()
             working.commit()
             assert [path.name for path in tmp_path.glob("image-*")] == ["image-2"]
@@ -172,7 +172,7 @@ def test_a_step_copies_no_more_than_its_budget(tmp_path: Path) -> None:
     pieces = 1
     while working.images.step(1):
         pieces += 1
-    assert pieces == sum(len(table._segments) for table in working.model.tables.walked().values())  # noqa: SLF001
+    assert pieces == sum(len(table._segments) for table in working.model.tables.walked().values())
     working.close()
 
 
