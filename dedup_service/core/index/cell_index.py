@@ -297,6 +297,10 @@ class CellRows:
                 return
             self._grow()
 
+    def reserve(self, entries: int) -> None:
+        """Prepare an empty index for so many entries."""
+        self._cells.reserve(entries * PARTS)
+
     def count_entries(self, entries: int) -> None:
         """Say how many entries are in at least one cell, after the tables were loaded."""
         self._entries = entries

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.cell_table import LEVEL, MAX_TURNED, NO_ROW, PART, TAKEN, cell_hash, keys_of_part
 from dedup_service.core.index.quotient_segment import (
+    ELEMENTS,
     add,
+    field,
     located,
     prefetch_home,
     seek,
@@ -68,34 +70,37 @@ def redo_count(value: int, slot: int, is_added: bool, turned: int) -> bool:
 
 
 @kernel_inline
-def redo_row(value: int, slot: int, row: int, is_added: bool, holds: bool, cells: int) -> bool:
-    """Let a cell hold a row, or not any more; an insertion makes the cell. False without room."""
-    segment, home, rest = located(value, slot, cells)
-    place, free = seek(home, rest, segment)
-    if place < 0:
-        return not is_added or add(free, home, rest, row if holds else NO_ROW, segment, cells)
-    if holds and is_added:
-        set_value(place, row, segment)
-    elif holds and value_at(place, segment) == row:
-        set_value(place, NO_ROW, segment)
-    return True
+def is_counted(value: int, slot: int, turned: int) -> bool:
+    """Return whether a cell counts entries that it turned away."""
+    if field(turned, ELEMENTS) == 0:
+        return False
+    segment, home, rest = located(value, slot, turned)
+    place, _ = seek(home, rest, segment)
+    return place >= 0
 
 
 @kernel_inline
-def redo_flag(value: int, slot: int, cells: int, turned: int) -> bool:
-    """Give a cell the flag that its count says, and make or remove it; False without room."""
-    segment, home, rest = located(value, slot, turned)
-    counted, _ = seek(home, rest, segment)
+def redo_cell(value: int, slot: int, row: int, is_added: bool, holds: bool, cells: int, turned: int) -> bool:
+    """Let a cell hold a row, or not any more, with the flag that its count says; False without room for it.
+
+    row: of the entry, which the cell holds, or turned away if `holds` is false.
+    """
+    counted = is_counted(value, slot, turned)
     segment, home, rest = located(value, slot, cells)
     place, free = seek(home, rest, segment)
     if place < 0:
-        if counted < 0:
+        takes = is_added and holds
+        if not takes and not counted:
             return True
-        if not add(free, home, rest, NO_ROW, segment, cells):
+        if not add(free, home, rest, row if takes else NO_ROW, segment, cells):
             return False
         place = free
-    set_flag(place, counted >= 0, segment)
-    if counted < 0 and value_at(place, segment) == NO_ROW:
+    elif holds and is_added:
+        set_value(place, row, segment)
+    elif holds and value_at(place, segment) == row:
+        set_value(place, NO_ROW, segment)
+    set_flag(place, counted, segment)
+    if not counted and value_at(place, segment) == NO_ROW:
         take_out(place, home, segment, cells)
     return True
 
@@ -143,12 +148,12 @@ def redo_changes(
                 for level in range(progress[LEVEL], count):
                     holds = stored and level == count - 1
                     value = cell_hash(part, keys[taken + level])
-                    done = progress[TAKEN] > 0 or redo_row(value, slot, row, is_added, holds, cells)
-                    if done and progress[TAKEN] == 0 and not holds and is_later(value, at, ends, stamps):
+                    done = True
+                    if not holds and progress[TAKEN] == 0 and is_later(value, at, ends, stamps):
                         done = redo_count(value, slot, is_added, turned)
                     if done:
                         progress[TAKEN] = 1
-                        done = redo_flag(value, slot, cells, turned)
+                        done = redo_cell(value, slot, row, is_added, holds, cells, turned)
                     if not done:
                         progress[PART], progress[LEVEL] = part, level
                         return number

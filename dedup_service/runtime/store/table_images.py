@@ -202,6 +202,9 @@ class TableImages:
         """
         self._forget()
         cells = self._tables.cells
+        cells.reserve(len(self._store))
+        for column in self._tables.hashes.values():
+            column.table.reserve(len(self._store))
         gone: list[range] = []
         if pending is not None:
             cells.restore(*pending)

@@ -116,7 +116,7 @@ class Model:
 def keys_of(ordinal: int) -> bytes:
     """Return keys that many entries share: LEVELS keys a part, of few."""
     generator = np.random.default_rng(ordinal)
-    kinds = np.array([3, 40, 5000])
+    kinds = np.array([3, 40, 1 << 20])
     keys = 1 + generator.integers(0, kinds, (PARTS, LEVELS)) + np.array([0, 100, 1000])
     return np.ascontiguousarray(keys, "<u4").tobytes()
 

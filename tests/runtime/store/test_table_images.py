@@ -133,6 +133,23 @@ def test_pieces_of_different_moments_make_one_state(tmp_path: Path, seed: int, s
         assert_same(tables, working.model)
 
 
+def test_segments_are_split_during_a_walk(tmp_path: Path) -> None:
+    """Pieces tile the hash space whatever grows meanwhile; counts are of the moment when their piece was copied."""
+    working = Working(tmp_path, due_share=10)
+    working.append(16_000)
+    for _ in range(12):
+        working.images.step(1)
+        working.append(1500)
+        working.remove(0.02)
+    working.images.complete()
+    working.remove(0.1)
+    working.commit()
+    assert max(len(table._segments) for table in working.model.tables.walked().values()) > 4
+    with reopened(working) as (tables, _, from_images):
+        assert from_images
+        assert_same(tables, working.model)
+
+
 def test_tables_are_built_from_the_rows_alone(tmp_path: Path) -> None:
     """With the same result, the entries included that are removed and still in the cells."""
     working = Working(tmp_path)
