@@ -18,8 +18,18 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows, Spans, entry_of
 from dedup_service.core.errors import StateError
+from dedup_service.core.index import CellChanges
 
-__all__ = ["CHUNK_ROWS", "EntryStore", "HeldEntries", "HeldPart", "HeldValues", "MemoryStore", "entries_at", "row_of_sequence"]
+__all__ = [
+    "CHUNK_ROWS",
+    "EntryStore",
+    "HeldEntries",
+    "HeldPart",
+    "HeldValues",
+    "MemoryStore",
+    "entries_at",
+    "row_of_sequence",
+]
 
 CHUNK_ROWS = 1 << 16
 """6 MB of rows, and evidence: little to copy when a chunk is compacted, and few chunks to choose from."""
@@ -123,6 +133,10 @@ class EntryStore(Protocol):
 
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
+        ...
+
+    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
+        """Take note of what the cells followed. paths: of the rows that were added or removed."""
         ...
 
 
@@ -256,9 +270,10 @@ class MemoryStore:
         """Return an immutable view of the live entries."""
         return HeldEntries(tuple(chunk.held() for chunk in self._chunks.values()))
 
-    def _of_chunks(
-        self, numbers: Numbers
-    ) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
+    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
+        """Do nothing: memory is not restored."""
+
+    def _of_chunks(self, numbers: Numbers) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
         """Yield each chunk with the places in `numbers` of its rows, and their offsets; rows of no chunk are left out."""
         wide = numbers.astype(np.int64)
         of_chunk = wide // CHUNK_ROWS

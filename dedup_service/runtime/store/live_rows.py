@@ -17,6 +17,8 @@ from dedup_service.runtime.store.manifest import LiveLabel
 __all__ = ["LiveRows", "live_path", "read_live", "write_live"]
 
 _MIN_BYTES = 4096
+_SCANNED_BYTES = 1024
+"""Bytes of the bitmap that are looked at together."""
 
 
 class LiveRows:
@@ -58,6 +60,22 @@ class LiveRows:
         places = np.where(inside, places, 0)
         found: npt.NDArray[np.bool_] = inside & ((self._bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 != 0)
         return found
+
+    def first_behind(self, after: int, limit: int) -> npt.NDArray[np.int64]:
+        """Return the first live rows behind row `after`, ascending: int64[m], `limit` at most."""
+        base = self.first * self._segment_rows
+        at = max(0, after + 1 - base) >> 3
+        found: list[npt.NDArray[np.int64]] = []
+        left = limit
+        while at < self._used and left > 0:
+            some = self._bits[at : min(at + _SCANNED_BYTES, self._used)]
+            if some.any():
+                rows = np.flatnonzero(np.unpackbits(some, bitorder="little")) + base + 8 * at
+                rows = rows[rows > after][:left]
+                found.append(rows)
+                left -= len(rows)
+            at += len(some)
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def remove(self, numbers: npt.NDArray[np.int64]) -> None:
         """Clear the bits of live rows."""

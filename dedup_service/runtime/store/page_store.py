@@ -233,6 +233,20 @@ class PageStore:
                 self._seal(segment)
         return np.concatenate(numbers) if numbers else np.zeros(0, np.uint32)
 
+    def make_room(self, evidence_bytes: int) -> int:
+        """Return the number of the next row, behind which so many bytes of evidence fit into files.
+
+        The rows of the next call of `append` are then consecutive. Raises as `append`.
+        """
+        segment = self._active()
+        if segment.rows and segment.files["evidence"].length + evidence_bytes > _LARGEST_FILE:
+            self._seal(segment)
+        return self._next_row
+
+    def first(self, after: int = -1, limit: int = 1) -> npt.NDArray[np.int64]:
+        """Return the first live rows behind row `after`, ascending: int64[m], `limit` at most."""
+        return self._live.first_behind(after, limit)
+
     def live(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Return which rows were appended and not removed: bool[n]."""
         return self._live.has(numbers.astype(np.int64))

@@ -36,9 +36,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import INDEXED, EntryRows
+from dedup_service.core.decision.entry_tables import HashColumn
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
-from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.quotient_pieces import END, MAX_PIECE_BYTES
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.runtime.store.cell_log import CellLog, log_paths
@@ -47,7 +47,7 @@ from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, Lo
 from dedup_service.runtime.store.page_store import ImagesCut, PageStore
 from dedup_service.runtime.store.row_columns import COLUMN, RowColumns
 
-__all__ = ["DUE_SHARE", "CellEntries", "HashColumn", "TableImages", "Tables"]
+__all__ = ["DUE_SHARE", "CellEntries", "TableImages", "Tables"]
 
 DUE_SHARE = 0.025
 """Changes since an image was begun, in proportion to the rows, from which on the next one is due.
@@ -73,20 +73,6 @@ Pieces = npt.NDArray[Any]
 
 CellEntries = Callable[[EntryRows], tuple[npt.NDArray[np.uint64], bytes]]
 """Returns the sieves, uint64[n, 2], and the paths of stored rows, end to end, from their evidence."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class HashColumn:
-    """A table of rows by a hash. field: of ROW; flag: of ROW, which says that a row has that hash; 0: all have."""
-
-    table: HashRows
-    field: str
-    flag: int = 0
-
-    def add_missing(self, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
-        """Add rows, ROW[n], of these numbers, except those that are there."""
-        has = (rows["flags"] & np.uint8(self.flag)) != 0 if self.flag else np.ones(len(rows), np.bool_)
-        self.table.add_missing(rows[self.field][has].astype(np.uint64), numbers[has])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
