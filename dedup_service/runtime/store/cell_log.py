@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.runtime.store.block_file import BlockFile, UnsyncedPart
+from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, UnsyncedPart
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.manifest import LogLabel
 
@@ -37,7 +37,8 @@ class CellLog:
 
     def __init__(self, folder: Path, identity: str, label: LogLabel) -> None:
         self.number = label.number
-        self._file = BlockFile(log_paths(folder, label.number)[0], identity, label.length, label.tail_sum)
+        path = log_paths(folder, label.number)[0]
+        self._file = BlockFile(path, identity, label.length, label.tail_sum, block_bytes=SEQUENTIAL_BYTES)
 
     @property
     def length(self) -> int:

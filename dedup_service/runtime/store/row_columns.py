@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.runtime.store.block_file import BlockFile, UnsyncedPart
+from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, UnsyncedPart
 from dedup_service.runtime.store.manifest import ColumnLabel
 
 __all__ = ["COLUMN", "RowColumns", "column_paths"]
@@ -21,7 +21,7 @@ __all__ = ["COLUMN", "RowColumns", "column_paths"]
 COLUMN = np.dtype([("sieve", "<u8", 2), ("words", "<u8"), ("flags", "u1")])
 """Of a row: the fields of ROW with the same names, and the sieve of its cells."""
 
-_READ_ROWS = 1 << 16
+_READ_ROWS = 1 << 18
 
 Columns = npt.NDArray[Any]
 
@@ -83,7 +83,7 @@ class RowColumns:
     def pieces(self) -> Iterator[tuple[int, Columns]]:
         """Yield the first row and the columns of some rows, all committed ones; StoreDamagedError if altered."""
         for segment, label in sorted(self._labels.items()):
-            file = BlockFile(column_paths(self._folder, segment)[0], self._identity, label.length, label.tail_sum)
+            file = self._opened(label)
             try:
                 first = segment * self._segment_rows
                 for content in file.pieces(_READ_ROWS * COLUMN.itemsize):
@@ -100,10 +100,12 @@ class RowColumns:
 
     def _file(self, segment: int) -> BlockFile:
         if segment not in self._open:
-            label = self._labels.get(segment, ColumnLabel(segment, 0, 0))
-            path = column_paths(self._folder, segment)[0]
-            self._open[segment] = BlockFile(path, self._identity, label.length, label.tail_sum)
+            self._open[segment] = self._opened(self._labels.get(segment, ColumnLabel(segment)))
         return self._open[segment]
+
+    def _opened(self, label: ColumnLabel) -> BlockFile:
+        path = column_paths(self._folder, label.segment)[0]
+        return BlockFile(path, self._identity, label.length, label.tail_sum, block_bytes=SEQUENTIAL_BYTES)
 
 
 def column_paths(folder: Path, segment: int) -> tuple[Path, Path]:

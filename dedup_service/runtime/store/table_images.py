@@ -189,6 +189,8 @@ class TableImages:
         self._forget()
         cells = self._tables.cells
         cells.reserve(len(self._store))
+        if self._tables.blocks is not None:
+            self._tables.blocks.reserve(len(self._store))
         for column in self._tables.hashes.values():
             column.table.reserve(len(self._store))
         gone: list[range] = []
@@ -297,6 +299,8 @@ class TableImages:
 
     def _load_columns(self) -> None:
         """Fill sieves and block index."""
+        if self._tables.blocks is not None:
+            self._tables.blocks.reserve(len(self._store))
         for first, columns in self._columns.pieces():
             numbers = np.arange(first, first + len(columns), dtype=np.uint32)
             self._tables.cells.set_sieves(numbers, np.ascontiguousarray(columns["sieve"]))
