@@ -134,6 +134,10 @@ class Candidates(Protocol):
         """Return the removed entries that the cells still need, in the order of their removal."""
         ...
 
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+        ...
+
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
         ...
@@ -320,10 +324,14 @@ class LocalCandidates:
         self._catch_up()
         return [RemovedEntry(removal.ordinal, removal.entry) for removal in self._removals]
 
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+        self._catch_up()
+        return self._window.entries()
+
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
-        self._catch_up()
-        young = HeldValues(tuple(self._window.entries()))
+        young = HeldValues(tuple(self.young()))
         return HeldEntries((*self._store.held().parts, young))
 
     def _use(self, rule: MatchRule) -> None:

@@ -341,7 +341,7 @@ def add_missing_rows(
             count += 1
             there = there or value_at(place, segment) == np.int64(rows[number])
             place = next_in_run(place, rest, segment)
-        if not there and (count >= CROWD or not add(free, home, rest, np.int64(rows[number]), segment, table)):
+        if not there and (count >= CROWD or not add(free, home, rest, int(np.int64(rows[number])), segment, table)):
             return number
     return len(rows)
 
