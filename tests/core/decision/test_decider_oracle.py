@@ -23,6 +23,7 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import PROFILES
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Action
@@ -32,7 +33,12 @@ from tests.core.decision.generated import Change, Crawl
 SPACE = "space"
 BALANCED = PROFILES["balanced"]
 GUARDED = replace(PROFILES["broad"], guards=Guards(max_pages=9, max_hosts=3, max_titles=2, surge_percent=2))
+ALIKE = MatchRule(keys=True, verified=(MatchRow(name="alike", jaccard=0.25),))
+"""Pages match that share few keys: which ones a full cell turns away, and when, decides many verdicts."""
+
 CASES = [
+    (ALIKE, IndexLayout(slots=1, window=7), 2_000),
+    (ALIKE, IndexLayout(slots=8, window=64), 2_000),
     (BALANCED, IndexLayout(slots=8, window=1), 2_000),
     (GUARDED, IndexLayout(slots=2, window=7), 2_000),
     (GUARDED, IndexLayout(slots=8, window=64), 3_000),
