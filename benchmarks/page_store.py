@@ -1,0 +1,283 @@
+"""Store of kept pages: appends, random reads warm and cold, commits, restore, and memory that grows with the rows.
+
+Data: generated rows and evidence (numpy's PCG64, seed 2026), evidence of --evidence bytes on average and names of
+some 60; a gigabyte of tables, of which 1% is changed at random and in one piece. Each part prints its figures:
+
+    append   rows a second in batches of 256, bytes on disk a row, RssAnon a row beside the start
+    disk     random reads of 4 KiB a second from the same files, with 32 threads
+    read     evidence of random rows a second in batches of --batch, in the page cache, and from the disk after the
+             cache was dropped (posix_fadvise), verified for the first time and again; reads a row
+    tables   commit of --table-mb of tables: the first one, after 1% of words changed at random (recorded, and by
+             pages), after 1% in one piece
+    restore  opening the store and loading its tables, after the cache was dropped, compared with reading the same
+             files with `readinto`
+
+    python -m benchmarks.page_store [--rows 1000000] [--evidence 400] [--batch 256] [--table-mb 1024] [--folder DIR]
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.stored_rows import StoredNames
+from dedup_service.runtime.store.table_files import WordChanges
+
+SEED = 2026
+APPENDED = 256
+DISK_THREADS = 32
+LABEL = StoreLabel("benchmark", "benchmark")
+MB = 1 << 20
+
+
+def anonymous_bytes() -> int:
+    """Return RssAnon and RssShmem of this process."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
+
+
+def drop_cache(folder: Path) -> None:
+    """Drop the files of `folder` from the page cache; they must not be mapped."""
+    for path in folder.iterdir():
+        file = os.open(path, os.O_RDONLY)
+        os.fsync(file)
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(file)
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[PageStore]:
+    """Open the store in `folder` and close it."""
+    store = PageStore.open(folder, LABEL)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def batches(rows: int, evidence: int) -> Iterator[tuple[EntryRows, list[StoredNames]]]:
+    """Yield generated pages, APPENDED at a time, with evidence of half to one and a half times `evidence` bytes."""
+    generator = np.random.default_rng(SEED)
+    content = generator.bytes(APPENDED * evidence * 2)
+    for first in range(0, rows, APPENDED):
+        batch = np.zeros(min(APPENDED, rows - first), ROW)
+        batch["sequence"] = np.arange(first, first + len(batch))
+        batch["words"] = generator.integers(0, 1 << 64, len(batch), np.uint64)
+        batch["evidence_bytes"] = generator.integers(evidence // 2, evidence * 3 // 2, len(batch))
+        names = [StoredNames(f"http://site/{n}", f"http://site/{n}", f"title of page {n}") for n in batch["sequence"]]
+        yield EntryRows(batch, content[: int(batch["evidence_bytes"].sum())]), names
+
+
+def measure_append(folder: Path, rows: int, evidence: int) -> None:
+    """Fill a store and print the rate, its size and its memory."""
+    with opened(folder) as store:
+        for entries, names in batches(APPENDED * 8, evidence):  # compiles, and allocates what does not grow
+            store.append(entries, names)
+        before, total, processor, longest = anonymous_bytes(), 0.0, 0.0, 0.0
+        for entries, names in batches(rows, evidence):
+            took, used = seconds(lambda entries=entries, names=names: store.append(entries, names))  # type: ignore[misc]
+            total, processor, longest = total + took, processor + used, max(longest, took)
+        memory = anonymous_bytes() - before
+        begin = time.perf_counter()
+        store.commit(1, "")
+        committed = time.perf_counter() - begin
+        disk = store.disk_bytes()
+        print(
+            f"append: {rows / total:,.0f} rows/s ({processor / rows * 1e6:.1f} µs of processor a row), "
+            f"the longest batch {longest * 1e3:.1f} ms, commit {committed:.2f} s; "
+            f"bytes a row: {sum(disk.values()) / len(store):.0f} on disk ({disk}), {memory / rows:.3f} RssAnon, "
+            f"{store.memory_bytes() / len(store):.3f} by own count"
+        )
+
+
+def measure_reads(folder: Path, batch: int, limit_s: float = 10.0) -> None:
+    """Print the rate of random evidence, from the disk for the first time and again, and from the page cache."""
+    generator = np.random.default_rng(SEED)
+    for title in ("cold, verified", "warm"):
+        drop_cache(folder)
+        with opened(folder) as store:
+            if title == "warm":
+                store.verify()
+            rate(store, generator, batch, limit_s, title, len(store) // 20 if title != "warm" else 4 * len(store))
+            if title == "warm":
+                before = anonymous_bytes()
+                store.verify()
+                print(f"        anonymous memory grew by {anonymous_bytes() - before} bytes in reading all files again")
+    with opened(folder) as store:
+        store.verify()
+        for segment in store._segments.values():  # noqa: SLF001 - what is mapped cannot be dropped otherwise
+            for file in segment.files.values():
+                file._map.madvise(4) if file._map is not None else None  # noqa: SLF001 - MADV_DONTNEED
+        drop_cache(folder)
+        rate(store, generator, batch, limit_s, "cold, verified before", len(store) // 20)
+
+
+def rate(store: PageStore, generator: np.random.Generator, batch: int, limit_s: float, title: str, most: int) -> None:
+    """Print rows a second for random batches, their latencies, and reads from the disk a row. most: rows to read."""
+    took: list[float] = []
+    disk, processor = disk_reads(), time.process_time()
+    while sum(took) < limit_s and len(took) * batch < most:
+        numbers = generator.integers(0, len(store), batch).astype(np.uint32)
+        begin = time.perf_counter()
+        store.evidence(numbers)
+        took.append(time.perf_counter() - begin)
+    processor = time.process_time() - processor
+    rows, times = len(took) * batch, np.array(took) * 1e3
+    counts = store.counts
+    print(
+        f"read:   {title}: {rows / sum(took):,.0f} rows/s, a batch of {batch} p50 {np.median(times):.2f} ms, "
+        f"p99 {np.quantile(times, 0.99):.2f}, most {times.max():.2f}; "
+        f"{processor / rows * 1e6:.2f} µs of processor a row; "
+        f"{(disk_reads() - disk) / rows / 1024:.1f} KiB from the disk a row; {counts}"
+    )
+
+
+def measure_disk(folder: Path, limit_s: float = 5.0) -> None:
+    """Print random reads of 4 KiB a second that the disk allows: DISK_THREADS threads, evidence files, cold."""
+    drop_cache(folder)
+    paths = sorted(folder.glob("*.evidence"))
+    sizes = np.array([path.stat().st_size for path in paths])
+    files = [os.open(path, os.O_RDONLY) for path in paths]
+    for file in files:
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+    until = time.perf_counter() + limit_s
+
+    def read(seed: int) -> int:
+        generator, done = np.random.default_rng(seed), 0
+        while time.perf_counter() < until:
+            at = int(generator.integers(len(files)))
+            os.pread(files[at], 4096, int(generator.integers(sizes[at])) & ~4095)
+            done += 1
+        return done
+
+    with ThreadPoolExecutor(DISK_THREADS) as pool:
+        reads = sum(pool.map(read, range(DISK_THREADS)))
+    for file in files:
+        os.close(file)
+    print(f"disk:   {reads / limit_s:,.0f} random reads of 4 KiB a second, {DISK_THREADS} at once")
+
+
+def disk_reads() -> int:
+    """Return the bytes that this process has read from the disk."""
+    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
+    return int(lines["read_bytes"])
+
+
+def seconds(call: Callable[[], object]) -> tuple[float, float]:
+    """Return the wall-clock time and the processor time of a call."""
+    begin, processor = time.perf_counter(), time.process_time()
+    call()
+    return time.perf_counter() - begin, time.process_time() - processor
+
+
+def measure_tables(folder: Path, size: int) -> None:
+    """Print the time of commits of `size` bytes of tables, and what they write."""
+    generator = np.random.default_rng(SEED)
+    words = size // 16
+    recorded = generator.integers(0, 1 << 63, words, np.int64).view(np.uint64)
+    compared = recorded.copy()
+    tables = {"recorded": recorded, "compared": compared}
+    none = WordChanges(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+    places = generator.integers(0, words, words // 100).astype(np.uint64)
+
+    def commit(title: str, names: list[str], changed: npt.NDArray[np.uint64] | None) -> None:
+        before, memory = store.tables.written_bytes, anonymous_bytes()
+        changes = {"recorded": none if changed is None else WordChanges(changed, recorded[changed.astype(np.int64)])}
+        began, processor = time.perf_counter(), time.process_time()
+        pending = store.begin_commit(store.manifest.sequence + 1, "", tables, changes)
+        paused, processor = time.perf_counter() - began, time.process_time() - processor
+        pending.finish()
+        took = time.perf_counter() - began
+        print(
+            f"tables: {title} ({', '.join(names)}): {took:.2f} s, of which the caller waits {paused:.3f} "
+            f"({processor:.3f} s of processor); "
+            f"{(store.tables.written_bytes - before) / MB:,.1f} MB written, "
+            f"memory {(anonymous_bytes() - memory) / MB:+.1f} MB"
+        )
+
+    with opened(folder) as store:
+        commit(f"first commit of {size / MB:.0f} MB", list(tables), None)
+        commit("nothing changed", list(tables), None)
+        recorded[places.astype(np.int64)] += np.uint64(1)
+        commit("1% at random", ["recorded"], places)
+        compared[: words // 100] += np.uint64(1)
+        commit("1% in one piece", ["compared"], None)
+        compared[places.astype(np.int64)] += np.uint64(1)
+        commit("1% at random", ["compared"], None)
+        base = seconds(lambda: sum(store.tables.rebase("recorded", recorded, words=True)))
+        print(
+            f"tables: a new base beside decisions: {recorded.nbytes / MB / base[0]:,.0f} MB/s, "
+            f"{base[1]:.2f} s of processor"
+        )
+
+
+def measure_restore(folder: Path) -> None:
+    """Print the time of opening and loading all tables, and of reading the same files."""
+    with opened(folder) as store:
+        tables, paths = list(store.tables.tables), sorted(store.tables.paths())
+    size = sum(path.stat().st_size for path in paths)
+
+    def read() -> None:
+        buffer = bytearray(MB)
+        for path in paths:
+            with path.open("rb", buffering=0) as file:
+                while file.readinto(buffer):
+                    pass
+
+    def restore() -> None:
+        with opened(folder) as store:
+            for name in tables:
+                store.tables.load(name)
+
+    for title, cold in (("from the disk", True), ("from the page cache", False)):
+        times = []
+        for call in (read, restore):
+            if cold:
+                drop_cache(folder)
+            times.append(seconds(call))
+        print(
+            f"restore: {size / MB:,.0f} MB of tables {title}: {times[1][0]:.2f} s, read alone {times[0][0]:.2f} s, "
+            f"{times[1][0] / times[0][0]:.2f} times that; of processor {times[1][1]:.2f} and {times[0][1]:.2f} s"
+        )
+    with opened(folder) as store:
+        print(
+            f"restore: opening without tables: {seconds(lambda: opened_and_closed(folder))[0]:.3f} s, {len(store)} rows"
+        )
+
+
+def opened_and_closed(folder: Path) -> None:
+    """Open a store, and nothing else."""
+    PageStore.open(folder, LABEL).close()
+
+
+def main() -> None:
+    """Run all parts in one folder, which is removed."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--evidence", type=int, default=400, help="average bytes a row")
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--table-mb", type=int, default=1024)
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
+        folder = Path(name)
+        print(f"{arguments.rows:,} rows; load {os.getloadavg()[0]:.1f}")
+        measure_append(folder, arguments.rows, arguments.evidence)
+        measure_disk(folder)
+        measure_reads(folder, arguments.batch)
+        measure_tables(folder, arguments.table_mb * MB)
+        measure_restore(folder)
+
+
+if __name__ == "__main__":
+    main()
