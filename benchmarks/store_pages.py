@@ -100,11 +100,9 @@ class StreamPages:
         words ^= edits & np.uint64(0x0000_0100_0010_0001)  # 3 bits at most
         bodies, texts = mixed(numbers, 4) ^ edits, mixed(numbers, 5) ^ edits
         hosts = np.where(copies > 0, (numbers + copies) % self.sites, numbers % self.sites)
-        columns = (numbers, copies, hosts, words, bodies, texts)
-        return [
-            _page(*values, evidence[place].tobytes(), keys[place].tobytes())
-            for place, values in enumerate(zip(*(column.tolist() for column in columns), strict=True))
-        ]
+        columns = (column.tolist() for column in (numbers, copies, hosts, words, bodies, texts))
+        bytes_of_each = ([row.tobytes() for row in rows] for rows in (evidence, keys))
+        return [_page(*values) for values in zip(*columns, *bytes_of_each, strict=True)]
 
     def contents(self, numbers: Integers, copies: Integers) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
         """Return evidence uint8[n, EVIDENCE_BYTES] and keys uint32[n, PARTS, LEVELS] of texts, or of copies of them."""
