@@ -3,12 +3,13 @@
 import random
 from collections import Counter
 from dataclasses import replace
+from itertools import cycle
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.index.hash_rows import HASH_BITS
+from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.log_records import CorrectionRecord, RetractionRecord
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
@@ -87,22 +88,22 @@ seeds = st.lists(st.integers(0, 1 << 32), max_size=40)
 both = (st.sampled_from(RULES), st.sampled_from(LAYOUTS))
 
 
-@given(*both, seeds, st.lists(st.integers(0, 12), max_size=12), st.lists(st.integers(0, 99), max_size=6))
+@given(*both, seeds, st.lists(st.integers(0, 12), max_size=12), st.lists(st.integers(0, 99), min_size=1, max_size=6))
 def test_strange_pages_get_the_same_verdicts_in_any_batches(
     rule: MatchRule, layout: IndexLayout, some: list[int], cuts: list[int], removed: list[int]
 ) -> None:
     """One by one, in batches cut anywhere, empty ones among them, and from a restore after each of these."""
     pages = [strange_page(seed, broken=True) for seed in some]
     singly, batched, restored = (Run(rule, layout) for _ in range(3))
-    first, removals = 0, iter(removed)
+    first, removals = 0, cycle(removed)
     for size in [*cuts, len(pages)]:
         part, first = pages[first : first + size], first + size
         decisions = singly.decide(part)
         assert batched.decide(part, batch=True) == decisions
         assert restored.decide(part, batch=size % 2 == 0) == decisions
-        number = next(removals, None)
-        for run in (singly, batched, restored) if number is not None else ():
-            run.retract(number)
+        for number in [next(removals)] if size < 5 else []:
+            for run in (singly, batched, restored):
+                run.retract(number)
         assert singly.snapshot() == batched.snapshot() == restored.snapshot()
         restored = Run(rule, layout, restored)
 
