@@ -180,14 +180,9 @@ class KeptPages:
     def _young(self, rule: MatchRule, evidence: Evidence, sieve: bytes, common: npt.NDArray[np.uint32]) -> set[int]:
         young = self._sieves[self._youngest : len(self._rows)] ^ np.frombuffer(sieve, np.uint64)
         passed = np.flatnonzero(bit_counts(young.ravel()).reshape(-1, 2).sum(axis=1) <= MOST_DIFFERING)
-        found = set()
-        for row in (self._youngest + passed).tolist():
-            kept = self._rows[row]
-            if kept is not None and similar(
-                [Evidence(kept.prepared.evidence)], evidence, common, least_similarity(rule)
-            ):
-                found.add(row)
-        return found
+        rows = [row for row in (self._youngest + passed).tolist() if self._rows[row] is not None]
+        kept = [Evidence(one.prepared.evidence) for row in rows if (one := self._rows[row]) is not None]
+        return {rows[place] for place in similar(kept, evidence, common, least_similarity(rule))} if kept else set()
 
     def _near(self, channel: str, prepared: PreparedPage, radius: int) -> list[int]:
         return np.flatnonzero(self._distances(channel, prepared) <= radius).tolist()

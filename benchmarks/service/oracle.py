@@ -124,6 +124,10 @@ class Oracle:
                 if record.source not in self.answers and record.source not in self.expired:
                     self.answers[record.source] = self._answer(sequence, record)
 
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` is kept."""
+        return self._kept.url_of(sequence) is not None
+
     def _let_expire(self, most: int) -> None:
         """Remove the earliest kept pages that are one too many, or too old for the latest time."""
         assert self.policy is not None
