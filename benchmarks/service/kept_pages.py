@@ -200,9 +200,7 @@ class KeptPages:
         return bits
 
 
-def _may_be_similar(
-    kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
-) -> bool:
+def _may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
     """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page, looked at alone."""
     columns = EvidenceColumns.of(np.frombuffer(kept, np.uint8), np.zeros(1, np.int64), np.array([len(kept)]))
     with_shingles = np.flatnonzero(columns.shingles)

@@ -18,7 +18,20 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 
-__all__ = ["BODY_HASH", "INDEXED", "ROW", "TEXT_HASH", "EntryPieces", "EntryRows", "Spans", "channel_flag", "entry_of", "flags_of", "signed", "unsigned"]
+__all__ = [
+    "BODY_HASH",
+    "INDEXED",
+    "ROW",
+    "TEXT_HASH",
+    "EntryPieces",
+    "EntryRows",
+    "Spans",
+    "channel_flag",
+    "entry_of",
+    "flags_of",
+    "signed",
+    "unsigned",
+]
 
 _VALUES = ("words", "body", "body_hash", "text_hash", "url_hash")
 ROW = np.dtype(

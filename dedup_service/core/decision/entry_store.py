@@ -19,7 +19,16 @@ from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows, Spans, entry_of
 from dedup_service.core.errors import StateError
 
-__all__ = ["CHUNK_ROWS", "EntryStore", "HeldEntries", "HeldPart", "HeldValues", "MemoryStore", "entries_at", "row_of_sequence"]
+__all__ = [
+    "CHUNK_ROWS",
+    "EntryStore",
+    "HeldEntries",
+    "HeldPart",
+    "HeldValues",
+    "MemoryStore",
+    "entries_at",
+    "row_of_sequence",
+]
 
 CHUNK_ROWS = 1 << 16
 """6 MB of rows, and evidence: little to copy when a chunk is compacted, and few chunks to choose from."""
@@ -256,9 +265,7 @@ class MemoryStore:
         """Return an immutable view of the live entries."""
         return HeldEntries(tuple(chunk.held() for chunk in self._chunks.values()))
 
-    def _of_chunks(
-        self, numbers: Numbers
-    ) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
+    def _of_chunks(self, numbers: Numbers) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
         """Yield each chunk with the places in `numbers` of its rows, and their offsets; rows of no chunk are left out."""
         wide = numbers.astype(np.int64)
         of_chunk = wide // CHUNK_ROWS

@@ -51,9 +51,7 @@ class EntryTables:
     def probe_for(self, rule: MatchRule, store: EntryStore) -> None:
         """Have the block indexes that a rule probes, and no others; a new one is built from the store."""
         radii = {channel: radius for channel in CHANNELS if (radius := rule.radius(channel)) is not None}
-        self.indexes = {
-            channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius
-        }
+        self.indexes = {channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius}
         new = {
             channel: BlockIndex(radius, shards=self._shards, rows=True)
             for channel, radius in radii.items()
@@ -97,9 +95,7 @@ class EntryTables:
         paths = b"".join([entries.evidence[start:end] for start, end in pairs])
         self.cells.restore(numbers, rows["ordinal"].astype(np.int64), sieves, paths)
 
-    def _hashes(
-        self, entries: EntryRows
-    ) -> Iterable[tuple[HashRows, npt.NDArray[np.bool_], npt.NDArray[np.uint64]]]:
+    def _hashes(self, entries: EntryRows) -> Iterable[tuple[HashRows, npt.NDArray[np.bool_], npt.NDArray[np.uint64]]]:
         """Yield the hash tables, which entries belong in each, and their hashes there."""
         rows = entries.rows
         own = rows["evidence_bytes"].astype(np.int64) - rows["keys_bytes"]

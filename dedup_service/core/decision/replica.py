@@ -19,8 +19,8 @@ from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes
 
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
-from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError

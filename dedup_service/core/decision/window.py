@@ -245,9 +245,7 @@ class Window:
             offsets, places[: offsets[-1]] + self._first, (found & 1).astype(bool), (found & 2).astype(bool), passed
         )
 
-    def similar(
-        self, places: Places, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float
-    ) -> Places:
+    def similar(self, places: Places, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> Places:
         """Return which of the places may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
 
         evidence: of the page. common: those of its sentences that are the own text of its host, ascending.

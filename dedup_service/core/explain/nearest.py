@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows, channel_flag, entry_of
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
