@@ -1,18 +1,14 @@
-"""Store of kept pages: appends, random reads warm and cold, commits, restore, and memory that grows with the rows.
+"""Store of kept pages: appends, random reads warm and cold, and memory that grows with the rows.
 
 Data: generated rows and evidence (numpy's PCG64, seed 2026), evidence of --evidence bytes on average and names of
-some 60; a gigabyte of tables, of which 1% is changed at random and in one piece. Each part prints its figures:
+some 60. Each part prints its figures (`benchmarks.images` has the tables):
 
     append   rows a second in batches of 256, bytes on disk a row, RssAnon a row beside the start
     disk     random reads of 4 KiB a second from the same files, with 32 threads
     read     evidence of random rows a second in batches of --batch, in the page cache, and from the disk after the
              cache was dropped (posix_fadvise), verified for the first time and again; reads a row
-    tables   commit of --table-mb of tables: the first one, after 1% of words changed at random (recorded, and by
-             pages), after 1% in one piece
-    restore  opening the store and loading its tables, after the cache was dropped, compared with reading the same
-             files with `readinto`
 
-    python -m benchmarks.store [--rows 1000000] [--evidence 400] [--batch 256] [--table-mb 1024] [--folder DIR]
+    python -m benchmarks.store [--rows 1000000] [--evidence 400] [--batch 256] [--folder DIR]
 """
 
 import argparse
@@ -25,19 +21,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import ROW, EntryRows
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
-from dedup_service.runtime.store.table_files import WordChanges
 
 SEED = 2026
 APPENDED = 256
 DISK_THREADS = 32
 LABEL = StoreLabel("benchmark", "benchmark")
-MB = 1 << 20
 
 
 def anonymous_bytes() -> int:
@@ -180,93 +173,12 @@ def seconds(call: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - begin, time.process_time() - processor
 
 
-def measure_tables(folder: Path, size: int) -> None:
-    """Print the time of commits of `size` bytes of tables, and what they write."""
-    generator = np.random.default_rng(SEED)
-    words = size // 16
-    recorded = generator.integers(0, 1 << 63, words, np.int64).view(np.uint64)
-    compared = recorded.copy()
-    tables = {"recorded": recorded, "compared": compared}
-    none = WordChanges(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
-    places = generator.integers(0, words, words // 100).astype(np.uint64)
-
-    def commit(title: str, names: list[str], changed: npt.NDArray[np.uint64] | None) -> None:
-        before, memory = store.tables.written_bytes, anonymous_bytes()
-        changes = {"recorded": none if changed is None else WordChanges(changed, recorded[changed.astype(np.int64)])}
-        began, processor = time.perf_counter(), time.process_time()
-        pending = store.begin_commit(store.manifest.sequence + 1, "", tables, changes)
-        paused, processor = time.perf_counter() - began, time.process_time() - processor
-        pending.finish()
-        took = time.perf_counter() - began
-        print(
-            f"tables: {title} ({', '.join(names)}): {took:.2f} s, of which the caller waits {paused:.3f} "
-            f"({processor:.3f} s of processor); "
-            f"{(store.tables.written_bytes - before) / MB:,.1f} MB written, "
-            f"memory {(anonymous_bytes() - memory) / MB:+.1f} MB"
-        )
-
-    with opened(folder) as store:
-        commit(f"first commit of {size / MB:.0f} MB", list(tables), None)
-        commit("nothing changed", list(tables), None)
-        recorded[places.astype(np.int64)] += np.uint64(1)
-        commit("1% at random", ["recorded"], places)
-        compared[: words // 100] += np.uint64(1)
-        commit("1% in one piece", ["compared"], None)
-        compared[places.astype(np.int64)] += np.uint64(1)
-        commit("1% at random", ["compared"], None)
-        base = seconds(lambda: sum(store.tables.rebase("recorded", recorded, words=True)))
-        print(
-            f"tables: a new base beside decisions: {recorded.nbytes / MB / base[0]:,.0f} MB/s, "
-            f"{base[1]:.2f} s of processor"
-        )
-
-
-def measure_restore(folder: Path) -> None:
-    """Print the time of opening and loading all tables, and of reading the same files."""
-    with opened(folder) as store:
-        tables, paths = list(store.tables.tables), sorted(store.tables.paths())
-    size = sum(path.stat().st_size for path in paths)
-
-    def read() -> None:
-        buffer = bytearray(MB)
-        for path in paths:
-            with path.open("rb", buffering=0) as file:
-                while file.readinto(buffer):
-                    pass
-
-    def restore() -> None:
-        with opened(folder) as store:
-            for name in tables:
-                store.tables.load(name)
-
-    for title, cold in (("from the disk", True), ("from the page cache", False)):
-        times = []
-        for call in (read, restore):
-            if cold:
-                drop_cache(folder)
-            times.append(seconds(call))
-        print(
-            f"restore: {size / MB:,.0f} MB of tables {title}: {times[1][0]:.2f} s, read alone {times[0][0]:.2f} s, "
-            f"{times[1][0] / times[0][0]:.2f} times that; of processor {times[1][1]:.2f} and {times[0][1]:.2f} s"
-        )
-    with opened(folder) as store:
-        print(
-            f"restore: opening without tables: {seconds(lambda: opened_and_closed(folder))[0]:.3f} s, {len(store)} rows"
-        )
-
-
-def opened_and_closed(folder: Path) -> None:
-    """Open a store, and nothing else."""
-    PageStore.open(folder, LABEL).close()
-
-
 def main() -> None:
     """Run all parts in one folder, which is removed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--evidence", type=int, default=400, help="average bytes a row")
     parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--table-mb", type=int, default=1024)
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
@@ -275,8 +187,6 @@ def main() -> None:
         measure_append(folder, arguments.rows, arguments.evidence)
         measure_disk(folder)
         measure_reads(folder, arguments.batch)
-        measure_tables(folder, arguments.table_mb * MB)
-        measure_restore(folder)
 
 
 if __name__ == "__main__":

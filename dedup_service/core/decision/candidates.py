@@ -134,6 +134,10 @@ class Candidates(Protocol):
         """Return the removed entries that the cells still need, in the order of their removal."""
         ...
 
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+        ...
+
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
         ...
@@ -320,10 +324,14 @@ class LocalCandidates:
         self._catch_up()
         return [RemovedEntry(removal.ordinal, removal.entry) for removal in self._removals]
 
+    def young(self) -> list[Entry]:
+        """Return the live entries that are not settled, in order."""
+        self._catch_up()
+        return self._window.entries()
+
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
-        self._catch_up()
-        young = HeldValues(tuple(self._window.entries()))
+        young = HeldValues(tuple(self.young()))
         return HeldEntries((*self._store.held().parts, young))
 
     def _use(self, rule: MatchRule) -> None:
@@ -402,16 +410,23 @@ class LocalCandidates:
         first = self._store.reserve(len(entries), sum(len(entry.evidence) + _PATH_BYTES for entry in entries))
         rows = {entry.sequence: row for row, entry in enumerate(entries, first)}
         due = ordinal - self._layout.window + np.arange(len(pages))
+        cell_changes = self._cell_changes(changes, rows)
         answers = self._tables.cells.follow(
-            self._cell_changes(changes, rows),
+            cell_changes,
             np.searchsorted([at for at, *_ in changes], due, side="right"),
             self._keys([page.keys if self._rule.keys and page.keys else b"" for page in pages]),
             np.zeros((0, _SIEVE_WORDS), np.uint64) if columns is None else columns.sieves,
         )
+        if not changes:
+            return answers
         for _ in range(len(changes) - len(entries)):
             self._removals.popleft()
         paths = [path for path, (*_, removal) in zip(answers.paths, changes, strict=True) if removal is None]
-        self._append([entry.settle(path, rows[entry.sequence]) for entry, path in zip(entries, paths, strict=True)])
+        settled = [entry.settle(path, rows[entry.sequence]) for entry, path in zip(entries, paths, strict=True)]
+        self._append(settled)
+        of_row = {entry.row: entry.keys for entry in settled}
+        told = [of_row.get(int(row), given) for row, given in zip(cell_changes.rows, cell_changes.paths, strict=True)]
+        self._store.follow_cells(cell_changes, told)
         return answers
 
     def _due(self, last: int) -> list[tuple[int, Entry, "_Removal | None"]]:

@@ -87,13 +87,15 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeciderState:
-    """The state of a decider without its live entries.
+    """The state of a decider without its settled entries.
 
-    ordinal: pages decided. removed: removed entries that the cells still need. host_text: packed, see
-    `HostText.state`. guards: the guard state; None if the rule has no guards. expiry: what expired, and times.
+    ordinal: pages decided. young: live entries that are not settled, which a store does not have. removed: removed
+    entries that the cells still need. host_text: packed, see `HostText.state`. guards: the guard state; None if the
+    rule has no guards. expiry: what expired, and times.
     """
 
     ordinal: int = 0
+    young: tuple[Entry, ...] = ()
     removed: tuple[RemovedEntry, ...] = ()
     host_text: bytes = b""
     guards: GuardState | None = None
@@ -248,9 +250,10 @@ class Decider:
             self._in_batch = False
 
     def state(self) -> DeciderState:
-        """Return the state without the live entries."""
+        """Return the state without the settled entries."""
         return DeciderState(
             ordinal=self._ordinal,
+            young=tuple(self._candidates.young()),
             removed=tuple(self._candidates.removed()),
             host_text=self.host_text.state(),
             guards=None if self._guard_tracker is None else self._guard_tracker.state(),

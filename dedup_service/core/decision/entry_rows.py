@@ -6,6 +6,7 @@ snapshot therefore makes a restore faster and never changes its result.
 Fields of ROW: sequence int64; words, body, body_hash, text_hash, url_hash uint64 (0 if absent); host
 uint32; ordinal uint64; evidence_bytes uint32, of which keys_bytes uint16 are keys; flags uint8. The evidence
 of all rows, each followed by its keys, is one byte string, in the order of the rows.
+BODY_DECIDES says that a body is long enough for an equal one to be a copy under any title.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,8 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
+from dedup_service.core.evidence.packed import size_of
+from dedup_service.core.rules.match_row import LONG
 
 __all__ = [
+    "BODY_DECIDES",
     "BODY_HASH",
     "INDEXED",
     "ROW",
@@ -46,7 +50,7 @@ ROW = np.dtype(
     ]
 )
 
-_WORDS, _BODY, BODY_HASH, INDEXED, TEXT_HASH, _SETTLED = 1, 2, 4, 8, 16, 32
+_WORDS, _BODY, BODY_HASH, INDEXED, TEXT_HASH, _SETTLED, BODY_DECIDES = 1, 2, 4, 8, 16, 32, 64
 _WORD = (1 << 64) - 1
 
 
@@ -66,7 +70,7 @@ def channel_flag(name: str) -> int:
 
 
 def flags_of(entry: Entry) -> int:
-    """Return the flags of ROW: which values `entry` has, and whether the block indexes have it."""
+    """Return the flags of ROW: which values `entry` has, whether the block indexes have it, and what its body says."""
     return (
         (_WORDS if entry.words is not None else 0)
         | (_BODY if entry.body is not None else 0)
@@ -74,6 +78,7 @@ def flags_of(entry: Entry) -> int:
         | (INDEXED if entry.indexed else 0)
         | (TEXT_HASH if entry.text_hash is not None else 0)
         | (_SETTLED if entry.settled else 0)
+        | (BODY_DECIDES if entry.body_hash is not None and size_of(entry.evidence) >= LONG else 0)
     )
 
 

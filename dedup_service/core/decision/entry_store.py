@@ -18,6 +18,7 @@ import numpy.typing as npt
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows, Spans, entry_of
 from dedup_service.core.errors import StateError
+from dedup_service.core.index import CellChanges
 
 __all__ = [
     "CHUNK_ROWS",
@@ -132,6 +133,10 @@ class EntryStore(Protocol):
 
     def held(self) -> HeldEntries:
         """Return a view of the live entries, within milliseconds for any number of them."""
+        ...
+
+    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
+        """Take note of what the cells followed. paths: of the rows that were added or removed."""
         ...
 
 
@@ -265,8 +270,11 @@ class MemoryStore:
         """Return an immutable view of the live entries."""
         return HeldEntries(tuple(chunk.held() for chunk in self._chunks.values()))
 
+    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
+        """Do nothing: memory is not restored."""
+
     def _of_chunks(self, numbers: Numbers) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
-        """Yield each chunk with the places in `numbers` of its rows, and their offsets; rows of no chunk are left out."""
+        """Yield each chunk with the places in `numbers` of its rows, and their offsets; leave out rows of no chunk."""
         wide = numbers.astype(np.int64)
         of_chunk = wide // CHUNK_ROWS
         for number in np.unique(of_chunk).tolist():

@@ -7,34 +7,72 @@ what is found is confirmed by the row itself. Cells are kept up to date for any 
 Invariant: hash tables and block indexes are a function of the rows in them, the cells of the paths of theirs.
 """
 
-from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.entry_rows import BODY_HASH, INDEXED, TEXT_HASH, EntryRows, channel_flag
+from dedup_service.core.decision.entry_rows import BODY_DECIDES, INDEXED, TEXT_HASH, EntryRows, channel_flag
 from dedup_service.core.decision.entry_store import EntryStore
-from dedup_service.core.evidence.packed import sizes_of, sketches_of
+from dedup_service.core.evidence.packed import sketches_of
 from dedup_service.core.index import BlockIndex, CellRows, HashRows
 from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.page import CHANNELS
 from dedup_service.core.rules.layout import IndexLayout
-from dedup_service.core.rules.match_row import LONG
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["EntryTables"]
+__all__ = ["EntryTables", "HashColumn", "cell_columns"]
 
 RowNumbers = npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HashColumn:
+    """A table of rows by a hash. field: of ROW; flag: of ROW, which says that a row has that hash; 0: all have."""
+
+    table: HashRows
+    field: str
+    flag: int = 0
+
+    def of(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
+        """Return which of the rows, ROW[n], are in the table, and the hashes of those."""
+        mask = (rows["flags"] & np.uint8(self.flag)) != 0 if self.flag else np.ones(len(rows), np.bool_)
+        return mask, rows[self.field][mask].astype(np.uint64)
+
+    def add_missing(self, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
+        """Add rows, ROW[n], of these numbers, except those that are there."""
+        mask, hashes = self.of(rows)
+        self.table.add_missing(hashes, numbers[mask])
 
 
 class EntryTables:
     """Empty tables. slots: of the cells."""
 
     def __init__(self, layout: IndexLayout, *, shards: int = 1) -> None:
-        self.urls, self.texts, self.bodies = HashRows(), HashRows(), HashRows()
+        self.hashes = {
+            "urls": HashColumn(HashRows(), "url_hash"),
+            "texts": HashColumn(HashRows(), "text_hash", TEXT_HASH),
+            "bodies": HashColumn(HashRows(), "body_hash", BODY_DECIDES),
+        }
         self.cells = CellRows(slots=layout.slots)
         self.indexes: dict[str, BlockIndex] = {}
         self._shards = shards
+
+    @property
+    def urls(self) -> HashRows:
+        """Rows by the hash of their URL."""
+        return self.hashes["urls"].table
+
+    @property
+    def texts(self) -> HashRows:
+        """Rows by the hash of title and body."""
+        return self.hashes["texts"].table
+
+    @property
+    def bodies(self) -> HashRows:
+        """Rows by the hash of a body that is long enough to speak for itself."""
+        return self.hashes["bodies"].table
 
     def sizes(self) -> dict[str, int]:
         """Return the bytes of memory of each table."""
@@ -43,39 +81,39 @@ class EntryTables:
             "cells": cells.bytes - cells.sieve_bytes,
             "sieves": cells.sieve_bytes,
             **{f"blocks_{channel}": index.statistics().bytes for channel, index in self.indexes.items()},
-            "urls": self.urls.size_bytes,
-            "texts": self.texts.size_bytes,
-            "bodies": self.bodies.size_bytes,
+            **{name: column.table.size_bytes for name, column in self.hashes.items()},
         }
 
-    def probe_for(self, rule: MatchRule, store: EntryStore) -> None:
-        """Have the block indexes that a rule probes, and no others; a new one is built from the store."""
+    def probe_for(self, rule: MatchRule, store: EntryStore | None = None) -> None:
+        """Have the block indexes that a rule probes, and no others; new ones are built from the store, if there is one."""
         radii = {channel: radius for channel in CHANNELS if (radius := rule.radius(channel)) is not None}
-        self.indexes = {channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius}
+        kept = {channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius}
         new = {
             channel: BlockIndex(radius, shards=self._shards, rows=True)
             for channel, radius in radii.items()
-            if channel not in self.indexes
+            if channel not in kept
         }
-        if new and len(store):
+        if new and store is not None and len(store):
             for numbers, entries in store.live_pieces():
                 for channel, index in new.items():
-                    _insert(index, channel, numbers, entries)
-        self.indexes = {channel: (self.indexes | new)[channel] for channel in radii}
+                    _insert(index, channel, numbers, entries.rows)
+        self.indexes = {channel: (kept | new)[channel] for channel in radii}
 
     def add(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Add live rows to all tables but the cells, which take theirs with the pages (`CellRows.follow`)."""
-        for table, mask, hashes in self._hashes(entries):
-            table.add_many(hashes[mask], numbers[mask])
+        for column in self.hashes.values():
+            mask, hashes = column.of(entries.rows)
+            column.table.add_many(hashes, numbers[mask])
         for channel, index in self.indexes.items():
-            _insert(index, channel, numbers, entries)
+            _insert(index, channel, numbers, entries.rows)
 
     def remove(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Remove rows from all tables but the cells."""
-        for table, mask, hashes in self._hashes(entries):
-            table.remove_many(hashes[mask], numbers[mask])
+        for column in self.hashes.values():
+            mask, hashes = column.of(entries.rows)
+            column.table.remove_many(hashes, numbers[mask])
         for channel, index in self.indexes.items():
-            mask = _indexed(entries, channel)
+            mask = _indexed(entries.rows, channel)
             index.remove_many(numbers[mask].astype(np.int64), entries.rows[channel][mask].astype(np.uint64))
 
     def restore(self, numbers: RowNumbers, entries: EntryRows) -> None:
@@ -85,36 +123,25 @@ class EntryTables:
 
     def restore_cells(self, numbers: RowNumbers, entries: EntryRows) -> None:
         """Put settled rows back into the cells alone."""
-        if not len(numbers):
-            return
-        data, rows = np.frombuffer(entries.evidence, np.uint8), entries.rows
-        own = rows["evidence_bytes"].astype(np.int64) - rows["keys_bytes"]
-        sieves = sketches_of(data, entries.evidence_starts, own, SIEVE_BYTES).view(np.uint64)
-        ends = entries.evidence_starts + rows["evidence_bytes"]
-        pairs = zip((entries.evidence_starts + own).tolist(), ends.tolist(), strict=True)
-        paths = b"".join([entries.evidence[start:end] for start, end in pairs])
-        self.cells.restore(numbers, rows["ordinal"].astype(np.int64), sieves, paths)
-
-    def _hashes(self, entries: EntryRows) -> Iterable[tuple[HashRows, npt.NDArray[np.bool_], npt.NDArray[np.uint64]]]:
-        """Yield the hash tables, which entries belong in each, and their hashes there."""
-        rows = entries.rows
-        own = rows["evidence_bytes"].astype(np.int64) - rows["keys_bytes"]
-        sizes = sizes_of(np.frombuffer(entries.evidence, np.uint8), entries.evidence_starts, own)
-        flags: npt.NDArray[np.uint8] = rows["flags"]
-        columns: Mapping[str, npt.NDArray[np.uint64]] = {
-            name: rows[name].astype(np.uint64) for name in ("url_hash", "text_hash", "body_hash")
-        }
-        yield self.urls, np.ones(len(rows), np.bool_), columns["url_hash"]
-        yield self.texts, (flags & TEXT_HASH) != 0, columns["text_hash"]
-        yield self.bodies, ((flags & BODY_HASH) != 0) & (sizes >= LONG), columns["body_hash"]
+        if len(numbers):
+            self.cells.restore(numbers, entries.rows["ordinal"].astype(np.int64), *cell_columns(entries))
 
 
-def _indexed(entries: EntryRows, channel: str) -> npt.NDArray[np.bool_]:
+def cell_columns(entries: EntryRows) -> tuple[npt.NDArray[np.uint64], bytes]:
+    """Return what the cells have of settled entries: the sieves, uint64[n, 2], and the paths end to end."""
+    rows, starts = entries.rows, entries.evidence_starts
+    own = rows["evidence_bytes"].astype(np.int64) - rows["keys_bytes"]
+    sieves = sketches_of(np.frombuffer(entries.evidence, np.uint8), starts, own, SIEVE_BYTES).view(np.uint64)
+    pairs = zip((starts + own).tolist(), (starts + rows["evidence_bytes"]).tolist(), strict=True)
+    return sieves, b"".join([entries.evidence[start:end] for start, end in pairs])
+
+
+def _indexed(rows: npt.NDArray[Any], channel: str) -> npt.NDArray[np.bool_]:
     required = np.uint8(INDEXED | channel_flag(channel))
-    mask: npt.NDArray[np.bool_] = (entries.rows["flags"] & required) == required
+    mask: npt.NDArray[np.bool_] = (rows["flags"] & required) == required
     return mask
 
 
-def _insert(index: BlockIndex, channel: str, numbers: RowNumbers, entries: EntryRows) -> None:
-    mask = _indexed(entries, channel)
-    index.insert_many(numbers[mask].astype(np.int64), entries.rows[channel][mask].astype(np.uint64))
+def _insert(index: BlockIndex, channel: str, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
+    mask = _indexed(rows, channel)
+    index.insert_many(numbers[mask].astype(np.int64), rows[channel][mask].astype(np.uint64))

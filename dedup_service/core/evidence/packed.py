@@ -33,7 +33,6 @@ __all__ = [
     "pack_evidence",
     "read_columns",
     "size_of",
-    "sizes_of",
     "sketch_of",
     "sketches_of",
 ]
@@ -51,7 +50,7 @@ _REST_AT = _SKETCH_AT + SKETCH_BYTES
 # Latin Extended Additional, as in Vietnamese (ạ is U+1EA1).
 _UNSPACED_FROM = 0x0E00
 _NOTHING = (0,) * 10
-_SIZE_AT, _SHINGLES_AT, _COUNTS_AT = 4, 8, 28
+_SHINGLES_AT, _COUNTS_AT = 8, 28
 _NUMBERS, _SENTENCES, _TERMS, _METADATA = 6, 7, 8, 9
 _BYTES_A_NUMBER, _BYTES_A_SENTENCE, _BYTES_A_TERM = 3, 4, 2
 
@@ -197,18 +196,6 @@ def read_columns(
         counts[piece] = values
         sketches[piece] = packed[start + _SKETCH_AT : start + _REST_AT]
         sentences[piece, : 4 * values] = packed[start + _REST_AT : start + _REST_AT + 4 * values]
-
-
-@long_kernel
-def sizes_of(
-    packed: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """Return `size_of` each of n pieces of packed evidence: int64[n]. The arguments are those of `read_columns`."""
-    found = np.zeros(len(starts), np.int64)
-    for piece in range(len(starts)):
-        for byte in range(max(0, min(4, sizes[piece] - _SIZE_AT))):
-            found[piece] |= np.int64(packed[starts[piece] + _SIZE_AT + byte]) << (8 * byte)
-    return found
 
 
 @long_kernel

@@ -38,6 +38,8 @@ from dedup_service.core.index.block_lines import (
     LINE_BYTES,
     LINES_ROOM,
     LINES_USED,
+    LOAD,
+    LOAD_UNIT,
     NUMBERS,
     POOLS,
     SLOTS,
@@ -181,6 +183,16 @@ class CompactShard:
         """Remove entries: int64[n], uint64[n]; return how many, up to the first that is not there."""
         remove = remove_few if len(fingerprints) <= _FEW else remove_numbers
         return int(remove(sequences, fingerprints, self._halves, self._bases, self._counters))
+
+    def reserve(self, entries: int) -> None:
+        """Give an empty shard the buckets that so many entries will have, so that no insertion splits one."""
+        heads = entries * LOAD_UNIT // LOAD
+        if len(self) or heads <= FIRST_ITEMS:
+            return
+        for table in range(self._halves):
+            while self._counters[HEAD_ROOM + table] < heads + _SPARE:
+                self._counters[HEAD_ROOM + table] = self._pools[table].grow()
+            self._counters[HEADS + table] = heads
 
     def _open(self, table: int) -> None:
         """Give a table its first buckets."""

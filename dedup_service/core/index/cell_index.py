@@ -42,6 +42,7 @@ from dedup_service.core.index.cell_batch import (
     PathColumns,
     follow_changes,
 )
+from dedup_service.core.index.cell_redo import redo_changes
 from dedup_service.core.index.cell_table import (
     EMPTY_PART,
     MAX_ROWS,
@@ -54,7 +55,7 @@ from dedup_service.core.index.cell_table import (
     split_paths,
 )
 from dedup_service.core.index.quotient_table import QuotientTable
-from dedup_service.core.index.row_words import RowWords, write_words, write_words_of
+from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
 __all__ = [
     "MAX_SLOTS",
@@ -217,11 +218,7 @@ class CellRows:
         count = len(rows)
         if not count:
             return
-        packed = np.frombuffer(paths, np.uint8)
-        levels, starts = np.empty((count, PARTS), np.uint8), np.empty(count, np.int64)
-        keys = np.empty(max(0, (len(packed) - PARTS * count)) // 4, np.uint32)
-        if not split_paths(packed, levels, starts, keys):
-            raise StateError(f"the paths of {count} entries are cut off or too long: {len(packed)} bytes")
+        levels, keys, starts = _split(paths, count)
         self._cells.reserve(int(np.count_nonzero(levels < EMPTY_PART)))
         self._sieves.make_room(int(rows.max()) + 1)
         write_words_of(rows, sieves, self._sieves.addresses)
@@ -241,6 +238,70 @@ class CellRows:
             )
             self._reshape()
         self._entries += int(np.count_nonzero((levels < EMPTY_PART).any(axis=1)))
+
+    @property
+    def tables(self) -> tuple[QuotientTable, QuotientTable]:
+        """The cells, and the counts of those that turned entries away, for images of them."""
+        return self._cells, self._turned
+
+    def sieves(self, rows: RowNumbers) -> Sieves:
+        """Return the sieves of rows: uint64[n, 2]; those of rows that were never stored are arbitrary."""
+        if len(rows):
+            self._sieves.make_room(int(rows.max()) + 1)
+        return read_words(rows, _SIEVE_WORDS, self._sieves.addresses)
+
+    def set_sieves(self, rows: RowNumbers, sieves: Sieves) -> None:
+        """Write the sieves of rows: uint32[n], uint64[n, 2]."""
+        if len(rows):
+            self._sieves.make_room(int(rows.max()) + 1)
+            write_words_of(rows, sieves, self._sieves.addresses)
+
+    def redo(
+        self,
+        rows: RowNumbers,
+        slots: npt.NDArray[np.uint8],
+        paths: bytes,
+        *,
+        is_added: bool,
+        at: int,
+        ends: Integers,
+        stamps: Integers,
+    ) -> None:
+        """Apply insertions or removals again, after the tables were loaded (`cell_redo`).
+
+        rows: uint32[n]; slots: uint8[n]; paths: end to end. at: place of these changes in the log. ends, stamps:
+        int64[p], of the pieces of the second table, the hash behind each of them and the place in the log when it
+        was copied. StateError if the paths are cut off.
+        """
+        levels, keys, starts = _split(paths, len(rows))
+        done, progress = 0, np.zeros(PROGRESS, np.int64)
+        while True:
+            done = redo_changes(
+                done,
+                is_added,
+                at,
+                rows,
+                slots,
+                levels,
+                keys,
+                starts,
+                self._cells.address,
+                self._turned.address,
+                ends,
+                stamps,
+                progress,
+            )
+            if done == len(rows):
+                return
+            self._reshape()
+
+    def reserve(self, entries: int) -> None:
+        """Prepare an empty index for so many entries."""
+        self._cells.reserve(entries * PARTS)
+
+    def count_entries(self, entries: int) -> None:
+        """Say how many entries are in at least one cell, after the tables were loaded."""
+        self._entries = entries
 
     def probe(self, keys: bytes, sieve: bytes) -> tuple[RowNumbers, int]:
         """Return the rows of the entries that the keys lead to and that pass the sieve, ascending: uint32[m].
@@ -342,6 +403,16 @@ def _no_changes(levels: int) -> CellChanges:
         np.empty((0, _SIEVE_WORDS), np.uint64),
         [],
     )
+
+
+def _split(paths: bytes, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32], Integers]:
+    """Return levels: uint8[count, PARTS], the keys of all paths: uint32[m], and where those of each begin."""
+    packed = np.frombuffer(paths, np.uint8)
+    levels, starts = np.empty((count, PARTS), np.uint8), np.empty(count, np.int64)
+    keys = np.empty(max(0, (len(packed) - PARTS * count)) // 4, np.uint32)
+    if not split_paths(packed, levels, starts, keys):
+        raise StateError(f"the paths of {count} entries are cut off or too long: {len(packed)} bytes")
+    return levels, keys, starts
 
 
 def _levels_of(path: bytes) -> npt.NDArray[np.uint8] | None:

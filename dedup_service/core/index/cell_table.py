@@ -29,13 +29,17 @@ from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
     "EMPTY_PART",
+    "LEVEL",
     "MAX_ROWS",
     "MAX_TURNED",
+    "NO_ROW",
+    "PART",
     "PROGRESS",
     "STORED",
     "TAKEN",
     "cell_hash",
     "insert_entry",
+    "keys_of_part",
     "remove_entry",
     "restore_entries",
     "split_paths",

@@ -11,7 +11,7 @@ Invariant: answers are a function of the rows that are in it. Not thread-safe.
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -56,11 +56,12 @@ class HashRows:
     ([1, 2, 5], [])
     """
 
-    __slots__ = ("_crowded", "_found", "_in_crowds", "_table")
+    __slots__ = ("_crowd_order", "_crowded", "_found", "_in_crowds", "_table")
 
     def __init__(self) -> None:
         self._table = QuotientTable(max_load=_MAX_LOAD)
         self._crowded: dict[int, array[int]] = {}
+        self._crowd_order = array("q")
         self._in_crowds = 0
         self._found = np.empty(CROWD, np.int64)
 
@@ -77,6 +78,11 @@ class HashRows:
     def largest_copy(self) -> int:
         """Most rows that were copied while one insertion waited."""
         return self._table.largest_copy
+
+    @property
+    def table(self) -> QuotientTable:
+        """The table of all rows outside of crowds, for images of it."""
+        return self._table
 
     def reserve(self, rows: int) -> None:
         """Prepare an empty table for so many rows."""
@@ -167,17 +173,61 @@ class HashRows:
             return np.zeros(len(values), np.bool_)
         return np.fromiter((bits in self._crowded for bits in first_bits_of(values).tolist()), np.bool_, len(values))
 
+    def add_missing(self, values: npt.NDArray[np.uint64], rows: npt.NDArray[np.uint32]) -> None:
+        """Add those rows that their hashes do not have yet. values: uint64[n]; rows: uint32[n]."""
+        done = 0
+        while done < len(rows):
+            if self._crowded and _first_bits(int(values[done])) in self._crowded:
+                self._add_one_missing(int(values[done]), int(rows[done]))
+                done += 1
+                continue
+            done = add_missing_rows(values, rows, done, self._crowd_hashes(), self._table.address)
+            if done < len(rows) and not self._table.grow():
+                self._add_one_missing(int(values[done]), int(rows[done]))
+                done += 1
+
+    def crowds_between(self, first: int, end: int) -> bytes:
+        """Return the crowds of the hashes from `first` to before `end` of the table's hash space, for an image."""
+        order = self._crowd_order
+        crowds = []
+        for identity in order[bisect_left(order, first) : bisect_left(order, end)]:
+            rows = self._crowded[identity]
+            crowds.append(np.array([identity, len(rows)], "<i8").tobytes() + np.array(rows, "<u4").tobytes())
+        return b"".join(crowds)
+
+    def load_crowds(self, crowds: bytes, live: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]) -> None:
+        """Put crowds of an image back. live: tells of rows, int64[n], which ones to keep: bool[n]."""
+        at = 0
+        while at < len(crowds):
+            identity, count = np.frombuffer(crowds, "<i8", 2, at).tolist()
+            rows = np.frombuffer(crowds, "<u4", count, at + 16).astype(np.int64)
+            at += 16 + 4 * count
+            rows = rows[live(rows)]
+            if len(rows):
+                self._crowded[identity] = array("I", rows.tolist())
+                insort(self._crowd_order, identity)
+                self._in_crowds += len(rows)
+
+    def _add_one_missing(self, value: int, row: int) -> None:
+        if row not in self.rows(value):
+            self.add(value, row)
+
+    def _crowd_hashes(self) -> npt.NDArray[np.int64]:
+        return np.array(self._crowd_order, np.int64)
+
     def _make_crowd(self, value: int, row: int) -> None:
         """Move the rows under a hash out of the table, together with one that did not fit."""
         rows = list(self.rows(value))
         for other in rows:
             remove_row(np.uint64(value), other, self._table.address)
         self._crowded[_first_bits(value)] = array("I", sorted([*rows, row]))
+        insort(self._crowd_order, _first_bits(value))
         self._in_crowds += len(rows) + 1
 
     def _dissolve(self, value: int) -> None:
         """Move the few rows of a crowd back into the table."""
         rows = self._crowded.pop(_first_bits(value))
+        self._crowd_order.remove(_first_bits(value))
         self._in_crowds -= len(rows)
         for row in rows:
             self.add(value, row)
@@ -259,6 +309,41 @@ def add_step(value: np.uint64, row: int, table: int) -> int:
     if count >= CROWD:
         return 2
     return 1 if add(free, home, rest, row, segment, table) else 0
+
+
+@long_kernel
+def add_missing_rows(
+    values: npt.NDArray[np.uint64],
+    rows: npt.NDArray[np.uint32],
+    start: int,
+    crowds: npt.NDArray[np.int64],
+    table: int,
+) -> int:
+    """Add rows from number `start` on to their hashes, except where they are; return how many are done.
+
+    It stops where the table has to grow, at a hash with CROWD rows, and at one in crowds: int64[m], ascending.
+    """
+    ahead = 8
+    for number in range(start, min(start + ahead, len(rows))):
+        prefetch_home(identity(values[number]), table)
+    for number in range(start, len(rows)):
+        if number + ahead < len(rows):
+            prefetch_home(identity(values[number + ahead]), table)
+        own = identity(values[number])
+        if len(crowds):
+            at = np.searchsorted(crowds, own)
+            if at < len(crowds) and crowds[at] == own:
+                return number
+        segment, home, rest = located(own, 0, table)
+        place, free = seek(home, rest, segment)
+        count, there = 0, False
+        while place >= 0:
+            count += 1
+            there = there or value_at(place, segment) == np.int64(rows[number])
+            place = next_in_run(place, rest, segment)
+        if not there and (count >= CROWD or not add(free, home, rest, int(np.int64(rows[number])), segment, table)):
+            return number
+    return len(rows)
 
 
 @kernel

@@ -72,9 +72,13 @@ __all__ = [
     "read_in_order",
     "run_holds",
     "seek",
+    "segment_of",
     "set_flag",
     "set_value",
+    "tag_address",
     "take_out",
+    "upper_address",
+    "value_address",
     "value_at",
     "write_in_order",
 ]

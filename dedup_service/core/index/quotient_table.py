@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.errors import StateError
 from dedup_service.core.index.memory_pages import MemoryPages
+from dedup_service.core.index.quotient_pieces import HEAD_BYTES, copy_in, copy_out, keep_live, piece_bytes
 from dedup_service.core.index.quotient_segment import (
     COLUMN_PAGES,
     COLUMNS,
@@ -139,6 +141,57 @@ class QuotientTable:
         if not len(self) and depth:
             self._release(self._segments.pop())
             self._begin(depth, elements >> depth)
+
+    def copy_piece(self, position: int, piece: npt.NDArray[np.uint8]) -> tuple[int, int]:
+        """Copy the segment of the hash `position` to piece: uint8[MAX_PIECE_BYTES] (`quotient_pieces`).
+
+        Returns the hash behind its range, where a walk over the table goes on, and the bytes of the piece.
+        """
+        end, size = copy_out(position, self.address, piece.ctypes.data)
+        return int(end), int(size)
+
+    def begin_load(self, heads: npt.NDArray[np.int64]) -> None:
+        """Replace an empty table by segments that `load_piece` fills. heads: int64[n, FIELDS], of a walk's pieces.
+
+        StateError if they are not the pieces of a whole table.
+        """
+        while self._segments:
+            self._release(self._segments.pop())
+        end, depth = 0, int(heads[:, DEPTH].max())
+        directory = []
+        for head in heads:
+            segment = self._new_segment(int(head[DEPTH]), int(head[PREFIX]))
+            width = HASH_BITS - int(head[DEPTH])
+            pages = int(head[PLACES]) // PAGE_PLACES
+            if int(head[PREFIX]) << width != end or not 0 < pages <= COLUMN_PAGES:
+                raise StateError("the pieces of a table do not fit together: build it again")
+            end += 1 << width
+            number, segment[:FIELDS] = int(segment[NUMBER]), head
+            segment[NUMBER] = number
+            self._set_pages(segment, pages, pages, pages if head[WIDE] else 0)
+            directory += [_address(segment)] * (1 << (depth - int(head[DEPTH])))
+        if end != 1 << HASH_BITS:
+            raise StateError("pieces of a table are missing: build it again")
+        self._table[DIRECTORY_DEPTH] = depth
+        self._set_directory(np.array(directory, np.int64))
+
+    def load_piece(
+        self, number: int, piece: npt.NDArray[np.uint8], live: tuple[int, npt.NDArray[np.uint8]] | None = None
+    ) -> None:
+        """Fill segment `number`; several threads may fill different ones.
+
+        live: the first row of a bitmap and the bitmap, uint8[m]: elements of other rows are left out.
+        """
+        segment = self._segments[number]
+        if len(piece) < HEAD_BYTES or len(piece) != piece_bytes(segment):
+            raise StateError("a piece of a table has another size than its first words say: build it again")
+        copy_in(_address(segment), piece.ctypes.data)
+        if live is not None:
+            keep_live(_address(segment), self.address, live[0], live[1])
+
+    def end_load(self) -> None:
+        """Count the elements once all segments are filled."""
+        self._table[ELEMENTS] = sum(int(segment[USED]) for segment in self._segments)
 
     def _begin(self, depth: int, expected: int) -> None:
         """Make the segments of an empty table. expected: elements in each of them."""

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.keep import KEEP_ALL

@@ -19,7 +19,7 @@ Invariant: a snapshot is a shortcut. If it cannot be read or does not fit, the l
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,8 +29,8 @@ import xxhash
 
 from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.decider import DeciderState
-from dedup_service.core.decision.entry_store import CHUNK_ROWS
 from dedup_service.core.decision.entry_rows import ROW, EntryPieces, EntryRows
+from dedup_service.core.decision.entry_store import CHUNK_ROWS
 from dedup_service.core.decision.expiry import ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState
 from dedup_service.runtime.store.manifest import sync_directory
@@ -174,7 +174,7 @@ def _label(head: bytes) -> tuple[SnapshotLabel, int]:
         raise UnreadableSnapshotError(f"its header cannot be read: {error}") from error
 
 
-_STATE_VERSION = 1
+_STATE_VERSION = 2
 
 
 class _ExpiryFields(msgspec.Struct):
@@ -187,13 +187,19 @@ class _ExpiryFields(msgspec.Struct):
 
 
 class _StateFields(msgspec.Struct):
-    """The names in the file; they do not follow renames. removed: ROW[n]; removed_at: their ordinals."""
+    """The names in the file; they do not follow renames.
+
+    removed: ROW[n]; removed_at: their ordinals; removed_rows: their rows in the store. young: ROW[m], not settled.
+    """
 
     version: int
     ordinal: int
     removed_at: list[int]
+    removed_rows: list[int]
     removed: bytes
     removed_evidence: bytes
+    young: bytes
+    young_evidence: bytes
     host_text: bytes
     guards: GuardState | None
     expiry: _ExpiryFields = msgspec.field(default_factory=_ExpiryFields)
@@ -205,14 +211,17 @@ _decoder = msgspec.msgpack.Decoder(_StateFields)
 
 def encode_state(state: DeciderState) -> bytes:
     """Return the state of a decider as bytes for a snapshot."""
-    removed = EntryRows.from_entries([gone.entry for gone in state.removed])
+    removed, young = EntryRows.from_entries([gone.entry for gone in state.removed]), EntryRows.from_entries(state.young)
     return _encoder.encode(
         _StateFields(
             version=_STATE_VERSION,
             ordinal=state.ordinal,
             removed_at=[gone.ordinal for gone in state.removed],
+            removed_rows=[gone.entry.row for gone in state.removed],
             removed=removed.rows.tobytes(),
             removed_evidence=removed.evidence,
+            young=young.rows.tobytes(),
+            young_evidence=young.evidence,
             host_text=state.host_text,
             guards=state.guards,
             expiry=msgspec.convert(state.expiry, _ExpiryFields, from_attributes=True),
@@ -229,10 +238,11 @@ def decode_state(value: bytes) -> DeciderState:
                 f"its state has version {fields.version}, this twinsieve reads {_STATE_VERSION}"
             )
         removed = EntryRows(np.frombuffer(fields.removed, ROW), fields.removed_evidence).entries()
-        pairs = zip(fields.removed_at, removed, strict=True)
+        of_removed = zip(fields.removed_at, fields.removed_rows, removed, strict=True)
         return DeciderState(
             ordinal=fields.ordinal,
-            removed=tuple(RemovedEntry(ordinal, entry) for ordinal, entry in pairs),
+            young=tuple(EntryRows(np.frombuffer(fields.young, ROW), fields.young_evidence).entries()),
+            removed=tuple(RemovedEntry(ordinal, replace(entry, row=row)) for ordinal, row, entry in of_removed),
             host_text=fields.host_text,
             guards=fields.guards,
             expiry=msgspec.convert(fields.expiry, ExpiryState, from_attributes=True),

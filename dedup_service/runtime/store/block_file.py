@@ -25,10 +25,22 @@ import xxhash
 
 from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
 
-__all__ = ["BLOCK_BYTES", "BlockFile", "ErasedBlocks", "UnsyncedPart", "overwrite_durably", "sync_file", "write_sums"]
+__all__ = [
+    "BLOCK_BYTES",
+    "SEQUENTIAL_BYTES",
+    "BlockFile",
+    "ErasedBlocks",
+    "UnsyncedPart",
+    "overwrite_durably",
+    "sync_file",
+    "write_sums",
+]
 
 BLOCK_BYTES = 4 << 10
 """Bytes under one checksum: a page of memory, so that a first read reads no more than it needs (docs/adr/0023)."""
+
+SEQUENTIAL_BYTES = 64 << 10
+"""Bytes under one checksum in files that are read in sequence only."""
 
 _SUM = "<u4"
 _SUM_BYTES = 4
@@ -44,11 +56,15 @@ ErasedBlocks = dict[int, int]
 class BlockFile:
     """The file at `path`: the first `length` bytes count. identity: of the store, for the seeds of checksums.
 
-    tail_sum: checksum of the last, partial block. StoreDamagedError if the file or its checksums are too short.
+    tail_sum: checksum of the last, partial block. block_bytes: SEQUENTIAL_BYTES for a file that is never read at
+    random places, else BLOCK_BYTES. StoreDamagedError if the file or its checksums are too short.
     """
 
-    def __init__(self, path: Path, identity: str, length: int = 0, tail_sum: int = 0) -> None:
+    def __init__(
+        self, path: Path, identity: str, length: int = 0, tail_sum: int = 0, *, block_bytes: int = BLOCK_BYTES
+    ) -> None:
         self.path = path
+        self._block_bytes = block_bytes
         self.length = length
         self.blocks_verified = 0
         self._seed = xxhash.xxh3_64_intdigest(f"{identity}/{path.name}".encode())
@@ -115,35 +131,43 @@ class BlockFile:
         """Return verified bytes."""
         if not size:
             return b""
-        self.verify(start // BLOCK_BYTES, (start + size - 1) // BLOCK_BYTES)
+        self.verify(start // self._block_bytes, (start + size - 1) // self._block_bytes)
         return self._view[start : start + size].tobytes()
 
     def pieces(self, piece_bytes: int = 1 << 20) -> Iterable[bytes]:
-        """Yield the verified content, `piece_bytes` at a time, each announced to the disk as a whole."""
+        """Yield the verified content, `piece_bytes` at a time; the next one is announced to the disk before."""
+        self._announce(0, piece_bytes)
         for start in range(0, self.length, piece_bytes):
-            size = min(piece_bytes, self.length - start)
-            if self._map is not None and hasattr(self._map, "madvise"):
-                first = start // mmap.PAGESIZE * mmap.PAGESIZE
-                self._map.madvise(mmap.MADV_WILLNEED, first, start + size - first)
-            yield self.read(start, size)
+            self._announce(start + piece_bytes, piece_bytes)
+            yield self.read(start, min(piece_bytes, self.length - start))
+
+    def _announce(self, start: int, size: int) -> None:
+        """Ask the disk for bytes that are read soon."""
+        size = min(size, self.length - start)
+        if size > 0 and self._map is not None and hasattr(self._map, "madvise"):
+            first = start // mmap.PAGESIZE * mmap.PAGESIZE
+            self._map.madvise(mmap.MADV_WILLNEED, first, start + size - first)
 
     def erased_blocks(self, start: int, size: int) -> ErasedBlocks:
         """Return the checksums that erasing `size` bytes at `start` will leave; the last block may be partial."""
         return {
             block: self._sum(block, self._erased(block, start, size))
-            for block in range(start // BLOCK_BYTES, (start + size - 1) // BLOCK_BYTES + 1)
+            for block in range(start // self._block_bytes, (start + size - 1) // self._block_bytes + 1)
         }
 
     def erased_tail(self, start: int, size: int, length: int) -> int | None:
         """Return the checksum that an erasure will leave of the partial block before `length`; None: of another."""
-        block = length // BLOCK_BYTES
-        if not length % BLOCK_BYTES or not start // BLOCK_BYTES <= block <= (start + size - 1) // BLOCK_BYTES:
+        block = length // self._block_bytes
+        if (
+            not length % self._block_bytes
+            or not start // self._block_bytes <= block <= (start + size - 1) // self._block_bytes
+        ):
             return None
-        return self._sum(block, self._erased(block, start, size)[: length % BLOCK_BYTES])
+        return self._sum(block, self._erased(block, start, size)[: length % self._block_bytes])
 
     def _erased(self, block: int, start: int, size: int) -> bytearray:
-        first = block * BLOCK_BYTES
-        content = bytearray(self.read(first, min(BLOCK_BYTES, self.length - first)))
+        first = block * self._block_bytes
+        content = bytearray(self.read(first, min(self._block_bytes, self.length - first)))
         begin, end = max(0, start - first), min(len(content), start + size - first)
         content[begin:end] = bytes(end - begin)
         return content
@@ -195,7 +219,7 @@ class BlockFile:
         return self._sums.nbytes + self.verified.nbytes
 
     def _read_sums(self) -> npt.NDArray[np.uint32]:
-        full = self.length // BLOCK_BYTES
+        full = self.length // self._block_bytes
         if not full:
             return np.zeros(0, np.uint32)
         try:
@@ -228,7 +252,7 @@ class BlockFile:
             self._remap(capacity)
 
     def _remap(self, capacity: int) -> None:
-        verified = np.zeros(-(-capacity // BLOCK_BYTES) + 1, np.uint8)
+        verified = np.zeros(-(-capacity // self._block_bytes) + 1, np.uint8)
         kept = min(len(verified), len(self.verified))
         verified[:kept] = self.verified[:kept]
         file = os.open(self.path, os.O_RDONLY) if self._file is None else self._file
@@ -247,19 +271,19 @@ class BlockFile:
 
     def _begin_tail(self) -> None:
         """Hash the partial block, which further bytes will continue."""
-        start = self._full * BLOCK_BYTES
+        start = self._full * self._block_bytes
         content = self.read(start, self.length - start) if self.length > start else b""
         self._tail = xxhash.xxh3_64(content, seed=self._seed_of(self._full))
 
     def _add_to_sums(self, data: memoryview) -> None:
         assert self._tail is not None
-        at, used = 0, self.length - self._full * BLOCK_BYTES
+        at, used = 0, self.length - self._full * self._block_bytes
         while at < len(data):
-            size = min(len(data) - at, BLOCK_BYTES - used)
+            size = min(len(data) - at, self._block_bytes - used)
             self._tail.update(data[at : at + size])
             at, used = at + size, used + size
             self.verified[self._full] = 1
-            if used == BLOCK_BYTES:
+            if used == self._block_bytes:
                 self._push_sum(self._tail.intdigest() & _SUM_MASK)
                 self._tail = xxhash.xxh3_64(seed=self._seed_of(self._full))
                 used = 0
@@ -273,8 +297,8 @@ class BlockFile:
         self._full += 1
 
     def _verify(self, block: int) -> None:
-        start = block * BLOCK_BYTES
-        stop = min(start + BLOCK_BYTES, self.length)
+        start = block * self._block_bytes
+        stop = min(start + self._block_bytes, self.length)
         expected = int(self._sums[block]) if block < self._full else self._tail_sum
         if self._sum(block, self._view[start:stop]) != expected:
             raise StoreDamagedError(f"{self.path}: block {block} (bytes {start} to {stop}) does not match its checksum")

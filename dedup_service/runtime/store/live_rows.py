@@ -1,13 +1,24 @@
-"""Which rows are live: one bit for each row number from the first segment that exists on."""
+"""Which rows are live: one bit for each row number from the first segment that exists on.
 
+A commit writes all of it to a file of its own, at most 1/8 byte a row number.
+"""
+
+import os
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import xxhash
 
-__all__ = ["LiveRows"]
+from dedup_service.runtime.store.errors import StoreDamagedError, translated_os_errors
+from dedup_service.runtime.store.manifest import LiveLabel
+
+__all__ = ["LiveRows", "live_path", "read_live", "write_live"]
 
 _MIN_BYTES = 4096
+_SCANNED_BYTES = 1024
+"""Bytes of the bitmap that are looked at together."""
 
 
 class LiveRows:
@@ -50,6 +61,22 @@ class LiveRows:
         found: npt.NDArray[np.bool_] = inside & ((self._bits[places >> 3] >> (places & 7).astype(np.uint8)) & 1 != 0)
         return found
 
+    def first_behind(self, after: int, limit: int) -> npt.NDArray[np.int64]:
+        """Return the first live rows behind row `after`, ascending: int64[m], `limit` at most."""
+        base = self.first * self._segment_rows
+        at = max(0, after + 1 - base) >> 3
+        found: list[npt.NDArray[np.int64]] = []
+        left = limit
+        while at < self._used and left > 0:
+            some = self._bits[at : min(at + _SCANNED_BYTES, self._used)]
+            if some.any():
+                rows = np.flatnonzero(np.unpackbits(some, bitorder="little")) + base + 8 * at
+                rows = rows[rows > after][:left]
+                found.append(rows)
+                left -= len(rows)
+            at += len(some)
+        return np.concatenate(found) if found else np.zeros(0, np.int64)
+
     def remove(self, numbers: npt.NDArray[np.int64]) -> None:
         """Clear the bits of live rows."""
         places = numbers - self.first * self._segment_rows
@@ -77,3 +104,36 @@ class LiveRows:
     def _set(self, places: Iterable[int]) -> None:
         for place in places:
             self._bits[place >> 3] |= np.uint8(1 << (place & 7))
+
+
+def live_path(folder: Path, number: int) -> Path:
+    """Return the path of bitmap `number`."""
+    return folder / f"live-{number}"
+
+
+def write_live(folder: Path, number: int, first: int, bits: npt.NDArray[np.uint8]) -> LiveLabel:
+    """Write a bitmap durably; StoreFullError if the disk does not take it."""
+    path = live_path(folder, number)
+    with translated_os_errors(path), path.open("wb") as file:
+        file.write(bits.data)
+        file.flush()
+        os.fsync(file.fileno())
+    return LiveLabel(number, first, len(bits), _checksum(bits, number))
+
+
+def read_live(folder: Path, segment_rows: int, label: LiveLabel | None) -> LiveRows:
+    """Return the bitmap of a manifest; StoreDamagedError if it is altered."""
+    if label is None:
+        return LiveRows(segment_rows)
+    path = live_path(folder, label.number)
+    try:
+        bits = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise StoreDamagedError(f"{path} cannot be read: {error}") from error
+    if len(bits) != label.length or _checksum(bits, label.number) != label.checksum:
+        raise StoreDamagedError(f"{path} does not match its checksum")
+    return LiveRows(segment_rows, label.first, bits)
+
+
+def _checksum(bits: npt.NDArray[np.uint8], number: int) -> int:
+    return xxhash.xxh3_64_intdigest(bits.data, number)

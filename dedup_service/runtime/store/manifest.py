@@ -19,13 +19,15 @@ from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedEr
 __all__ = [
     "MANIFEST",
     "STORE_VERSION",
-    "ChangeFile",
+    "ColumnLabel",
     "FileLabel",
+    "ImageFileLabel",
+    "ImagesLabel",
+    "LiveLabel",
+    "LogLabel",
     "Manifest",
-    "Section",
     "SegmentLabel",
     "StoreLabel",
-    "TableLabel",
     "read_checked",
     "read_manifest",
     "sync_directory",
@@ -33,7 +35,7 @@ __all__ = [
 ]
 
 MANIFEST = "manifest.json"
-STORE_VERSION = 1
+STORE_VERSION = 2
 
 
 class StoreLabel(msgspec.Struct, frozen=True):
@@ -61,44 +63,62 @@ class SegmentLabel(msgspec.Struct):
     members_sum: int = 0
 
 
-class Section(msgspec.Struct):
-    """Changes of one table: `count` places (uint64), then as many units of `unit` bytes, from `offset` on."""
+class LiveLabel(msgspec.Struct):
+    """The bitmap of live rows. first: its first segment; length: its bytes; checksum: of all of it."""
 
-    table: str
-    unit: int
-    count: int
-    offset: int
+    number: int
+    first: int
+    length: int
     checksum: int
 
 
-class ChangeFile(msgspec.Struct):
-    """Changes of tables between two commits."""
+class ImageFileLabel(msgspec.Struct):
+    """A complete image file. length: bytes of its pieces; pieces: their number; index_sum: checksum of the index.
 
-    number: int
-    bytes: int
-    sections: list[Section]
-
-
-class TableLabel(msgspec.Struct):
-    """A table: its base, and the number of the last change file that the base contains.
-
-    base_bytes: of the array in it; base_sum: checksum of the checksums of its pages. words: whether its changes
-    are words that the caller recorded, and not pages that were found to differ.
+    tables: their names, in the order of the numbers in the index. first_row: the next row when the image was begun.
     """
 
-    shape: list[int]
-    dtype: str
-    base: str
-    base_bytes: int
-    base_sum: int
-    since: int
-    words: bool
+    number: int
+    length: int
+    pieces: int
+    index_sum: int
+    tables: list[str] = []
+    first_row: int = 0
+
+
+class LogLabel(msgspec.Struct):
+    """The committed part of a log of cells. tail_sum: checksum of its last, partial block."""
+
+    number: int
+    length: int = 0
+    tail_sum: int = 0
+
+
+class ColumnLabel(msgspec.Struct):
+    """The committed part of the columns of a segment. tail_sum: checksum of the last, partial block.
+
+    in_cells: rows of the segment that are in the cells; these may have no live row any more.
+    """
+
+    segment: int
+    length: int = 0
+    tail_sum: int = 0
+    in_cells: int = 0
+
+
+class ImagesLabel(msgspec.Struct):
+    """The images of tables. image: None before the first one is complete. entries: in the cells."""
+
+    image: ImageFileLabel | None
+    logs: list[LogLabel]
+    columns: list[ColumnLabel]
+    entries: int
 
 
 class Manifest(msgspec.Struct):
     """All files of a store. sequence, tail: last record of the log that is in it, and its digest.
 
-    next_row: first unused row number. alive_from: first segment in the table of live rows.
+    next_row: first unused row number.
     """
 
     version: int
@@ -108,10 +128,9 @@ class Manifest(msgspec.Struct):
     sequence: int = 0
     tail: str = ""
     next_row: int = 0
-    alive_from: int = 0
+    live: LiveLabel | None = None
     segments: list[SegmentLabel] = []
-    tables: dict[str, TableLabel] = {}
-    changes: list[ChangeFile] = []
+    images: ImagesLabel | None = None
     extra: bytes = b""
 
 

@@ -1,14 +1,14 @@
-"""The kept pages on disk: rows, evidence, names and texts by row number, and tables beside them.
+"""The kept pages on disk: rows, evidence, names and texts by row number, and images of tables beside them.
 
 A row number is a uint32; numbers ascend in the order of the log and are never used again. `segment` has the files,
-`row_reader` reads batches, `table_files` writes tables, `compaction` and `erasure` change what was written.
+`row_reader` reads batches, `table_images` has the tables, `compaction` and `erasure` change what was written.
 In memory are one bit for each row (`live_rows`), and 5 bytes for each block of 4 KiB: a checksum and a flag.
 
 A *commit* makes everything durable as it was when `begin_commit` was called: the rows until then, which of them are
-live, and the tables. `PendingCommit.finish` does what waits for the disk, in any thread; rows may be appended and
-removed meanwhile. A crash leaves the last finished commit; the caller applies the log after its sequence.
+live, and what restores the tables. `PendingCommit.finish` does what waits for the disk, in any thread; rows may be
+appended and removed meanwhile. A crash leaves the last finished commit; the caller applies the log after its sequence.
 
-Not thread-safe, except for `PendingCommit.finish` and `TableFiles.rebase`. The owner holds the lock of the folder.
+Not thread-safe, except for `PendingCommit.finish`. The owner holds the lock of the folder.
 After StoreFullError the store is opened again.
 """
 
@@ -16,9 +16,10 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 import numpy as np
@@ -27,7 +28,8 @@ import numpy.typing as npt
 from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.store.address_table import AddressTable
-from dedup_service.runtime.store.block_file import UnsyncedPart, sync_file
+from dedup_service.runtime.store.block_file import UnsyncedPart
+from dedup_service.runtime.store.cell_log import log_paths
 from dedup_service.runtime.store.compaction import Compaction
 from dedup_service.runtime.store.erasure import INTENT, ErasedSpan, Erasure, complete_erasure, end_erasure
 from dedup_service.runtime.store.errors import (
@@ -36,17 +38,20 @@ from dedup_service.runtime.store.errors import (
     StoreNumbersUsedError,
     translated_os_errors,
 )
-from dedup_service.runtime.store.live_rows import LiveRows
+from dedup_service.runtime.store.image_file import image_path
+from dedup_service.runtime.store.live_rows import LiveRows, live_path, read_live, write_live
 from dedup_service.runtime.store.manifest import (
     MANIFEST,
     STORE_VERSION,
     FileLabel,
+    ImagesLabel,
     Manifest,
     StoreLabel,
     read_manifest,
     sync_directory,
     write_checked,
 )
+from dedup_service.runtime.store.row_columns import column_paths
 from dedup_service.runtime.store.row_reader import ReadCounts, RowReader
 from dedup_service.runtime.store.segment import Segment
 from dedup_service.runtime.store.stored_rows import (
@@ -58,15 +63,11 @@ from dedup_service.runtime.store.stored_rows import (
     pack_names,
     unpack_names,
 )
-from dedup_service.runtime.store.table_files import PreparedTables, TableFiles, WordChanges
 
-__all__ = ["SEGMENT_ROWS", "PageStore", "PendingCommit"]
+__all__ = ["SEGMENT_ROWS", "Images", "ImagesCut", "PageStore", "PendingCommit"]
 
 SEGMENT_ROWS = 1 << 20
 """Rows of a segment: about 100 segments at 10^8 rows, with a file descriptor for each of their files."""
-
-_ALIVE = "alive"
-"""The table of live rows, beside the caller's."""
 
 _SPARSE_SHARE = 0.5
 """Share of rows to keep below which a segment is compacted: each byte that stays is copied once a halving at most."""
@@ -74,11 +75,29 @@ _SPARSE_SHARE = 0.5
 _LARGEST_NUMBER = 1 << 32
 _LARGEST_FILE = (1 << 32) - 1
 _OWN_FILE = re.compile(
-    r"\d{5,}-\d+\.(rows|evidence|names|texts|members)(\.sums)?|[a-z0-9_]+\.base-\d+|changes-\d+|.*\.tmp"
+    r"\d{5,}-\d+\.(rows|evidence|names|texts|members)(\.sums)?|\d{5,}\.columns(\.sums)?"
+    r"|(live|image)-\d+|cells-\d+(\.sums)?|.*\.tmp"
 )
 
 Numbers = npt.NDArray[np.integer[Any]]
 Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesCut:
+    """What a commit says about tables. parts: not yet durable; obsolete: files that it no longer needs."""
+
+    label: ImagesLabel
+    parts: list[UnsyncedPart]
+    obsolete: set[Path]
+
+
+class Images(Protocol):
+    """What restores the tables of a store (`table_images`)."""
+
+    def cut(self, segments: Collection[int]) -> ImagesCut:
+        """Note the present state. segments: numbers of those that the commit has."""
+        ...
 
 
 class PageStore:
@@ -88,9 +107,9 @@ class PageStore:
         self.folder = folder
         self.manifest = manifest
         """What the last finished commit wrote."""
-        self.tables = TableFiles(folder, manifest.tables, manifest.changes)
         self._identity = manifest.identity
         self._segment_rows = manifest.segment_rows
+        self._commits = 0 if manifest.live is None else manifest.live.number
         self._segments: dict[int, Segment] = {}
         self._table = AddressTable()
         self._reader = RowReader(self._segments, self._table, self._segment_rows)
@@ -102,8 +121,7 @@ class PageStore:
         self._delete_unknown_files()
         for label in manifest.segments:
             self._add(Segment(folder, self._identity, label.number, label.generation, label))
-        bits = self.tables.load(_ALIVE).copy() if _ALIVE in manifest.tables else None
-        self._live = LiveRows(self._segment_rows, manifest.alive_from, bits)
+        self._live = read_live(folder, self._segment_rows, manifest.live)
         self._live_counts = {number: int(self._live.segment(number).sum()) for number in self._segments}
 
     @classmethod
@@ -144,6 +162,32 @@ class PageStore:
     def next_row(self) -> int:
         """The number of the next row that is appended, unless a full segment leaves some numbers out."""
         return self._next_row
+
+    @property
+    def segment_rows(self) -> int:
+        """Rows of a segment."""
+        return self._segment_rows
+
+    @property
+    def live_bits(self) -> tuple[int, npt.NDArray[np.uint8]]:
+        """The first row of the bitmap of live rows, and the bitmap: uint8[m], little-endian."""
+        return self._live.first * self._segment_rows, self._live.bits
+
+    def appended_since(self, first: int) -> Iterator[range]:
+        """Yield the row numbers from `first` on that were given, those of removed rows included.
+
+        In segments that were compacted since then, they may be more than there are rows.
+        """
+        for number, segment in list(self._segments.items()):
+            start = number * self._segment_rows
+            rows = segment.rows if segment.members is None else self._segment_rows
+            if start + rows > first:
+                yield range(max(first, start), start + rows)
+
+    def live_numbers(self) -> Iterator[npt.NDArray[np.uint32]]:
+        """Yield the numbers of live rows, ascending, those of a segment at a time."""
+        for number in list(self._segments):
+            yield (np.flatnonzero(self._live.segment(number)) + number * self._segment_rows).astype(np.uint32)
 
     @property
     def counts(self) -> ReadCounts:
@@ -188,6 +232,20 @@ class PageStore:
             if segment.rows == self._segment_rows or first < len(rows):
                 self._seal(segment)
         return np.concatenate(numbers) if numbers else np.zeros(0, np.uint32)
+
+    def make_room(self, evidence_bytes: int) -> int:
+        """Return the number of the next row, behind which so many bytes of evidence fit into files.
+
+        The rows of the next call of `append` are then consecutive. Raises as `append`.
+        """
+        segment = self._active()
+        if segment.rows and segment.files["evidence"].length + evidence_bytes > _LARGEST_FILE:
+            self._seal(segment)
+        return self._next_row
+
+    def first(self, after: int = -1, limit: int = 1) -> npt.NDArray[np.int64]:
+        """Return the first live rows behind row `after`, ascending: int64[m], `limit` at most."""
+        return self._live.first_behind(after, limit)
 
     def live(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
         """Return which rows were appended and not removed: bool[n]."""
@@ -236,56 +294,47 @@ class PageStore:
         self,
         sequence: int,
         tail: str,
-        tables: Mapping[str, Array] | None = None,
-        changes: Mapping[str, WordChanges] | None = None,
+        images: Images | None = None,
         extra: bytes = b"",
         text_budget_bytes: int | None = None,
     ) -> "PendingCommit":
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
-        tables: all arrays to store, by name; they change again once this returns. changes: words of those whose
-        changes are recorded, since the last call (`table_files`). extra: other state. text_budget_bytes: above it the
-        oldest texts are dropped, a segment at a time. A commit that is not finished is finished first.
+        images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
+        state. text_budget_bytes: above it the oldest texts are dropped, a segment at a time. A commit that is not
+        finished is finished first.
         """
         self.finish_commit()
-        if tables is not None and _ALIVE in tables:
-            raise ConfigurationError(f"{_ALIVE!r} is the store's own table: give it another name")
         obsolete = self._drop_texts(text_budget_bytes)
+        if self.manifest.live is not None:
+            obsolete.add(live_path(self.folder, self.manifest.live.number))
         empty = [number for number, live in self._live_counts.items() if not live and self._is_sealed(number)]
+        cut = None if images is None else images.cut(self._segments.keys() - set(empty))
+        obsolete |= set() if cut is None else cut.obsolete
         dropped = [self._forget(number) for number in empty]
-        if self._live.begin_at(min(self._segments, default=self._next_row // self._segment_rows)):
-            self.tables.forget(_ALIVE)
-        if _ALIVE in self.tables.due():  # at most 1/8 byte a row: written at once
-            self.tables.forget(_ALIVE)
-        prepared = self.tables.prepare({**(tables or {}), _ALIVE: self._live.bits}, changes or {})
+        self._live.begin_at(min(self._segments, default=self._next_row // self._segment_rows))
         manifest = msgspec.structs.replace(
             self.manifest,
             sequence=sequence,
             tail=tail,
             next_row=self._next_row,
-            alive_from=self._live.first,
             segments=[segment.label() for segment in self._segments.values()],
-            tables=prepared.tables,
-            changes=prepared.changes,
+            images=None if cut is None else cut.label,
             extra=extra,
         )
         manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
         parts = [part for segment in self._segments.values() for part in segment.cut()]
+        parts += [] if cut is None else cut.parts
         self._removed.clear()
         self._removed_counts.clear()
-        self._pending = PendingCommit(self, manifest, prepared, parts, dropped, obsolete)
+        self._commits += 1
+        live = LiveRows(self._segment_rows, self._live.first, self._live.bits.copy())
+        self._pending = PendingCommit(self, manifest, self._commits, live, parts, dropped, obsolete)
         return self._pending
 
-    def commit(
-        self,
-        sequence: int,
-        tail: str,
-        tables: Mapping[str, Array] | None = None,
-        changes: Mapping[str, WordChanges] | None = None,
-        extra: bytes = b"",
-    ) -> None:
+    def commit(self, sequence: int, tail: str, images: Images | None = None, extra: bytes = b"") -> None:
         """Make the present state durable; see `begin_commit`."""
-        self.begin_commit(sequence, tail, tables, changes, extra).finish()
+        self.begin_commit(sequence, tail, images, extra).finish()
 
     def finish_commit(self) -> None:
         """Finish a commit that was begun, or wait for the thread that does."""
@@ -344,7 +393,8 @@ class PageStore:
     def disk_bytes(self) -> dict[str, int]:
         """Return the bytes of each kind of file."""
         sizes = {name: sum(segment.files[name].length for segment in self._segments.values()) for name in FILES}
-        return {**sizes, "tables": sum(path.stat().st_size for path in self.tables.paths() if path.exists())}
+        tables = table_paths(self.folder, self.manifest)
+        return {**sizes, "tables": sum(path.stat().st_size for path in tables if path.exists())}
 
     def memory_bytes(self) -> int:
         """Return the bytes of memory that grow with the rows: live rows, checksums and flags."""
@@ -462,7 +512,7 @@ class PageStore:
 
     def _delete_unknown_files(self) -> None:
         """Delete what a crash left: files that the manifest does not name."""
-        known = self.tables.paths()
+        known = table_paths(self.folder, self.manifest)
         for label in self.manifest.segments:
             stem = f"{label.number:05d}-{label.generation}"
             used = [name for name, file in label.files.items() if file.length]
@@ -481,14 +531,16 @@ class PendingCommit:
         self,
         store: PageStore,
         manifest: Manifest,
-        prepared: PreparedTables,
+        number: int,
+        live: LiveRows,
         parts: list[UnsyncedPart],
         dropped: list[Segment],
         obsolete: set[Path],
     ) -> None:
         self._store = store
         self._manifest = manifest
-        self._prepared = prepared
+        self._number = number
+        self._live = live
         self._parts = parts
         self._dropped = dropped
         self._obsolete = obsolete
@@ -502,19 +554,30 @@ class PendingCommit:
                 return
             for part in self._parts:
                 part.sync()
-            if self._prepared.unsynced is not None:
-                sync_file(self._prepared.unsynced)
             folder = self._store.folder
+            self._manifest.live = write_live(folder, self._number, self._live.first, self._live.bits)
             sync_directory(folder)
             write_checked(folder / MANIFEST, self._manifest)
             self._store.manifest = self._manifest
             self._finished = True
-            obsolete = self._obsolete | self._store.tables.adopt(self._prepared)
             with translated_os_errors(folder):
-                for path in obsolete:
+                for path in self._obsolete:
                     path.unlink(missing_ok=True)
                 for segment in self._dropped:
                     segment.delete()
+
+
+def table_paths(folder: Path, manifest: Manifest) -> set[Path]:
+    """Return the files of tables and of live rows that a manifest names."""
+    paths = set() if manifest.live is None else {live_path(folder, manifest.live.number)}
+    images = manifest.images
+    if images is not None:
+        paths |= set() if images.image is None else {image_path(folder, images.image.number)}
+        for log in images.logs:
+            paths |= set(log_paths(folder, log.number))
+        for columns in images.columns:
+            paths |= set(column_paths(folder, columns.segment))
+    return paths
 
 
 def _joined(values: Sequence[bytes], rows: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

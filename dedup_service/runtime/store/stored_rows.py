@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import ROW, Spans
 

@@ -63,6 +63,27 @@ def test_exact_while_hot_tables_grow(half: int) -> None:
         assert list(zip(found[number].distances.tolist(), found[number].sequences.tolist(), strict=True)) == expected
 
 
+@pytest.mark.parametrize("shards", [1, 3])
+def test_a_reserved_index_is_the_same(shards: int) -> None:
+    """Prepared for what is inserted, for less or for more, it finds what brute force finds; then it grows on."""
+    stored = np.concatenate([uniform(FIRST_SPLIT * 2, 1), one_half(2000, 2, 0), hot(200, 3), uniform(200_000, 4)])
+    grown = BlockIndex(3, rows=True, shards=shards)
+    grown.insert_many(np.arange(len(stored)), stored)
+    for expected in (0, FIRST_SPLIT * 2 * shards, len(stored) * 2):
+        index = BlockIndex(3, rows=True, shards=shards)
+        index.reserve(expected)
+        index.insert_many(np.arange(len(stored)), stored)
+        probes = near_copies(stored, 60, expected)
+        found = index.probe_many(probes)
+        for number, probe in enumerate(probes):
+            pairs = zip(found[number].distances.tolist(), found[number].sequences.tolist(), strict=True)
+            assert list(pairs) == brute_force(stored, probe, 3)
+        if expected <= len(stored):
+            assert index.statistics().bytes < 1.02 * grown.statistics().bytes
+        index.remove_many(np.arange(len(stored)), stored)
+        assert len(index) == 0
+
+
 def test_growth_moves_no_memory() -> None:
     """From 300,000 to a million entries, memory grows in proportion at every step: nothing is held twice."""
     index = BlockIndex(3, rows=True)

@@ -8,38 +8,18 @@ so the oracle finds them again without the process. A finished operation is repo
 
 import os
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.table_files import PAGE_BYTES, WordChanges
-from tests.runtime.store.pages import LABEL, SEGMENT_ROWS, Oracle, pages
+from dedup_service.runtime.store.table_images import TableImages
+from tests.runtime.store.pages import LABEL, SEGMENT_ROWS, Oracle, Pages
+from tests.runtime.store.tables import Model, restored, table_pages
 
-TABLE_WORDS = 12 * PAGE_BYTES // 8
-KINDS = ("append", "append", "append", "remove", "erase", "compact", "rebase", "commit", "commit")
-
-
-@dataclass(slots=True)
-class Tables:
-    """Two tables with the same content: one whose changes are recorded, one whose pages are compared."""
-
-    recorded: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(TABLE_WORDS, np.uint64))
-    places: list[int] = field(default_factory=list)
-
-    def change(self, generator: np.random.Generator) -> None:
-        """Change some words."""
-        places = generator.integers(0, TABLE_WORDS, 20)
-        self.recorded[places] += np.uint64(1)
-        self.places += places.tolist()
-
-    def take(self) -> tuple[dict[str, npt.NDArray[np.uint64]], dict[str, WordChanges]]:
-        """Return tables and changes for a commit."""
-        at, self.places = np.array(self.places, np.uint64), []
-        words = WordChanges(at, self.recorded[at.astype(np.int64)])
-        return {"recorded": self.recorded, "compared": self.recorded}, {"recorded": words}
+KINDS = ("append", "append", "append", "remove", "erase", "compact", "image", "image", "commit", "commit")
 
 
 @dataclass(slots=True)
@@ -63,50 +43,53 @@ def step_of(seed: int, number: int, live: list[int]) -> Step:
     return Step(kind, generator, rows)
 
 
-def batch_of(seed: int, number: int) -> tuple[tuple[int, int], int]:
-    """Return seed and size of the pages that operation `number` appends."""
-    return (seed, number), 1 + (seed + number) % 60
+def batch_size(seed: int, number: int) -> int:
+    """Return how many pages operation `number` appends."""
+    return 1 + (seed + number) % 60
+
+
+def batch_of(seed: int, number: int) -> Pages:
+    """Return the pages that operation `number` appends."""
+    return table_pages((seed, number), batch_size(seed, number), largest=600)
 
 
 def run(folder: Path, seed: int) -> None:
     """Open the store and go on for ever."""
-    store, live, tables = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS), Oracle(), Tables()
+    store, live, model = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS), Oracle(), Model()
     number = store.manifest.sequence
-    replay(seed, number, live, tables)
-    tables.places.clear()
-    for name in ("recorded", "compared"):
-        if name in store.manifest.tables:
-            store.tables.load(name)
+    replay(seed, number, live, model)
+    model.tables, images, _ = restored(store, model)
     while True:
         number += 1
         step = step_of(seed, number, sorted(live.rows))
-        tables.change(step.generator)
         if step.kind == "append":
-            batch = pages(*batch_of(seed, number))
-            live.append(store.append(batch.entries, batch.names, batch.texts), batch)
+            batch = batch_of(seed, number)
+            numbers = store.append(batch.entries, batch.names, batch.texts)
+            live.append(numbers, batch)
+            model.append(numbers, batch.entries.rows, images)
         elif step.kind == "remove":
             store.remove(step.rows)
             live.remove(step.rows)
+            model.remove(step.rows, images)
         elif step.kind == "commit":
-            store.commit(number, str(seed), *tables.take())
+            store.commit(number, str(seed), images)
         else:
-            keep_in_order(store, step, tables)
+            keep_in_order(store, step, images)
         os.write(1, f"{number}\n".encode())
 
 
-def keep_in_order(store: PageStore, step: Step, tables: Tables) -> None:
-    """Erase, compact, or write a new base."""
+def keep_in_order(store: PageStore, step: Step, images: TableImages) -> None:
+    """Erase, compact, or go on with an image."""
     if step.kind == "erase":
         for row in step.rows.tolist():
             store.erase(row)
     elif step.kind == "compact":
         store.compact(20_000)
     else:
-        for _ in store.tables.rebase("recorded", tables.recorded, words=True):
-            pass
+        images.step(3)
 
 
-def replay(seed: int, last: int, oracle: Oracle, tables: Tables) -> dict[int, int]:
+def replay(seed: int, last: int, oracle: Oracle, model: Model) -> dict[int, int]:
     """Apply operations 1 to `last`, of which the last was a commit; return the last erasure of each row.
 
     Row numbers are those of the store: ascending from 0.
@@ -115,13 +98,15 @@ def replay(seed: int, last: int, oracle: Oracle, tables: Tables) -> dict[int, in
     next_row = 0
     for number in range(1, last + 1):
         step = step_of(seed, number, sorted(oracle.rows))
-        tables.change(step.generator)
         if step.kind == "append":
-            batch = pages(*batch_of(seed, number))
-            oracle.append(np.arange(next_row, next_row + len(batch), dtype=np.uint32), batch)
+            batch = batch_of(seed, number)
+            numbers = np.arange(next_row, next_row + len(batch), dtype=np.uint32)
+            oracle.append(numbers, batch)
+            model.append(numbers, batch.entries.rows, None)
             next_row += len(batch)
         elif step.kind == "remove":
             oracle.remove(step.rows)
+            model.remove(step.rows, None)
         elif step.kind == "erase":
             for row in step.rows.tolist():
                 oracle.rows[row].erase()
@@ -135,7 +120,7 @@ def later_erasures(seed: int, last: int, finished: int, oracle: Oracle) -> dict[
     for number in range(last + 1, finished + 2):
         step = step_of(seed, number, rows)
         if step.kind == "append":
-            _, count = batch_of(seed, number)
+            count = batch_size(seed, number)
             rows += range(next_row, next_row + count)
             next_row += count
         elif step.kind == "remove":
@@ -148,11 +133,14 @@ def later_erasures(seed: int, last: int, finished: int, oracle: Oracle) -> dict[
 
 def main() -> None:
     """Fork a process for each line of the input."""
-    warm = Path(sys.argv[1])
-    store = PageStore.open(warm, LABEL, segment_rows=SEGMENT_ROWS)
-    batch = pages(1, 100)
+    store, model = PageStore.open(Path(sys.argv[1]), LABEL, segment_rows=SEGMENT_ROWS), Model()
+    _, images, _ = restored(store, model)
+    batch = batch_of(1, 59)
     numbers = store.append(batch.entries, batch.names, batch.texts)
-    store.commit(1, "", {"t": np.arange(9)})
+    model.append(numbers, batch.entries.rows, None)
+    images.complete()
+    store.commit(1, "", images)
+    restored(store, model)
     store.erase(0)
     store.entries(numbers)
     store.close()

@@ -11,8 +11,10 @@ import pytest
 from dedup_service.runtime.store.block_file import BLOCK_BYTES
 from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.table_images import TableImages
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, pages
+from .tables import Model, assert_same, restored, table_pages
 
 Damage = Callable[[Path, random.Random], None]
 
@@ -76,47 +78,51 @@ def some_file(folder: Path, rng: random.Random) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Path, Oracle, "np.ndarray[tuple[int], np.dtype[np.uint32]]"]:
-    """A closed store with compacted segments, an erasure, changes of tables; its oracle and its table."""
-    folder, oracle = tmp_path_factory.mktemp("whole"), Oracle()
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Oracle, Model]:
+    """A closed store with compacted segments, an erasure, images of tables; its oracle and its tables."""
+    folder, oracle, model = tmp_path_factory.mktemp("whole"), Oracle(), Model()
     store = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS)
-    table = np.arange(100_000, dtype=np.uint32)
+    images = TableImages(store, model.tables, due_share=0.3)
     for seed in range(4):
-        batch = pages(seed, 100, largest=2000)
-        oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
+        batch = table_pages(seed, 100, largest=2000)
+        numbers = store.append(batch.entries, batch.names, batch.texts)
+        oracle.append(numbers, batch)
+        model.append(numbers, batch.entries.rows, images)
+        if seed == 1:
+            images.complete()
         gone = np.array([number for number in sorted(oracle.rows) if number < 128 and number % 3 == 0], np.uint32)
         store.remove(gone)
         oracle.remove(gone)
-        table[seed] = 0
-        store.commit(seed, "", {"t": table})
+        model.remove(gone, images)
+        store.commit(seed, "", images)
         gone = np.array([number for number in sorted(oracle.rows) if number < 128 and number % 2], np.uint32)
         store.remove(gone)
         oracle.remove(gone)
-        store.commit(seed, "", {"t": table})
+        model.remove(gone, images)
+        store.commit(seed, "", images)
         while store.compact(1 << 30):
             pass
     store.erase(399)
     oracle.rows[399].erase()
+    images.close()
     store.close()
-    return folder, oracle, table
+    return folder, oracle, model
 
 
 @pytest.mark.parametrize("damage", [flipped, truncated, zeroed, swapped, moved_blocks, missing])
 @pytest.mark.parametrize("seed", range(25))
 def test_damage_is_found_or_does_no_harm(
-    whole: tuple[Path, Oracle, "np.ndarray[tuple[int], np.dtype[np.uint32]]"], tmp_path: Path, damage: Damage, seed: int
+    whole: tuple[Path, Oracle, Model], tmp_path: Path, damage: Damage, seed: int
 ) -> None:
     """Whatever happens to a file, what is read is right, or an error of the store names what is wrong."""
-    folder, oracle, table = whole
+    folder, oracle, model = whole
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
     damage(copy, random.Random(seed))
     before = {path.name: path.read_bytes() for path in copy.iterdir()}
     altered = before != {path.name: path.read_bytes() for path in folder.iterdir()}
     try:
-        assert_whole(copy, oracle, table)
+        assert_whole(copy, oracle, model)
     except StoreDamagedError as error:
         message = str(error)
     else:
@@ -125,19 +131,20 @@ def test_damage_is_found_or_does_no_harm(
     assert not message or str(copy) in message
 
 
-def assert_whole(folder: Path, oracle: Oracle, table: "np.ndarray[tuple[int], np.dtype[np.uint32]]") -> None:
+def assert_whole(folder: Path, oracle: Oracle, model: Model) -> None:
     """Check that a store has what its oracle has."""
     store = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS)
     try:
         assert_equal(store, oracle)
-        assert (store.tables.load("t") == table).all()
+        tables, images, from_images = restored(store, model)
+        images.close()
+        assert from_images
+        assert_same(tables, model)
     finally:
         store.close()
 
 
-def test_an_undamaged_copy_is_read(
-    whole: tuple[Path, Oracle, "np.ndarray[tuple[int], np.dtype[np.uint32]]"], tmp_path: Path
-) -> None:
+def test_an_undamaged_copy_is_read(whole: tuple[Path, Oracle, Model], tmp_path: Path) -> None:
     """What the tests above alter is whole before."""
     folder, oracle, _ = whole
     shutil.copytree(folder, tmp_path / "copy")
@@ -154,12 +161,20 @@ def test_what_lies_behind_the_last_commit_is_cut_off(tmp_path: Path, seed: int) 
     store = PageStore.open(tmp_path, LABEL, segment_rows=SEGMENT_ROWS)
     batch = pages(seed, 150, largest=3000)
     oracle.append(store.append(batch.entries, batch.names, batch.texts), batch)
-    store.commit(1, "", {"t": np.arange(9)})
+    store.commit(1, "")
     store.close()
     for path in list(tmp_path.glob("0*.*")):
         with path.open("ab") as file:
             file.write(rng.randbytes(rng.randrange(9) * 1000))
-    for name in ("00002-1.rows", "00003-0.evidence", "00003-0.evidence.sums", "t.base-7", "changes-9", "manifest.tmp"):
+    for name in (
+        "00002-1.rows",
+        "00003-0.evidence",
+        "00003-0.evidence.sums",
+        "image-7",
+        "cells-9",
+        "live-7",
+        "manifest.tmp",
+    ):
         (tmp_path / name).write_bytes(rng.randbytes(100))
     (tmp_path / "a person's own file").write_text("stays")
     store = PageStore.open(tmp_path, LABEL)
@@ -167,12 +182,12 @@ def test_what_lies_behind_the_last_commit_is_cut_off(tmp_path: Path, seed: int) 
     more = pages(seed + 100, 300, largest=3000)
     oracle.append(store.append(more.entries, more.names, more.texts), more)
     assert_equal(store, oracle)
-    store.commit(2, "", {"t": np.arange(9)})
+    store.commit(2, "")
     store.close()
     store = PageStore.open(tmp_path, LABEL)
     store.verify()
     assert_equal(store, oracle)
-    assert not (tmp_path / "t.base-7").exists()
+    assert not (tmp_path / "image-7").exists()
     assert (tmp_path / "a person's own file").exists()
     store.close()
 

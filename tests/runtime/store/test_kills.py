@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-import numpy as np
 import pytest
 
 from dedup_service.runtime.store.page_store import PageStore
-from tests.runtime.store.killed import Tables, later_erasures, replay, step_of
+from tests.runtime.store.killed import later_erasures, replay, step_of
 from tests.runtime.store.pages import LABEL, Oracle, assert_equal, contents
+from tests.runtime.store.tables import Model, assert_same, restored
 
 ROOT = Path(__file__).parents[3]
 KILLS_A_FOLDER = 7
@@ -72,17 +72,17 @@ def check(folder: Path, seed: int, finished: int, committed: int) -> int:
     try:
         last = store.manifest.sequence
         assert last >= committed
-        oracle, tables = Oracle(), Tables()
-        replay(seed, last, oracle, tables)
+        oracle, model = Oracle(), Model()
+        replay(seed, last, oracle, model)
         for row, number in later_erasures(seed, last, max(last, finished), oracle).items():
             found = contents(store, [row])[row]
             if number <= finished or found != oracle.rows[row]:  # finished, or perhaps finished: nothing in between
                 oracle.rows[row].erase()
         assert_equal(store, oracle)
         store.verify()
-        if last:
-            assert (store.tables.load("recorded") == tables.recorded).all()
-            assert (store.tables.load("compared") == tables.recorded).all()
+        tables, images, _ = restored(store, model)
+        assert_same(tables, model)
+        images.close()
         return last
     finally:
         store.close()
@@ -120,8 +120,7 @@ def test_a_store_killed_many_times_has_its_last_commit(tmp_path: Path) -> None:
 def test_operations_are_the_same_again(tmp_path: Path) -> None:
     """The oracle finds the operations of a process by their numbers."""
     first, second = Oracle(), Oracle()
-    tables, again = Tables(), Tables()
-    assert replay(5, 60, first, tables) == replay(5, 60, second, again)
+    model, again = Model(), Model()
+    assert replay(5, 60, first, model) == replay(5, 60, second, again)
     assert first.rows == second.rows
-    assert (tables.recorded == again.recorded).all()
-    assert np.count_nonzero(tables.recorded) > 0
+    assert_same(model.tables, again)

@@ -22,8 +22,10 @@ from dedup_service.runtime.store.errors import (
 from dedup_service.runtime.store.manifest import StoreLabel, read_manifest, write_checked
 from dedup_service.runtime.store.page_store import PageStore
 from dedup_service.runtime.store.stored_rows import StoredNames
+from dedup_service.runtime.store.table_images import TableImages
 
 from .pages import LABEL, SEGMENT_ROWS, Oracle, assert_equal, contents, pages
+from .tables import Model, assert_same, restored, table_pages
 
 
 def filled(folder: Path, count: int = 200, seed: int = 1) -> tuple[PageStore, Oracle]:
@@ -125,13 +127,12 @@ def test_a_commit_has_the_state_of_its_beginning(tmp_path: Path) -> None:
 def test_a_commit_that_was_not_finished_leaves_the_one_before(tmp_path: Path) -> None:
     """The files of the commit before are all there until the next manifest is."""
     store, oracle = filled(tmp_path, 200)
-    store.commit(1, "", {"numbers": np.arange(10)})
+    store.commit(1, "")
     store.remove(np.arange(128, dtype=np.uint32))
-    store.begin_commit(2, "", {"numbers": np.arange(10) * 2})
+    store.begin_commit(2, "")
     del store  # as after a kill: nothing is closed
     again = PageStore.open(tmp_path, LABEL)
     assert_equal(again, oracle)
-    assert again.tables.load("numbers").tolist() == list(range(10))
     again.close()
 
 
@@ -385,7 +386,6 @@ def test_numbers_end(tmp_path: Path) -> None:
     PageStore.open(tmp_path, LABEL, segment_rows=1 << 26).close()
     manifest = read_manifest(tmp_path)
     manifest.next_row = 1 << 32
-    manifest.alive_from = 64
     write_checked(tmp_path / "manifest.json", manifest)
     store = PageStore.open(tmp_path, LABEL)
     with pytest.raises(StoreNumbersUsedError, match="built again"):
@@ -461,13 +461,16 @@ class StoreMachine(RuleBasedStateMachine):
         self.folder = self.root / str(len(list(self.root.iterdir())))
         self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
         self.oracle, self.committed, self.seed = Oracle(), Oracle(), seed
-        self.table = self.committed_table = np.zeros(3000, np.uint32)
+        self.model, self.committed_model = Model(), Model()
+        self.images = TableImages(self.store, self.model.tables, due_share=0.1, least_due=10)
 
     @rule(count=st.integers(0, 150))
     def append(self, count: int) -> None:
         self.seed += 1
-        batch = pages(self.seed, count, largest=400)
-        self.oracle.append(self.store.append(batch.entries, batch.names, batch.texts), batch)
+        batch = table_pages(self.seed, count, largest=400)
+        numbers = self.store.append(batch.entries, batch.names, batch.texts)
+        self.oracle.append(numbers, batch)
+        self.model.append(numbers, batch.entries.rows, self.images)
 
     @rule(data=st.data(), share=st.sampled_from([0.1, 0.6, 1.0]))
     def remove(self, data: st.DataObject, share: float) -> None:
@@ -476,6 +479,7 @@ class StoreMachine(RuleBasedStateMachine):
         numbers = numbers[np.random.default_rng(self.seed).random(len(numbers)) < share]
         self.store.remove(numbers)
         self.oracle.remove(numbers)
+        self.model.remove(numbers, self.images)
 
     @rule(at=st.integers(0, 1 << 20))
     def erase(self, at: int) -> None:
@@ -490,24 +494,30 @@ class StoreMachine(RuleBasedStateMachine):
     def compact(self, budget: int) -> None:
         self.store.compact(budget)
 
-    @rule(count=st.integers(0, 50))
-    def commit(self, count: int) -> None:
+    @rule(pieces=st.integers(1, 3))
+    def image(self, pieces: int) -> None:
+        self.images.step(pieces)
+
+    @rule()
+    def commit(self) -> None:
         self.seed += 1
-        self.table = self.table.copy()
-        self.table[np.random.default_rng(self.seed).integers(0, len(self.table), count)] = self.seed
-        self.store.commit(self.seed, "", {"table": self.table})
+        self.store.commit(self.seed, "", self.images)
         self.committed = Oracle({n: row.copy() for n, row in self.oracle.rows.items()})
-        self.committed_table = self.table
+        self.committed_model = self.model.without_tables()
 
     @rule()
     def open_again(self) -> None:
+        self.images.close()
         self.store.close()
         self.store = PageStore.open(self.folder, LABEL, segment_rows=SEGMENT_ROWS)
         self.store.verify()
         self.oracle = Oracle({n: row.copy() for n, row in self.committed.rows.items()})
-        self.table = self.committed_table
-        if "table" in self.store.manifest.tables:
-            assert (self.store.tables.load("table") == self.committed_table).all()
+        self.model = self.committed_model.without_tables()
+        self.model.tables, others = self.model.rebuilt(self.store)
+        others.close()
+        tables, self.images, _ = restored(self.store, self.model)
+        assert_same(tables, self.model)
+        self.model.tables = tables
 
     @invariant()
     def equal(self) -> None:
@@ -516,6 +526,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
+            self.images.close()
             self.store.close()
 
 

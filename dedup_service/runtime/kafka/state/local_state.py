@@ -34,8 +34,8 @@ from typing import Self
 import msgspec
 import xxhash
 
-from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.entry_rows import EntryPieces
+from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.replica import Replica, ReplicaState
 from dedup_service.core.errors import ConfigurationError, TwinsieveError
 from dedup_service.core.evidence.similarity import Combined

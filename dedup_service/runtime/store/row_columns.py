@@ -1,0 +1,118 @@
+"""What a restore needs of every row, in append-only files of its own: sieve, fingerprint of the words, flags.
+
+25 bytes a row, one file for each segment of the store, so that a restore does not read the evidence. A file goes when
+its segment is gone and no row of it is in the cells any more, which removed rows leave later.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.runtime.store.block_file import SEQUENTIAL_BYTES, BlockFile, UnsyncedPart
+from dedup_service.runtime.store.manifest import ColumnLabel
+
+__all__ = ["COLUMN", "RowColumns", "column_paths"]
+
+COLUMN = np.dtype([("sieve", "<u8", 2), ("words", "<u8"), ("flags", "u1")])
+"""Of a row: the fields of ROW with the same names, and the sieve of its cells."""
+
+_READ_ROWS = 1 << 18
+
+Columns = npt.NDArray[Any]
+
+
+class RowColumns:
+    """The files in `folder`. identity: of the store; segment_rows: rows of a segment."""
+
+    def __init__(self, folder: Path, identity: str, segment_rows: int, labels: Iterable[ColumnLabel] = ()) -> None:
+        self._folder = folder
+        self._identity = identity
+        self._segment_rows = segment_rows
+        self._labels = {label.segment: label for label in labels}
+        self._open: dict[int, BlockFile] = {}
+        self._in_cells = Counter({label.segment: label.in_cells for label in self._labels.values()})
+        self.next_row = max((label.segment * segment_rows + _rows(label) for label in self._labels.values()), default=0)
+        """The row behind the last one that was appended."""
+
+    def append(self, first: int, columns: Columns) -> None:
+        """Append COLUMN[n] of rows from `first` on, all of one segment; StoreFullError if the disk is full."""
+        segment = first // self._segment_rows
+        file = self._file(segment)
+        missing = (first % self._segment_rows) * COLUMN.itemsize - file.length
+        file.append(bytes(missing) + columns.tobytes())
+        self.next_row = first + len(columns)
+
+    def count_in_cells(self, rows: npt.NDArray[np.uint32], sign: int) -> None:
+        """Count rows that entered the cells, sign 1, or left them, sign -1."""
+        segments, counts = np.unique(rows // self._segment_rows, return_counts=True)
+        for segment, count in zip(segments.tolist(), counts.tolist(), strict=True):
+            self._in_cells[segment] += sign * count
+
+    def cut(self, segments: Collection[int]) -> tuple[list[ColumnLabel], list[UnsyncedPart], set[Path]]:
+        """Return labels, what is not durable, and files that go once a manifest without them is durable.
+
+        segments: those that the store has.
+        """
+        parts, obsolete = [], set()
+        for segment, file in list(self._open.items()):
+            part = file.cut()
+            if part is not None:
+                parts.append(part)
+            if segment < self.next_row // self._segment_rows:
+                file.seal()
+            self._labels[segment] = ColumnLabel(segment, file.length, file.tail_sum())
+            if segment < self.next_row // self._segment_rows:
+                file.close()
+                del self._open[segment]
+        for segment in self._labels.keys() - set(segments):
+            if not self._in_cells[segment]:
+                obsolete |= set(column_paths(self._folder, segment))
+                del self._labels[segment], self._in_cells[segment]
+                if segment in self._open:
+                    self._open.pop(segment).close()
+        for segment, label in self._labels.items():
+            label.in_cells = self._in_cells[segment]
+        labels = [msgspec.structs.replace(self._labels[segment]) for segment in sorted(self._labels)]
+        return labels, [part for part in parts if part.path not in obsolete], obsolete
+
+    def pieces(self) -> Iterator[tuple[int, Columns]]:
+        """Yield the first row and the columns of some rows, all committed ones; StoreDamagedError if altered."""
+        for segment, label in sorted(self._labels.items()):
+            file = self._opened(label)
+            try:
+                first = segment * self._segment_rows
+                for content in file.pieces(_READ_ROWS * COLUMN.itemsize):
+                    yield first, np.frombuffer(content, COLUMN)
+                    first += len(content) // COLUMN.itemsize
+            finally:
+                file.close()
+
+    def close(self) -> None:
+        """Close all files."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def _file(self, segment: int) -> BlockFile:
+        if segment not in self._open:
+            self._open[segment] = self._opened(self._labels.get(segment, ColumnLabel(segment)))
+        return self._open[segment]
+
+    def _opened(self, label: ColumnLabel) -> BlockFile:
+        path = column_paths(self._folder, label.segment)[0]
+        return BlockFile(path, self._identity, label.length, label.tail_sum, block_bytes=SEQUENTIAL_BYTES)
+
+
+def column_paths(folder: Path, segment: int) -> tuple[Path, Path]:
+    """Return the files of a segment: columns and their checksums."""
+    path = folder / f"{segment:05d}.columns"
+    return path, path.with_name(path.name + ".sums")
+
+
+def _rows(label: ColumnLabel) -> int:
+    return label.length // COLUMN.itemsize

@@ -1,0 +1,226 @@
+"""The entries of a decider on disk: a `PageStore` and the images of its tables, as an `EntryStore`.
+
+    entries = StoredEntries.open(folder, label, rule, layout)
+    candidates = LocalCandidates(rule, young, store=entries, tables=entries.tables, removed=removed)
+    ...                                              # after each batch:
+    entries.step()                                   # goes on with an image of the tables, and with compaction
+    entries.begin_commit(sequence, tail, extra)      # `finish` of what it returns waits for the disk, in any thread
+
+`young` and `removed` are what `extra` of the last commit had: the entries of the window, and those that the cells still
+need. If tables cannot be restored from their images, they are built from the rows.
+
+Other threads may iterate what `held` returned; everything else is for the deciding thread.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.candidates import RemovedEntry
+from dedup_service.core.decision.entry_rows import EntryRows, Spans
+from dedup_service.core.decision.entry_store import HeldEntries, Numbers, row_of_sequence
+from dedup_service.core.decision.entry_tables import EntryTables, cell_columns
+from dedup_service.core.index import CellChanges
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.page_store import SEGMENT_ROWS, PageStore, PendingCommit
+from dedup_service.runtime.store.table_images import TableImages, Tables
+
+__all__ = ["StoredEntries"]
+
+_LOG = logging.getLogger(__name__)
+
+_PIECE_ROWS = 1 << 13
+"""Rows that an export reads at a time: some 4 MB of evidence."""
+
+_IMAGE_PIECES = 4
+"""Pieces of an image that are copied between two batches, 0.1 ms each."""
+
+_COMPACTED_BYTES = 1 << 20
+"""Bytes that compaction copies between two batches."""
+
+Removed = Callable[[bytes], Sequence[RemovedEntry]]
+"""Returns the removed entries that the cells still need, from `extra` of a commit."""
+
+
+class StoredEntries:
+    """The entries in a folder. Use `open`."""
+
+    def __init__(self, store: PageStore, tables: EntryTables, images: TableImages) -> None:
+        self.pages = store
+        self.tables = tables
+        self._images = images
+        self._turn = threading.RLock()
+
+    @classmethod
+    def open(
+        cls,
+        folder: Path,
+        label: StoreLabel,
+        rule: MatchRule,
+        layout: IndexLayout,
+        removed: Removed,
+        *,
+        shards: int = 1,
+        segment_rows: int = SEGMENT_ROWS,
+    ) -> Self:
+        """Open the entries in `folder`, with the tables that a rule needs, or begin with none.
+
+        Raises as `PageStore.open`, and StoreDamagedError if rows are altered.
+        """
+        store = PageStore.open(folder, label, segment_rows=segment_rows)
+        try:
+            tables, images = _empty(store, rule, layout, shards)
+            try:
+                restored = images.restore()
+            except StoreDamagedError as error:
+                _LOG.warning("%s: the tables are built again from the pages, which takes longer", error)
+                restored = False
+                images.close()
+                tables, images = _empty(store, rule, layout, shards)
+            if not restored:
+                images.rebuild(cell_columns, _pending(removed(store.manifest.extra)))
+            return cls(store, tables, images)
+        except BaseException:
+            store.close()
+            raise
+
+    def __len__(self) -> int:
+        return len(self.pages)
+
+    @property
+    def sequence(self) -> int:
+        """The sequence of the last commit, -1 or less before any."""
+        return self.pages.manifest.sequence
+
+    @property
+    def extra(self) -> bytes:
+        """What the last commit had beside the rows."""
+        return self.pages.manifest.extra
+
+    def reserve(self, rows: int, evidence_bytes: int) -> int:  # noqa: ARG002 - rows are consecutive in any number
+        """Return the number of the next row; begin a new segment if the present one has no room for the evidence."""
+        with self._turn:
+            return self.pages.make_room(evidence_bytes)
+
+    def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
+        """Append entries; return their rows. StoreFullError if the disk does not take them."""
+        with self._turn:
+            return self.pages.append(entries)
+
+    def live(self, numbers: Numbers) -> npt.NDArray[np.bool_]:
+        """Return which rows are live: bool[n]."""
+        return self.pages.live(numbers)
+
+    def remove(self, numbers: Numbers) -> None:
+        """Remove live rows; KeyError, and none is removed, if one is not live."""
+        with self._turn:
+            self.pages.remove(numbers)
+
+    def rows(self, numbers: Numbers) -> npt.NDArray[Any]:
+        """Return ROW[n]."""
+        with self._turn:
+            return self.pages.rows(numbers)
+
+    def evidence(self, numbers: Numbers) -> Spans:
+        """Return the evidence of rows, each followed by its path."""
+        with self._turn:
+            return self.pages.evidence(numbers)
+
+    def first(self, after: int = -1, limit: int = 1) -> npt.NDArray[np.int64]:
+        """Return the first live rows behind `after`, ascending: int64[m]."""
+        return self.pages.first(after, limit)
+
+    def find(self, sequence: int) -> int | None:
+        """Return the row of the live entry at `sequence`, or None."""
+        first = self.first()
+        return row_of_sequence(self, sequence, int(first[0]), self.pages.next_row) if len(first) else None
+
+    def live_pieces(self) -> Iterator[tuple[npt.NDArray[np.uint32], EntryRows]]:
+        """Yield all live rows with their entries."""
+        for numbers in self.pages.live_numbers():
+            for start in range(0, len(numbers), _PIECE_ROWS):
+                some = numbers[start : start + _PIECE_ROWS]
+                yield some, self.pages.entries(some)
+
+    def held(self) -> HeldEntries:
+        """Return a view of the rows that are live now, but without those that are removed before they are read."""
+        return HeldEntries((_HeldRows(self, self.pages.next_row),))
+
+    def follow_cells(self, changes: CellChanges, paths: Sequence[bytes]) -> None:
+        """Take note of what the cells followed, for the next restore."""
+        for removes in (False, True):
+            mask = changes.removes == removes
+            if mask.any():
+                note = self._images.cells_removed if removes else self._images.cells_added
+                of_these = b"".join([path for path, is_one in zip(paths, mask.tolist(), strict=True) if is_one])
+                note(changes.rows[mask], changes.ordinals[mask], of_these)
+
+    def step(self) -> None:
+        """Do a little of what has to be done from time to time; StoreFullError if the disk is full."""
+        self._images.step(_IMAGE_PIECES)
+        with self._turn:
+            self.pages.compact(_COMPACTED_BYTES)
+
+    def begin_commit(self, sequence: int, tail: str, extra: bytes) -> PendingCommit:
+        """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`."""
+        with self._turn:
+            return self.pages.begin_commit(sequence, tail, self._images, extra)
+
+    def close(self) -> None:
+        """Close all files. What was not committed is lost."""
+        with self._turn:
+            self._images.close()
+            self.pages.close()
+
+    def _piece(self, numbers: npt.NDArray[np.int64]) -> EntryRows:
+        """Return the entries of those rows that are live; any thread may call it."""
+        with self._turn:
+            return self.pages.entries(numbers[self.pages.live(numbers)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HeldRows:
+    """The live rows below `end`."""
+
+    entries: StoredEntries
+    end: int
+
+    def pieces(self) -> Iterator[EntryRows]:
+        """Yield copies of the live entries, in order of sequence."""
+        after = -1
+        while len(numbers := self.entries.first(after, _PIECE_ROWS)) and numbers[0] < self.end:
+            yield self.entries._piece(numbers[numbers < self.end])  # noqa: SLF001 - of the same module
+            after = int(numbers[-1])
+
+    def size(self) -> tuple[int, int]:
+        """Return the number of live entries and the bytes of their evidence."""
+        return len(self.entries), self.entries.pages.disk_bytes()["evidence"]
+
+
+def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout, shards: int) -> tuple[EntryTables, TableImages]:
+    tables = EntryTables(layout, shards=shards)
+    tables.probe_for(rule)
+    blocks = tables.indexes.pop("words", None)
+    tables.indexes = {} if blocks is None else {"words": blocks}  # others are built from the store
+    return tables, TableImages(store, Tables(tables.hashes, tables.cells, blocks))
+
+
+def _pending(
+    removed: Sequence[RemovedEntry],
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64], npt.NDArray[np.uint64], bytes] | None:
+    """Return what the cells have of removed entries: rows, ordinals, sieves and paths."""
+    entries = [gone.entry for gone in removed if gone.entry.settled]
+    if not entries:
+        return None
+    rows = np.array([entry.row for entry in entries], np.uint32)
+    ordinals = np.array([entry.ordinal for entry in entries], np.int64)
+    return rows, ordinals, *cell_columns(EntryRows.from_entries(entries))

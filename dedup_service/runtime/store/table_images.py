@@ -1,0 +1,364 @@
+"""Images of the tables in memory, so that a process with many rows starts in seconds.
+
+    tables = Tables({"url": HashColumn(HashRows(), "url_hash")}, CellRows(), BlockIndex(3, rows=True))
+    images = TableImages(store, tables)
+    if not images.restore():                         # after StoreDamagedError: `rebuild` new tables
+        images.rebuild(cell_entries)
+    ...                                              # after each batch, on the deciding thread:
+    images.cells_added(rows, ordinals, paths)        # what the cells were told
+    images.cells_removed(rows, ordinals, paths)
+    images.step(4)                                   # copies some pieces, if an image is due
+    store.begin_commit(sequence, tail, images).finish()
+
+On disk is, of each table, what suits it:
+
+- Hash tables and cells: an *image*, a walk over their segments. The deciding thread copies one segment at a time
+  between two batches (about 0.1 ms), and a thread writes it (`image_file`), so the pieces are of different moments. An
+  image counts from the first commit after it is complete; until then the manifest names the one before.
+- Sieves and fingerprints: columns by row (`row_columns`), from which the block index is filled.
+
+Restore is redo, and it is exact because tables are functions of sets. A hash table has the rows that are live: those
+of the image that died are left out, and those appended since the image was begun are added if they are missing. The
+cells have the paths of their rows: all changes since the image was begun are in a log (`cell_log`) and are applied
+again (`cell_redo`).
+
+Invariants: at each call, the tables have the rows of the store that are live, and the cells what this object was told.
+The deciding thread alone calls this; only `PendingCommit.finish` may run in another one.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.entry_rows import INDEXED, EntryRows
+from dedup_service.core.decision.entry_tables import HashColumn
+from dedup_service.core.index.block_index import BlockIndex
+from dedup_service.core.index.cell_index import CellRows
+from dedup_service.core.index.quotient_pieces import END, MAX_PIECE_BYTES
+from dedup_service.core.index.quotient_table import QuotientTable
+from dedup_service.runtime.store.cell_log import CellLog, log_paths
+from dedup_service.runtime.store.image_file import ImageReader, ImageWriter, image_path
+from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, LogLabel
+from dedup_service.runtime.store.page_store import ImagesCut, PageStore
+from dedup_service.runtime.store.row_columns import COLUMN, RowColumns
+
+__all__ = ["DUE_SHARE", "CellEntries", "TableImages", "Tables"]
+
+DUE_SHARE = 0.025
+"""Changes since an image was begun, in proportion to the rows, from which on the next one is due.
+
+A restore applies them again, at some 3 µs a row (docs/adr/0023-store.md).
+"""
+
+LEAST_DUE = 4096
+"""Changes below which no image is due."""
+
+_WORDS = 1
+"""Flag of ROW: the row has a fingerprint of its words."""
+
+_ROWS = 1 << 16
+"""Rows that are read at once."""
+
+_AHEAD_PIECES = 64
+_LATER = 1 << 62
+
+RowNumbers = npt.NDArray[np.uint32]
+Integers = npt.NDArray[np.int64]
+Pieces = npt.NDArray[Any]
+
+CellEntries = Callable[[EntryRows], tuple[npt.NDArray[np.uint64], bytes]]
+"""Returns the sieves, uint64[n, 2], and the paths of stored rows, end to end, from their evidence."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """The tables of a decider, all empty for `restore` and `rebuild`. blocks: of the words; None without one."""
+
+    hashes: Mapping[str, HashColumn]
+    cells: CellRows
+    blocks: BlockIndex | None = None
+
+    def walked(self) -> dict[str, QuotientTable]:
+        """Return the tables of which there are images, by name, in the order of the walk."""
+        cells, turned = self.cells.tables
+        return {**{name: column.table.table for name, column in self.hashes.items()}, "cells": cells, "turned": turned}
+
+
+@dataclass(slots=True)
+class _Walk:
+    """An image that is being copied. table, position: where it goes on."""
+
+    writer: ImageWriter
+    first_row: int
+    number: int
+    table: int = 0
+    position: int = 0
+
+
+class TableImages:
+    """What restores `tables` from the folder of `store`. due_share, least_due: see DUE_SHARE and LEAST_DUE."""
+
+    def __init__(
+        self, store: PageStore, tables: Tables, *, due_share: float = DUE_SHARE, least_due: int = LEAST_DUE
+    ) -> None:
+        self._store, self._tables = store, tables
+        self.due_share, self.least_due = due_share, least_due
+        self._names = list(tables.walked())
+        self._quotients = list(tables.walked().values())
+        label = store.manifest.images or ImagesLabel(None, [], [], 0)
+        self._image = label.image
+        self._columns = RowColumns(store.folder, store.manifest.identity, store.segment_rows, label.columns)
+        self._logs: list[CellLog] = []
+        self._number = max([log.number for log in label.logs], default=0)
+        self._walk: _Walk | None = None
+        self.changes = 0
+        """Entries that entered the cells or left them since the image was begun."""
+
+    def cells_added(self, rows: RowNumbers, ordinals: Integers, paths: bytes) -> None:
+        """Note that rows entered the cells, by their paths, end to end; StoreFullError if the disk is full."""
+        self._note(rows, ordinals, paths, is_added=True)
+
+    def cells_removed(self, rows: RowNumbers, ordinals: Integers, paths: bytes) -> None:
+        """Note that rows left the cells; see `cells_added`."""
+        self._note(rows, ordinals, paths, is_added=False)
+
+    def step(self, budget_pieces: int) -> bool:
+        """Copy up to `budget_pieces` pieces of at most 0.5 MB, if an image is due; return whether some are left.
+
+        Fewer are copied while the disk is behind. StoreFullError if it does not take them.
+        """
+        self._append_columns()
+        if self._walk is None:
+            if not self._is_due():
+                return False
+            self._begin()
+        return self._copy(budget_pieces)
+
+    def complete(self) -> None:
+        """Complete the image that is being copied, or one from now on if there is none at all; waits for the disk."""
+        if self._walk is None and self._image is None:
+            self._begin()
+        while self._walk is not None and self._walk.table < len(self._names):
+            self._copy(1)
+        if self._walk is not None:
+            self._walk.writer.label(wait=True)
+
+    def cut(self, segments: Collection[int]) -> ImagesCut:
+        """Note the present state, for `PageStore.begin_commit`. segments: numbers of those that the commit has."""
+        self._append_columns()
+        obsolete = self._adopt()
+        columns, parts, gone = self._columns.cut(segments)
+        logs = [log.label() for log in self._logs]
+        parts += [part for log in self._logs if (part := log.cut()) is not None]
+        return ImagesCut(ImagesLabel(self._image, logs, columns, len(self._tables.cells)), parts, obsolete | gone)
+
+    def restore(self) -> bool:
+        """Fill the tables as they were at the last commit; False, and they stay empty, if there is no image of them.
+
+        Raises StoreDamagedError, naming the file, if something is altered or missing. The tables are then of no
+        use: make new ones, and a new object, and call `rebuild`.
+        """
+        if self._image is None or self._image.tables != self._names:
+            return False
+        label = self._store.manifest.images
+        assert label is not None
+        self._logs += [CellLog(self._store.folder, self._store.manifest.identity, log) for log in label.logs]
+        with ThreadPoolExecutor(1, "columns") as thread:
+            columns = thread.submit(self._load_columns)
+            pieces = self._load_image(self._image)
+            self._redo(self._image, pieces)
+            columns.result()
+        self._tables.cells.count_entries(label.entries)
+        return True
+
+    def rebuild(
+        self,
+        cell_entries: CellEntries,
+        pending: tuple[RowNumbers, Integers, npt.NDArray[np.uint64], bytes] | None = None,
+    ) -> None:
+        """Fill the tables from the rows of the store alone: slower, with the same result.
+
+        pending: rows that were removed and are still in the cells, with ordinals, sieves uint64[m, 2] and paths.
+        StoreDamagedError if a row is altered.
+        """
+        self._forget()
+        cells = self._tables.cells
+        cells.reserve(len(self._store))
+        if self._tables.blocks is not None:
+            self._tables.blocks.reserve(len(self._store))
+        for column in self._tables.hashes.values():
+            column.table.reserve(len(self._store))
+        gone: list[range] = []
+        if pending is not None:
+            cells.restore(*pending)
+            self._columns.count_in_cells(pending[0], 1)
+            gone = self._gone_segments(pending[0])
+        for numbers in self._store.live_numbers():
+            for start in range(0, len(numbers), _ROWS):
+                some = numbers[start : start + _ROWS]
+                entries = self._store.entries(some)
+                sieves, paths = cell_entries(entries)
+                cells.restore(some, entries.rows["ordinal"].astype(np.int64), sieves, paths)
+                self._columns.count_in_cells(some, 1)
+                for column in self._tables.hashes.values():
+                    column.add_missing(some, entries.rows)
+                self._insert_blocks(some, entries.rows)
+        self._append_columns(gone)
+
+    def close(self) -> None:
+        """Give up an image that is not complete, and close all files."""
+        if self._walk is not None:
+            self._walk.writer.abort()
+            self._walk = None
+        for log in self._logs:
+            log.close()
+        self._columns.close()
+
+    def _note(self, rows: RowNumbers, ordinals: Integers, paths: bytes, *, is_added: bool) -> None:
+        self.changes += len(rows)
+        self._columns.count_in_cells(rows, 1 if is_added else -1)
+        if self._logs and len(rows):
+            slots = (ordinals % self._tables.cells.slots).astype(np.uint8)
+            self._logs[-1].append(rows, slots, paths, is_added=is_added)
+
+    def _is_due(self) -> bool:
+        return self._image is None or self.changes > max(self.least_due, self.due_share * len(self._store))
+
+    def _begin(self) -> None:
+        """Begin an image, and a log of changes since."""
+        self._number += 1
+        folder, identity = self._store.folder, self._store.manifest.identity
+        writer = ImageWriter(folder, identity, self._number)
+        self._logs.append(CellLog(folder, identity, LogLabel(self._number)))
+        self._walk = _Walk(writer, self._store.next_row, self._number)
+        self.changes = 0
+
+    def _copy(self, budget_pieces: int) -> bool:
+        walk = self._walk
+        assert walk is not None
+        hashes = list(self._tables.hashes.values())
+        for _ in range(budget_pieces):
+            buffer = None if walk.table == len(self._names) else walk.writer.buffer()
+            if buffer is None:
+                break
+            end, size = self._quotients[walk.table].copy_piece(walk.position, buffer)
+            more = b""
+            if walk.table < len(hashes):
+                more = hashes[walk.table].table.crowds_between(walk.position, end)
+            walk.writer.add(walk.table, end, self._logs[-1].length, buffer, size, more)
+            walk.position = end
+            if end == END:
+                walk.table, walk.position = walk.table + 1, 0
+                if walk.table == len(self._names):
+                    walk.writer.end()
+        return walk.table < len(self._names)
+
+    def _adopt(self) -> set[Path]:
+        """Let an image that is complete take the place of the one before; return the files of that one."""
+        walk = self._walk
+        label = None if walk is None else walk.writer.label()
+        if walk is None or label is None:
+            return set()
+        label.tables, label.first_row = self._names, walk.first_row
+        obsolete: set[Path] = set()
+        if self._image is not None:
+            obsolete.add(image_path(self._store.folder, self._image.number))
+        for log in [log for log in self._logs if log.number < walk.number]:
+            obsolete |= set(log_paths(self._store.folder, log.number))
+            self._logs.remove(log)
+            log.close()
+        self._image, self._walk = label, None
+        return obsolete
+
+    def _gone_segments(self, rows: RowNumbers) -> list[range]:
+        """Return the ranges of rows that are in the cells, in segments that the store does not have any more."""
+        size = self._store.segment_rows
+        there = {numbers.start // size for numbers in self._store.appended_since(0)}
+        last = {row // size: row for row in np.sort(rows).tolist()}
+        return [range(segment * size, row + 1) for segment, row in last.items() if segment not in there]
+
+    def _append_columns(self, gone: Collection[range] = ()) -> None:
+        """Append the columns of rows that are new, and of some that the store does not have any more."""
+        ranges = [*gone, *self._store.appended_since(self._columns.next_row)]
+        for numbers in sorted(ranges, key=lambda numbers: numbers.start):
+            for start in range(numbers.start, numbers.stop, _ROWS):
+                some = np.arange(start, min(start + _ROWS, numbers.stop), dtype=np.uint32)
+                columns = np.zeros(len(some), COLUMN)
+                live = self._store.live(some)
+                known = some[live]
+                if len(known):
+                    rows = self._store.rows(known)
+                    columns["words"][live], columns["flags"][live] = rows["words"], rows["flags"]
+                columns["sieve"] = self._tables.cells.sieves(some)
+                self._columns.append(start, columns)
+
+    def _load_columns(self) -> None:
+        """Fill sieves and block index."""
+        if self._tables.blocks is not None:
+            self._tables.blocks.reserve(len(self._store))
+        for first, columns in self._columns.pieces():
+            numbers = np.arange(first, first + len(columns), dtype=np.uint32)
+            self._tables.cells.set_sieves(numbers, np.ascontiguousarray(columns["sieve"]))
+            live = self._store.live(numbers)
+            self._insert_blocks(numbers[live], columns[live])
+
+    def _insert_blocks(self, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
+        """Insert rows of a block index; rows have the fields `words` and `flags` of ROW."""
+        if self._tables.blocks is not None:
+            required = np.uint8(INDEXED | _WORDS)
+            indexed = (rows["flags"] & required) == required
+            self._tables.blocks.insert_many(numbers[indexed].astype(np.int64), rows["words"][indexed].astype(np.uint64))
+
+    def _load_image(self, label: ImageFileLabel) -> Pieces:
+        """Fill the tables with an image, but for dead rows; return the index entries of its pieces."""
+        hashes = list(self._tables.hashes.values())
+        live, buffer = self._store.live_bits, np.empty(MAX_PIECE_BYTES, np.uint8)
+        reader = ImageReader(self._store.folder, self._store.manifest.identity, label)
+        try:
+            for table, quotient in enumerate(self._quotients):
+                own = np.flatnonzero(reader.pieces["table"] == table)
+                quotient.begin_load(reader.pieces["head"][own])
+                for number, piece in enumerate(own.tolist()):
+                    if piece % _AHEAD_PIECES == 0:
+                        reader.announce(piece, min(piece + 2 * _AHEAD_PIECES, len(reader.pieces) - 1))
+                    content, crowds = reader.piece(piece, buffer)
+                    quotient.load_piece(number, content, live if table < len(hashes) else None)
+                    if crowds:
+                        hashes[table].table.load_crowds(crowds, self._store.live)
+                quotient.end_load()
+            return reader.pieces
+        finally:
+            reader.close()
+
+    def _redo(self, label: ImageFileLabel, pieces: Pieces) -> None:
+        """Apply what changed since the image was begun."""
+        turned = pieces[pieces["table"] == len(self._names) - 1]
+        ends, stamps = turned["end"].astype(np.int64), turned["stamp"].astype(np.int64)
+        for log in self._logs:
+            for change in log.changes():
+                at = change.at if log.number == label.number else _LATER
+                self.changes += len(change.rows)
+                self._tables.cells.redo(
+                    change.rows, change.slots, change.paths, is_added=change.is_added, at=at, ends=ends, stamps=stamps
+                )
+        for numbers in self._store.appended_since(label.first_row):
+            for start in range(numbers.start, numbers.stop, _ROWS):
+                some = np.arange(start, min(start + _ROWS, numbers.stop), dtype=np.uint32)
+                some = some[self._store.live(some)]
+                rows = self._store.rows(some)
+                for column in self._tables.hashes.values():
+                    column.add_missing(some, rows)
+
+    def _forget(self) -> None:
+        """Give up all images: the tables are built from rows."""
+        for log in self._logs:
+            log.close()
+        self._logs.clear()
+        self._image = None
+        self._columns.close()
+        self._columns = RowColumns(self._store.folder, self._store.manifest.identity, self._store.segment_rows)

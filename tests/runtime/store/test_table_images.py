@@ -1,0 +1,255 @@
+"""Tables come back from their images as they were at the last commit, or are built again from the rows."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.page_store import PageStore
+from dedup_service.runtime.store.table_images import TableImages, Tables
+
+from .pages import LABEL
+from .tables import Model, assert_same, empty_tables, restored, table_pages
+
+SEGMENT_ROWS = 4096
+
+
+class Working:
+    """A store with tables and images that are changed together. seed: of all pages and choices."""
+
+    def __init__(self, folder: Path, seed: int = 1, *, due_share: float = 0.1, least_due: int = 10) -> None:
+        self.folder = folder
+        self.model = Model()
+        self.store = PageStore.open(folder, LABEL, segment_rows=SEGMENT_ROWS)
+        self.images = TableImages(self.store, self.model.tables, due_share=due_share, least_due=least_due)
+        self.generator = np.random.default_rng(seed)
+
+    def append(self, count: int) -> None:
+        """Append pages to all."""
+        batch = table_pages(int(self.generator.integers(1 << 40)), count)
+        numbers = self.store.append(batch.entries, batch.names, batch.texts)
+        self.model.append(numbers, batch.entries.rows, self.images)
+
+    def remove(self, share: float) -> None:
+        """Remove a share of the rows."""
+        live = np.array(sorted(self.model.rows), np.uint32)
+        numbers = live[self.generator.random(len(live)) < share]
+        self.store.remove(numbers)
+        self.model.remove(numbers, self.images)
+
+    def commit(self) -> None:
+        """Commit all."""
+        self.store.commit(self.store.manifest.sequence + 1, "", self.images)
+
+    def close(self) -> None:
+        """Close all."""
+        self.images.close()
+        self.store.close()
+
+
+@contextmanager
+def reopened(working: Working) -> Iterator[tuple[Tables, TableImages, bool]]:
+    """Open the store of `working` again, with its tables; see `restored`."""
+    working.close()
+    store = PageStore.open(working.folder, LABEL)
+    tables, images, from_images = restored(store, working.model)
+    try:
+        yield tables, images, from_images
+    finally:
+        images.close()
+        store.close()
+
+
+def test_tables_are_as_they_were(tmp_path: Path) -> None:
+    """An image, what was appended and removed since, and all tables after another restart."""
+    working = Working(tmp_path)
+    working.append(3000)
+    working.remove(0.2)
+    working.images.complete()
+    working.append(300)
+    working.remove(0.1)
+    working.remove(0.1)
+    working.commit()
+    with reopened(working) as (tables, _, from_images):
+        assert from_images
+        assert_same(tables, working.model)
+
+
+def test_a_restored_store_goes_on(tmp_path: Path) -> None:
+    """Changes after a restart are applied again by the next one, from the same image or a later one."""
+    working = Working(tmp_path, due_share=10)
+    working.append(2000)
+    working.images.complete()
+    working.commit()
+    for changes in range(4):
+        working.close()
+        working.store = PageStore.open(tmp_path, LABEL)
+        working.model.tables, working.images, from_images = restored(working.store, working.model)
+        assert from_images
+        working.append(200)
+        working.remove(0.3)
+        working.commit()
+        if changes == 2:
+            working.images._begin()
+            working.images.complete()
+            working.commit()
+            assert [path.name for path in tmp_path.glob("image-*")] == ["image-2"]
+    working.close()
+    store = PageStore.open(tmp_path, LABEL)
+    tables, images, from_images = restored(store, working.model)
+    assert from_images
+    assert_same(tables, working.model)
+    working.model.tables, others = working.model.rebuilt(store)
+    assert_same(tables, working.model)
+    images.close()
+    others.close()
+    store.close()
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 1 << 20),
+    steps=st.lists(st.sampled_from(["append", "append", "remove", "step", "step", "commit"]), max_size=40),
+)
+def test_pieces_of_different_moments_make_one_state(tmp_path: Path, seed: int, steps: list[str]) -> None:
+    """Whatever happens between the pieces of an image and between images, the last commit is what is restored."""
+    working = Working(tmp_path / f"{len(list(tmp_path.iterdir()))}", seed)
+    for step in steps:
+        if step == "append":
+            working.append(int(working.generator.integers(1, 400)))
+        elif step == "remove":
+            working.remove(float(working.generator.choice([0.01, 0.5])))
+        elif step == "step":
+            working.images.step(int(working.generator.integers(1, 4)))
+        else:
+            working.commit()
+    working.commit()
+    with reopened(working) as (tables, _, _):
+        assert_same(tables, working.model)
+
+
+def test_segments_are_split_during_a_walk(tmp_path: Path) -> None:
+    """Pieces tile the hash space whatever grows meanwhile; counts are of the moment when their piece was copied."""
+    working = Working(tmp_path, due_share=10)
+    working.append(16_000)
+    for _ in range(12):
+        working.images.step(1)
+        working.append(1500)
+        working.remove(0.02)
+    working.images.complete()
+    working.remove(0.1)
+    working.commit()
+    assert max(len(table._segments) for table in working.model.tables.walked().values()) > 4
+    with reopened(working) as (tables, _, from_images):
+        assert from_images
+        assert_same(tables, working.model)
+
+
+def test_tables_are_built_from_the_rows_alone(tmp_path: Path) -> None:
+    """With the same result, the entries included that are removed and still in the cells."""
+    working = Working(tmp_path)
+    working.append(5000)
+    working.remove(0.3)
+    working.append(100)
+    working.store.commit(1, "")
+    working.store.compact(1 << 30)
+    with reopened(working) as (tables, images, from_images):
+        assert not from_images
+        assert_same(tables, working.model)
+        images.complete()
+
+
+def test_an_image_is_due_after_a_share_of_changes(tmp_path: Path) -> None:
+    """And the files of the one before go with the commit that names it."""
+    working = Working(tmp_path, due_share=0.5, least_due=0)
+    working.append(1000)
+    working.images.complete()
+    working.commit()
+    working.append(450)
+    assert not working.images.step(100)
+    working.append(2000)
+    working.images.step(100)
+    working.images.complete()
+    assert (tmp_path / "image-1").exists()
+    working.commit()
+    assert sorted(path.name for path in tmp_path.glob("image-*")) == ["image-2"]
+    assert not (tmp_path / "cells-1").exists()
+    working.close()
+
+
+def test_a_step_copies_no_more_than_its_budget(tmp_path: Path) -> None:
+    """One segment a piece; the thread of decisions does nothing else."""
+    working = Working(tmp_path)
+    working.append(2000)
+    pieces = 1
+    while working.images.step(1):
+        pieces += 1
+    assert pieces == sum(len(table._segments) for table in working.model.tables.walked().values())
+    working.close()
+
+
+@pytest.mark.parametrize("file", ["image-1", "cells-1", "00000.columns", "00000.columns.sums"])
+@pytest.mark.parametrize("place", [0.0, 0.4, 0.999])
+@pytest.mark.parametrize("cut", [False, True])
+def test_damage_is_found_and_the_tables_are_built_again(tmp_path: Path, file: str, place: float, cut: bool) -> None:
+    """A flipped bit and a file that ends too early are named; the rows are enough."""
+    working = Working(tmp_path, due_share=10)
+    working.append(3000)
+    working.images.complete()
+    working.append(1000)
+    working.remove(0.2)
+    working.commit()
+    working.close()
+    path = tmp_path / file
+    content = bytearray(path.read_bytes())
+    if cut:
+        del content[int(place * len(content)) :]
+    else:
+        content[int(place * len(content))] ^= 16
+    path.write_bytes(content)
+    store = PageStore.open(tmp_path, LABEL)
+    with pytest.raises(StoreDamagedError, match=file.removesuffix(".sums")):
+        TableImages(store, empty_tables()).restore()
+    tables, images = working.model.rebuilt(store)
+    assert_same(tables, working.model)
+    images.complete()
+    store.commit(2, "", images)
+    images.close()
+    store.close()
+    store = PageStore.open(tmp_path, LABEL)
+    tables, images, from_images = restored(store, working.model)
+    assert from_images
+    assert_same(tables, working.model)
+    images.close()
+    store.close()
+
+
+def test_without_images_of_these_tables_nothing_is_restored(tmp_path: Path) -> None:
+    """A store that is new, and one whose tables have other names."""
+    working = Working(tmp_path)
+    assert not TableImages(working.store, empty_tables()).restore()
+    working.append(10)
+    working.images.complete()
+    working.commit()
+    other = empty_tables()
+    assert not TableImages(working.store, Tables({"u": other.hashes["url"]}, other.cells)).restore()
+    working.close()
+
+
+def test_a_commit_without_images_drops_them(tmp_path: Path) -> None:
+    """They would lack the changes since."""
+    working = Working(tmp_path)
+    working.append(10)
+    working.images.complete()
+    working.commit()
+    working.store.commit(2, "")
+    working.close()
+    store = PageStore.open(tmp_path, LABEL)
+    assert store.manifest.images is None
+    assert not list(tmp_path.glob("image-*"))
+    store.close()
