@@ -301,9 +301,9 @@ def _compared(
 ) -> int:
     """Compare pages from number `first` on with all rows before theirs; return how many are done.
 
-    It stops before a page whose rows may not fit into `places`. The pages are in rows from `end` on. words, body: radii,
-    -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1 for the sieve and the
-    sketch, 2 for a fingerprint.
+    It stops before a page whose rows may not fit into `places`. The pages are in rows from `end` on. words, body:
+    radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1 for the sieve
+    and the sketch, 2 for a fingerprint.
     """
     rows = np.zeros(end + len(page_marks) + 8, np.uint8)
     eights = rows[: len(rows) & ~7].view(np.uint64)
