@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.service.plain_cells import PlainCells, keys_of
-from dedup_service.core.evidence.columns import similar
+from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
@@ -180,9 +180,12 @@ class KeptPages:
     def _young(self, rule: MatchRule, evidence: Evidence, sieve: bytes, common: npt.NDArray[np.uint32]) -> set[int]:
         young = self._sieves[self._youngest : len(self._rows)] ^ np.frombuffer(sieve, np.uint64)
         passed = np.flatnonzero(bit_counts(young.ravel()).reshape(-1, 2).sum(axis=1) <= MOST_DIFFERING)
-        rows = [row for row in (self._youngest + passed).tolist() if self._rows[row] is not None]
-        kept = [Evidence(one.prepared.evidence) for row in rows if (one := self._rows[row]) is not None]
-        return {rows[place] for place in similar(kept, evidence, common, least_similarity(rule))} if kept else set()
+        found = set()
+        for row in (self._youngest + passed).tolist():
+            kept = self._rows[row]
+            if kept is not None and _may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule)):
+                found.add(row)
+        return found
 
     def _near(self, channel: str, prepared: PreparedPage, radius: int) -> list[int]:
         return np.flatnonzero(self._distances(channel, prepared) <= radius).tolist()
@@ -195,6 +198,13 @@ class KeptPages:
         bits = bit_counts(self._values[channel][:size] ^ np.uint64(value))
         bits[~self._has[channel][:size]] = FAR
         return bits
+
+
+def _may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
+    """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page, looked at alone."""
+    columns = EvidenceColumns.of(np.frombuffer(kept, np.uint8), np.zeros(1, np.int64), np.array([len(kept)]))
+    with_shingles = np.flatnonzero(columns.shingles)
+    return len(columns.similar(with_shingles, evidence, common, min_jaccard)) > 0
 
 
 def _telling_body(prepared: PreparedPage) -> int | None:

@@ -299,11 +299,11 @@ def _compared(
     places: npt.NDArray[np.int64],
     flags: npt.NDArray[np.uint8],
 ) -> int:
-    """Compare pages from number `first` on, which are in rows from `end` on, with all rows before; return how many are
-    done: the next one may not fit into `places`.
+    """Compare pages from number `first` on with all rows before theirs; return how many are done.
 
-    words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1
-    for the sieve and the sketch, 2 for a fingerprint.
+    It stops before a page whose rows may not fit into `places`. The pages are in rows from `end` on. words, body:
+    radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1 for the sieve
+    and the sketch, 2 for a fingerprint.
     """
     rows = np.zeros(end + len(page_marks) + 8, np.uint8)
     eights = rows[: len(rows) & ~7].view(np.uint64)
@@ -324,19 +324,20 @@ def _compared(
             if eights[eight] == 0:
                 continue
             for row in range(max(start, 8 * eight), min(own, 8 * eight + 8)):
-                by = rows[row]
-                if by == 0:
-                    continue
-                flag = 2 if by & (_WORDS | _BODY) else 0
-                if by & _KEYS:
-                    let_through += 1
-                    if are_close(sketches[own], sketches[row], min_jaccard):
-                        flag |= 1
+                let_through += rows[row] & _KEYS
+                flag = found_by(rows[row], sketches[own], sketches[row], min_jaccard)
                 if flag:
                     places[count], flags[count] = row, flag
                     count += 1
         passed[page], offsets[page + 1] = let_through, count
     return len(page_marks)
+
+
+@kernel_inline
+def found_by(marks: np.uint8, own: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64], min_jaccard: float) -> int:
+    """Return what finds a row of which these marks are left, of two pages with these sketches: 1, 2, both or 0."""
+    flag = 2 if marks & (_WORDS | _BODY) else 0
+    return flag | 1 if marks & _KEYS and are_close(own, other, min_jaccard) else flag
 
 
 # Loops of their own, from 0 on and without branches, which the compiler vectorises.

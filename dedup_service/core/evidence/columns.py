@@ -52,12 +52,12 @@ class EvidenceColumns:
 
     def put(self, row: int, other: "EvidenceColumns") -> None:
         """Write all rows of other columns from `row` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):
+        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
             mine[row : row + len(theirs)] = theirs
 
     def move(self, rows: npt.NDArray[np.int64] | slice, other: "EvidenceColumns", first: int = 0) -> None:
         """Copy rows to other columns from row `first` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):
+        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
             moved = mine[rows]
             theirs[first : first + len(moved)] = moved
 
