@@ -20,12 +20,13 @@ import multiprocessing
 import os
 import resource
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from benchmarks.store_pages import COPIES, StreamPages
-from dedup_service.core.decision.candidates import LocalCandidates
+from dedup_service.core.decision.candidates import Common, LocalCandidates, none_common
 from dedup_service.core.decision.decider import Decider
-from dedup_service.core.errors import ConfigurationError
-from dedup_service.core.evidence.overlap import NONE_COMMON
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import ROW, EntryRows
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.page import PreparedPage
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
+from dedup_service.runtime.embedded.snapshot import encode_state
+from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.stored_entries import StoredEntries
 
 BATCH = 512
 PREPARED = 16 * BATCH
@@ -83,29 +87,60 @@ class StoreFigures:
     load: float = 0.0
 
 
+SHORT_EVIDENCE = 128
+COMMIT_EVERY = 100_000
+
+
 class CountingCandidates(LocalCandidates):
     """Candidates that count the entries whose evidence is compared. reads: so far."""
 
     reads = 0
 
-    def find(
-        self, sequence: int, prepared: PreparedPage, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON
-    ) -> list[int]:
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the candidates."""
-        found = super().find(sequence, prepared, evidence, common)
+        found = super().find(evidence, common)
         self.reads += len(found)
         return found
+
+
+class ShortEntries(StoredEntries):
+    """Entries of which the disk has the first bytes of the evidence alone."""
+
+    def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
+        """Append entries."""
+        cut = [replace(entry, evidence=entry.evidence[:SHORT_EVIDENCE]) for entry in entries.entries()]
+        shorter = EntryRows.from_entries(cut)
+        shorter.rows["flags"] = entries.rows["flags"]
+        return super().append(shorter)
 
 
 class Subject:
     """The decider that is measured, with what it stores. The only place that knows how it is made."""
 
     def __init__(self, options: StoreOptions, folder: Path | None) -> None:
-        if folder is not None or options.short:
-            raise ConfigurationError("this decider keeps evidence in memory: measure it without a folder")
-        rule = rule_for()
-        self._candidates = CountingCandidates(rule)
+        rule, layout = rule_for(), IndexLayout()
+        kind = ShortEntries if options.short else StoredEntries
+        label = StoreLabel("benchmark", "benchmark")
+        self._entries = None if folder is None else kind.open(folder, label, rule, layout, lambda _: ())
+        if self._entries is None:
+            self._candidates = CountingCandidates(rule, layout=layout)
+        else:
+            tables = self._entries.tables
+            self._candidates = CountingCandidates(rule, store=self._entries, tables=tables, layout=layout)
         self.decider = Decider(rule, "benchmark", self, candidates=self._candidates)
+        self._committed = 0
+        self._commit: threading.Thread | None = None
+
+    def after_batch(self, sequence: int) -> None:
+        """Do what a state does after each batch; a thread waits for the disk."""
+        if self._entries is None:
+            return
+        self._entries.step()
+        if sequence - self._committed >= COMMIT_EVERY and (self._commit is None or not self._commit.is_alive()):
+            self._committed = sequence
+            pending = self._entries.begin_commit(sequence, "", encode_state(self.decider.state()))
+            self._commit = threading.Thread(target=pending.finish)
+            self._commit.start()
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of a page; names are not in memory."""
@@ -118,23 +153,22 @@ class Subject:
 
     def memory(self) -> dict[str, int]:
         """Return the bytes of memory of each structure, as it says itself."""
-        sizes = self._candidates.sizes()
+        sizes = self._candidates.tables.sizes() | {"host text": self.decider.host_text.size_bytes}
+        if self._entries is not None:
+            return sizes | {"live rows, checksums": self._entries.pages.memory_bytes()}
         entries, evidence = self.decider.held().size()
-        return {
-            "block index": sum(int(channel.bytes) for channel in sizes.channels.values()),
-            "cells": int(sizes.cells.bytes - sizes.cells.sieve_bytes),
-            "sieve": int(sizes.cells.sieve_bytes),
-            "rows": entries * self.decider.rows().rows.itemsize,
-            "evidence": evidence,
-            "host text": self.decider.host_text.size_bytes,
-        }
+        return sizes | {"rows": entries * ROW.itemsize, "evidence": evidence}
 
     def disk(self) -> dict[str, int]:
         """Return the bytes on disk by kind of file."""
-        return {}
+        return {} if self._entries is None else self._entries.pages.disk_bytes()
 
     def close(self) -> None:
         """Close what is open."""
+        if self._commit is not None:
+            self._commit.join()
+        if self._entries is not None:
+            self._entries.close()
 
 
 def run(kept: int, options: StoreOptions) -> StoreFigures:
@@ -170,6 +204,7 @@ def decide_all(subject: Subject, stream: StreamPages) -> StoreFigures:
                 began, used = time.perf_counter(), time.process_time()
                 with subject.decider.batch(batch):
                     decisions = [subject.decider.decide(sequence, page) for sequence, page in batch]
+                subject.after_batch(batch[-1][0])
                 wall.append(time.perf_counter() - began)
                 processor.append(time.process_time() - used)
                 kinds.update((one.verdict.sequence % COPIES == 0, one.verdict.kind.value) for one in decisions)

@@ -51,7 +51,7 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates", "RemovedEntry"]
+__all__ = ["Batch", "CandidateSizes", "Candidates", "Common", "LocalCandidates", "RemovedEntry", "none_common"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
