@@ -49,7 +49,7 @@ def is_later(value: int, at: int, ends: Integers, stamps: Integers) -> bool:
             high = middle
         else:
             low = middle + 1
-    return at >= stamps[low]
+    return bool(at >= stamps[low])
 
 
 @kernel_inline
@@ -141,7 +141,7 @@ def redo_changes(
         if number + _AHEAD < len(rows):
             prefetch_path(keys, path_starts[number + _AHEAD], levels[number + _AHEAD], cells)
         taken = path_starts[number]
-        row, slot = np.int64(rows[number]), np.int64(slots[number])
+        row, slot = int(np.int64(rows[number])), int(np.int64(slots[number]))
         for part in range(PARTS):
             stored, count = keys_of_part(levels[number, part])
             if part >= progress[PART]:

@@ -121,7 +121,7 @@ def keep_live(segment: int, table: int, first: int, bits: Bytes) -> None:
     count = read_in_order(segment, table, hashes, slots, rows, flags)
     kept = 0
     for at in range(count):
-        if is_live(np.int64(rows[at]), first, bits):
+        if is_live(int(np.int64(rows[at])), first, bits):
             hashes[kept], slots[kept], rows[kept], flags[kept] = hashes[at], slots[at], rows[at], flags[at]
             kept += 1
     write_in_order(segment, table, kept, hashes, slots, rows, flags, homes, order)
