@@ -35,11 +35,9 @@ from dedup_service.core.kernels import kernel, kernel_inline, load64, long_kerne
 
 __all__ = [
     "EMPTY_PART",
-    "LEVEL",
     "MAX_ROWS",
     "MAX_TURNED",
     "NO_ROW",
-    "PART",
     "PROGRESS",
     "STORED",
     "TAKEN",

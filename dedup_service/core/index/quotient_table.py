@@ -272,8 +272,8 @@ class QuotientTable:
         addresses = segment[FIELDS:].reshape(COLUMNS, COLUMN_PAGES)
         for column, memory in enumerate((self._tags, self._values, self._tags)):
             have = int(np.count_nonzero(addresses[column]))
-            for page in range(have, wanted[column]):
-                addresses[column, page] = memory.take()
+            if have < wanted[column]:
+                addresses[column, have : wanted[column]] = memory.take_many(wanted[column] - have)
             for page in range(wanted[column], have):
                 memory.give_back(int(addresses[column, page]))
             addresses[column, wanted[column] :] = 0
