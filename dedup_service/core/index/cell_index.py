@@ -254,6 +254,11 @@ class CellRows:
             self._sieves.make_room(int(rows.max()) + 1)
         return read_words(rows, _SIEVE_WORDS, self._sieves.addresses)
 
+    def keep_sieves(self, first: int, gone: range = range(0)) -> None:
+        """Have no memory for the sieves of rows before `first`, if there are none yet, nor for rows that are gone."""
+        self._sieves.skip(first)
+        self._sieves.release(gone)
+
     def set_sieves(self, rows: RowNumbers, sieves: Sieves) -> None:
         """Write the sieves of rows: uint32[n], uint64[n, 2]."""
         if len(rows):

@@ -36,16 +36,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import INDEXED, EntryRows
+from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.quotient_pieces import END, MAX_PIECE_BYTES
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.runtime.store.cell_log import CellLog, Change, log_paths
+from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.image_file import ImageReader, ImageWriter, image_path
 from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, LogLabel
 from dedup_service.runtime.store.page_store import ImagesCut, PageStore
-from dedup_service.runtime.store.row_columns import COLUMN, RowColumns
+from dedup_service.runtime.store.row_columns import COLUMN, RowColumns, column_paths
 
 __all__ = ["DUE_SHARE", "CellEntries", "HashColumn", "TableImages", "Tables"]
 
@@ -164,7 +166,7 @@ class TableImages:
         if self._walk is None and self._image is None:
             self._begin()
         while self._walk is not None and self._walk.table < len(self._names):
-            self._copy(1)
+            self._copy(1, wait=True)
         if self._walk is not None:
             self._walk.writer.label(wait=True)
 
@@ -172,10 +174,14 @@ class TableImages:
         """Note the present state, for `PageStore.begin_commit`. segments: numbers of those that the commit has."""
         self._append_columns()
         obsolete = self._adopt()
-        columns, parts, gone = self._columns.cut(segments)
+        size = self._store.segment_rows
+        for segment in self._columns.drop(segments):
+            obsolete |= set(column_paths(self._store.folder, segment))
+            self._tables.cells.keep_sieves(0, range(segment * size, (segment + 1) * size))
+        columns, parts = self._columns.cut()
         logs = [log.label() for log in self._logs]
         parts += [part for log in self._logs if (part := log.cut()) is not None]
-        return ImagesCut(ImagesLabel(self._image, logs, columns, len(self._tables.cells)), parts, obsolete | gone)
+        return ImagesCut(ImagesLabel(self._image, logs, columns, len(self._tables.cells)), parts, obsolete)
 
     def restore(self) -> bool:
         """Fill the tables as they were at the last commit; False, and they stay empty, if there is no image of them.
@@ -188,11 +194,16 @@ class TableImages:
         label = self._store.manifest.images
         assert label is not None
         self._logs += [CellLog(self._store.folder, self._store.manifest.identity, log) for log in label.logs]
-        with ThreadPoolExecutor(1, "columns") as thread:
-            columns = thread.submit(self._load_columns)
-            pieces = self._load_image(self._image)
-            self._redo(self._image, pieces)
-            columns.result()
+        try:
+            with ThreadPoolExecutor(1, "columns") as thread:
+                columns = thread.submit(self._load_columns)
+                pieces = self._load_image(self._image)
+                self._redo(self._image, pieces)
+                columns.result()
+        except StoreDamagedError:
+            raise
+        except StateError as error:  # files that fit their checksums, and not each other
+            raise StoreDamagedError(f"the images in {self._store.folder} do not fit together: {error}") from error
         self._tables.cells.count_entries(label.entries)
         return True
 
@@ -258,12 +269,12 @@ class TableImages:
         self._walk = _Walk(writer, self._store.next_row, self._number)
         self.changes = 0
 
-    def _copy(self, budget_pieces: int) -> bool:
+    def _copy(self, budget_pieces: int, *, wait: bool = False) -> bool:
         walk = self._walk
         assert walk is not None
         hashes = list(self._tables.hashes.values())
         for _ in range(budget_pieces):
-            buffer = None if walk.table == len(self._names) else walk.writer.buffer()
+            buffer = None if walk.table == len(self._names) else walk.writer.buffer(wait=wait)
             if buffer is None:
                 break
             end, size = self._quotients[walk.table].copy_piece(walk.position, buffer)
@@ -322,6 +333,7 @@ class TableImages:
         if self._tables.blocks is not None:
             self._tables.blocks.reserve(len(self._store))
         for first, columns in self._columns.pieces():
+            self._tables.cells.keep_sieves(first)
             numbers = np.arange(first, first + len(columns), dtype=np.uint32)
             self._tables.cells.set_sieves(numbers, np.ascontiguousarray(columns["sieve"]))
             live = self._store.live(numbers)
