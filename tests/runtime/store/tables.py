@@ -161,8 +161,7 @@ def assert_same(found: Tables, model: Model) -> None:
     assert expected.blocks is not None
     assert len(found.blocks) == len(expected.blocks)
     for row in values[:50]:
-        one, other = found.blocks.probe(row[1]), expected.blocks.probe(row[1])
-        assert one.sequences.tolist() == other.sequences.tolist()
+        assert found.blocks.probe(row[1]).sequences.tolist() == expected.blocks.probe(row[1]).sequences.tolist()
 
 
 def table_pages(seed: tuple[int, ...] | int, count: int, largest: int = 60) -> Pages:
