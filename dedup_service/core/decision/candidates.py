@@ -24,7 +24,7 @@ log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -51,10 +51,19 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates", "RemovedEntry"]
+__all__ = ["Batch", "CandidateSizes", "Candidates", "Common", "LocalCandidates", "RemovedEntry", "none_common"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
+
+Common = Callable[[], npt.NDArray[np.uint32]]
+"""Returns sentences of a page, ascending: uint32[n]."""
+
+
+def none_common() -> npt.NDArray[np.uint32]:
+    """Return no sentences."""
+    return NONE_COMMON
+
 
 _MAX_EQUAL = 64
 """Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
@@ -98,10 +107,10 @@ class Candidates(Protocol):
         """Announce the page with this ordinal, the next one of the batch if there is one."""
         ...
 
-    def find(self, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[Entry]:
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page that was announced, ascending by sequence.
 
-        evidence: of the page. common: those of its sentences that are the own text of its host, ascending:
+        evidence: of the page. common: returns those of its sentences that are the own text of its host, ascending:
         uint32[n].
         """
         ...
@@ -237,17 +246,17 @@ class LocalCandidates:
             self._settle(ordinal, [])
         self._window.leave(ordinal - self._layout.window)
 
-    def find(self, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[Entry]:
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page that was announced, ascending by sequence.
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
         probe = self._current_probe()
-        rows, by_tables = probe.rows(evidence, common)
-        places, by_window = probe.places(evidence, common)
-        self.last_candidates, self.last_read = by_tables + by_window, 0
-        if not rows and not places:
+        self.last_candidates, self.last_read = probe.looked_at, 0
+        if not probe.has_candidates:
             return []
+        sentences = common()
+        rows, places = probe.rows(evidence, sentences), probe.places(evidence, sentences)
         settled = [probe.entry(row) for row in rows if row not in self._gone]
         young = [entry for place in places if (entry := self._window.at(place)) is not None]
         found = {entry.sequence: entry for entry in (*settled, *young)}

@@ -41,6 +41,7 @@ from dedup_service.core.index.cell_batch import (
     CellChanges,
     PathColumns,
     follow_changes,
+    probe_many,
 )
 from dedup_service.core.index.cell_redo import redo_changes
 from dedup_service.core.index.cell_table import (
@@ -117,7 +118,7 @@ class CellRows:
     ([10], 1)
     """
 
-    __slots__ = ("_cells", "_entries", "_found", "_levels", "_no_changes", "_sieves", "_slots", "_turned")
+    __slots__ = ("_cells", "_entries", "_found", "_levels", "_sieves", "_slots", "_turned")
 
     def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
         if not 1 <= slots <= MAX_SLOTS or not 1 <= levels <= MAX_LEVELS:
@@ -129,7 +130,6 @@ class CellRows:
         self._sieves = RowWords(_SIEVE_WORDS)
         self._entries = 0
         self._found = np.empty(_FOUND, np.int64)
-        self._no_changes = _no_changes(levels)
 
     def __len__(self) -> int:
         """Return the number of entries that are in at least one cell."""
@@ -310,8 +310,8 @@ class CellRows:
         """
         if not keys:
             return np.empty(0, np.uint32), 0
-        unpacked = unpacked_keys(keys, self._levels)[np.newaxis]
-        _, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1))
+        unpacked = unpacked_keys(keys, self._levels)[np.newaxis].copy()  # writable, as others: one compiled loop
+        _, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1).copy())
         return rows, int(probed[0])
 
     def probe_many(self, keys: npt.NDArray[np.uint32], sieves: Sieves) -> tuple[Integers, RowNumbers, Integers]:
@@ -323,8 +323,13 @@ class CellRows:
             offsets int64[n + 1] and rows uint32[m]: page i has rows[offsets[i]:offsets[i + 1]], ascending; and
             how many entries each page had before the sieve, int64[n].
         """
-        answers = self.follow(self._no_changes, np.zeros(len(keys), np.int64), keys, sieves)
-        return answers.offsets, answers.rows, answers.probed
+        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
+        done, cells, sieve_pages = 0, self._cells.address, self._sieves.addresses
+        while True:
+            done = probe_many(done, keys, sieves, MOST_DIFFERING, cells, sieve_pages, offsets, probed, self._found)
+            if done == len(keys):
+                return offsets, self._found[: offsets[-1]].astype(np.uint32), probed
+            self._double_found()
 
     def follow(self, changes: CellChanges, due: Integers, keys: npt.NDArray[np.uint32], sieves: Sieves) -> CellAnswers:
         """Apply changes and probe pages between them: in one loop, without the interpreter lock.
@@ -368,7 +373,7 @@ class CellRows:
             outcome = follow_changes(*arguments, self._found, progress)
             self._reshape()
             if outcome == MORE_FOUND:
-                self._found = np.concatenate([self._found, np.empty_like(self._found)])
+                self._double_found()
         self._entries += int(progress[ENTRIES])
         if outcome == REFUSED:
             row = changes.rows[progress[CHANGE]]
@@ -382,6 +387,10 @@ class CellRows:
             raise StateError(f"a row is a number from 0 to {MAX_ROWS - 1}, got {row}: the index is full")
         self._sieves.make_room(row + 1)
 
+    def _double_found(self) -> None:
+        """Have more room for the rows that a batch finds."""
+        self._found = np.concatenate([self._found, np.empty_like(self._found)])
+
     def _reshape(self) -> None:
         """Let tables grow that refused a cell, and shrink from which most cells were removed."""
         for table in (self._cells, self._turned):
@@ -392,17 +401,6 @@ class CellRows:
 def _plain(column: npt.NDArray[Any], kind: type) -> npt.NDArray[Any]:
     """Return an array of the one layout for which the loop is compiled."""
     return np.require(column, kind, ["C", "W"])
-
-
-def _no_changes(levels: int) -> CellChanges:
-    return CellChanges(
-        np.empty(0, np.uint32),
-        np.empty(0, np.int64),
-        np.empty(0, np.bool_),
-        np.empty((0, PARTS, levels), np.uint32),
-        np.empty((0, _SIEVE_WORDS), np.uint64),
-        [],
-    )
 
 
 def _split(paths: bytes, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32], Integers]:
