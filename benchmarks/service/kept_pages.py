@@ -19,7 +19,7 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity"]
+__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity", "may_be_similar"]
 
 CHANNELS = ("words", "body")
 FAR = 255
@@ -183,7 +183,7 @@ class KeptPages:
         found = set()
         for row in (self._youngest + passed).tolist():
             kept = self._rows[row]
-            if kept is not None and _may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule)):
+            if kept is not None and may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule)):
                 found.add(row)
         return found
 
@@ -200,7 +200,7 @@ class KeptPages:
         return bits
 
 
-def _may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
+def may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
     """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page, looked at alone."""
     columns = EvidenceColumns.of(np.frombuffer(kept, np.uint8), np.zeros(1, np.int64), np.array([len(kept)]))
     with_shingles = np.flatnonzero(columns.shingles)

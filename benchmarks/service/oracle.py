@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.service.guard_oracle import GuardOracle
-from benchmarks.service.kept_pages import CHANNELS, LONG, KeptPage, KeptPages, least_similarity
+from benchmarks.service.kept_pages import CHANNELS, LONG, KeptPage, KeptPages, least_similarity, may_be_similar
 from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.evidence.columns import similar
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
 from dedup_service.core.evidence.sketch import estimated_jaccard
@@ -252,7 +251,7 @@ class Oracle:
             kept
             for kept in found
             if _same_text(kept.prepared, prepared)
-            or similar([Evidence(kept.prepared.evidence)], evidence, common, least_similarity(rule))
+            or may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule))
         ]
 
     def _compared(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> _Found | None:

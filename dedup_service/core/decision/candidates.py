@@ -24,7 +24,7 @@ log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -192,7 +192,7 @@ class LocalCandidates:
         self._removals: deque[_Removal] = deque()
         self._unsettled: dict[int, _Removal] = {}
         self._gone: dict[int, Entry] = {}
-        self._oldest = _Oldest(self._store)
+        self._oldest = _Oldest(self._store, self._gone)
         self._batch: Batch = ()
         self._done = 0
         self._probe: BatchProbe | None = None
@@ -564,10 +564,13 @@ class _Young:
 
 
 class _Oldest:
-    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end."""
+    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end.
 
-    def __init__(self, store: EntryStore) -> None:
-        self._store = store
+    gone: rows that are removed, and that the store still has.
+    """
+
+    def __init__(self, store: EntryStore, gone: Mapping[int, Entry]) -> None:
+        self._store, self._gone = store, gone
         self._ahead: deque[Entry] = deque()
         self._removed: set[int] = set()
         self._read = -1
@@ -583,11 +586,13 @@ class _Oldest:
             if not len(rows):
                 return None
             self._read = int(rows[-1])
+            self._removed.update(row for row in rows.tolist() if row in self._gone)
             self._ahead.extend(entries_at(self._store, rows))
 
     def remove(self, row: int) -> None:
-        """Remove a row."""
-        self._removed.add(row)
+        """Remove a row; one that was not read yet is in `gone`, or the store does not have it any more."""
+        if row <= self._read:
+            self._removed.add(row)
 
 
 def _sieve(evidence: bytes) -> bytes:

@@ -10,21 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dedup_service.core.index.hash_rows import HashRows, first_bits
-from dedup_service.core.splitmix import FIRST_MULTIPLIER, SECOND_MULTIPLIER
+from tests.core.index.twins import WORD, twin, unmixed
 
-WORD = (1 << 64) - 1
-
-
-def unmixed(value: int) -> int:
-    """Return the hash that SplitMix64's finaliser mixes to this value."""
-    value ^= value >> 31 ^ value >> 62
-    value = value * pow(int(SECOND_MULTIPLIER), -1, 1 << 64) & WORD
-    value ^= value >> 27 ^ value >> 54
-    value = value * pow(int(FIRST_MULTIPLIER), -1, 1 << 64) & WORD
-    return value ^ value >> 30 ^ value >> 60
-
-
-TWINS = [unmixed(5 << 40 | low) for low in range(4)]
+TWINS = [unmixed(5 << 40), *(twin(unmixed(5 << 40), number) for number in range(1, 4))]
 """Different hashes of which the table knows the same bits."""
 NEIGHBOURS = [unmixed((5 << 40) + (number << 29)) for number in range(1, 30)]
 """Hashes that have one home or adjacent ones."""
