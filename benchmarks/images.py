@@ -27,15 +27,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.store import anonymous_bytes, drop_cache
+from benchmarks.page_store import anonymous_bytes, drop_cache
 from dedup_service.core.decision.entry_rows import INDEXED, ROW, EntryRows
+from dedup_service.core.decision.entry_tables import HashColumn
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.page_store import PageStore, table_paths
-from dedup_service.runtime.store.table_images import HashColumn, TableImages, Tables
+from dedup_service.runtime.store.table_images import TableImages, Tables
 
 SEED = 2026
 LABEL = StoreLabel("benchmark", "benchmark")
