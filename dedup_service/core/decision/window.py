@@ -281,7 +281,7 @@ def _moved(array: npt.NDArray[T], rows: slice, size: int) -> npt.NDArray[T]:
 
 
 @long_kernel
-def _compared(
+def _compared(  # noqa: C901 - a step of its own would take views of the sketches, ten times as long
     first: int,
     page_marks: npt.NDArray[np.uint8],
     start: int,
@@ -299,11 +299,11 @@ def _compared(
     places: npt.NDArray[np.int64],
     flags: npt.NDArray[np.uint8],
 ) -> int:
-    """Compare pages from number `first` on, which are in rows from `end` on, with all rows before; return how many are
-    done: the next one may not fit into `places`.
+    """Compare pages from number `first` on with all rows before theirs; return how many are done.
 
-    words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1
-    for the sieve and the sketch, 2 for a fingerprint.
+    It stops before a page whose rows may not fit into `places`. The pages are in rows from `end` on. words, body:
+    radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1 for the sieve
+    and the sketch, 2 for a fingerprint.
     """
     rows = np.zeros(end + len(page_marks) + 8, np.uint8)
     eights = rows[: len(rows) & ~7].view(np.uint64)
@@ -330,7 +330,7 @@ def _compared(
                 flag = 2 if by & (_WORDS | _BODY) else 0
                 if by & _KEYS:
                     let_through += 1
-                    if are_close(sketches[own], sketches[row], min_jaccard):
+                    if are_close(sketches, own, sketches, row, min_jaccard):
                         flag |= 1
                 if flag:
                     places[count], flags[count] = row, flag

@@ -27,29 +27,28 @@ LAYOUTS = [IndexLayout(slots=slots, window=window) for slots, window in ((1, 1),
 
 @dataclass
 class Shard:
-    """Candidates beside the entries that their owner keeps, as a decider does."""
+    """Candidates beside the entries that were added to them and not removed."""
 
     candidates: LocalCandidates
     entries: dict[int, Entry] = field(default_factory=dict)
 
-    def begin(self, ordinal: int) -> None:
-        """Announce a page."""
-        for sequence, path in self.candidates.begin(ordinal):
-            if sequence in self.entries:
-                self.entries[sequence] = replace(self.entries[sequence], keys=path, settled=True)
-
-    def find(self, sequence: int, page: PreparedPage) -> set[int]:
-        """The live candidates for a page."""
-        return set(self.candidates.find(sequence, page, Evidence(page.evidence))) & set(self.entries)
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry."""
-        self.entries[entry.sequence] = entry
-        self.candidates.add(entry, Evidence(entry.evidence))
+    def find(self, sequence: int, page: PreparedPage, ordinal: int, entry: Entry | None = None) -> set[int]:
+        """The candidates for a page, of which an entry may be added."""
+        with self.candidates.batch([(sequence, page)]):
+            self.candidates.begin(ordinal)
+            found = {candidate.sequence for candidate in self.candidates.find(Evidence(page.evidence))}
+            if entry is not None:
+                self.candidates.add(entry)
+                self.entries[sequence] = entry
+        assert found <= set(self.entries)
+        return found
 
     def remove(self, sequence: int, ordinal: int) -> None:
         """Remove an entry."""
-        self.candidates.remove(self.entries.pop(sequence), ordinal)
+        del self.entries[sequence]
+        entry = self.candidates.get(sequence)
+        assert entry is not None
+        self.candidates.remove(entry, ordinal)
 
 
 @given(st.sampled_from(LAYOUTS), st.sampled_from([1, 2, 8]), st.lists(st.integers(0, 1 << 32), max_size=50))
@@ -60,15 +59,12 @@ def test_slots_find_together_what_one_index_finds(layout: IndexLayout, count: in
     shards = [Shard(LocalCandidates(rule, layout=layout)) for _ in range(count)]
     for ordinal, seed in enumerate(seeds):
         page, sequence = page_at(seed), 2 * ordinal + 1
-        for shard in (whole, *shards):
-            shard.begin(ordinal)
-        found = [shard.find(sequence, page) for shard in shards]
-        assert set().union(*found) == whole.find(sequence, page)
-        assert sum(map(len, found)) == len(whole.find(sequence, page))
-        if seed % 4:
-            entry = Entry.from_page(sequence, page, seed, ordinal)
-            whole.add(entry)
-            shards[ordinal % layout.slots % count].add(entry)
+        entry = Entry.from_page(sequence, page, seed, ordinal) if seed % 4 else None
+        owner = shards[ordinal % layout.slots % count]
+        found = [shard.find(sequence, page, ordinal, entry if shard is owner else None) for shard in shards]
+        expected = whole.find(sequence, page, ordinal, entry)
+        assert set().union(*found) == expected
+        assert sum(map(len, found)) == len(expected)
         if whole.entries and seed % 5 == 0:
             gone = sorted(whole.entries)[seed % len(whole.entries)]
             whole.remove(gone, ordinal)
@@ -131,26 +127,27 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
 def test_a_channel_that_the_rule_does_not_probe_has_no_index(profile: str) -> None:
     """Only `simhash` probes bodies; the other profiles find them by keys and exact texts."""
     candidates = LocalCandidates(PROFILES[profile])
-    entry = Entry.from_page(1, crowd(1, text_hash=5), 1, 1)
-    candidates.add(entry, Evidence(entry.evidence))
+    candidates.add(Entry.from_page(1, crowd(1, text_hash=5), 1, 1))
     expected = {"words", "body"} if profile == "simhash" else {"words"}
     assert set(candidates.sizes().channels) == expected
 
 
-def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
+@pytest.mark.parametrize("window", [2, 90, 4096])
+def test_of_many_entries_with_one_text_the_earliest_are_candidates(window: int) -> None:
     """Copies are not kept, so there are more than one only where pages were updated to one text."""
-    candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=2))
-    entries: list[Entry] = []
-    for number in range(100):
-        entry = Entry.from_page(number, crowd(number, text_hash=5), number, number)
-        candidates.begin(number)
-        candidates.add(entry, Evidence(entry.evidence))
-        entries.append(entry)
+    candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=window))
     copy = replace(crowd(200, text_hash=5), keys=b"")
-    assert candidates.equal_texts(copy, entries.__getitem__) == list(range(64))
-    candidates.begin(100)
-    candidates.remove(entries[3], 99)
-    assert candidates.equal_texts(copy, entries.__getitem__) == [at for at in range(65) if at != 3]
+    for number in range(100):
+        candidates.begin(number)
+        candidates.add(Entry.from_page(number, crowd(number, text_hash=5), number, number))
+    with candidates.batch([(100, copy), (101, copy)]):
+        candidates.begin(100)
+        assert [entry.sequence for entry in candidates.equal_texts(copy)] == list(range(64))
+        removed = candidates.get(3)
+        assert removed is not None
+        candidates.remove(removed, 100)
+        candidates.begin(101)
+        assert [entry.sequence for entry in candidates.equal_texts(copy)] == [at for at in range(65) if at != 3]
 
 
 @pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_arrays import EntryTable
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_store import MemoryStore
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.snapshot import (
@@ -187,6 +187,14 @@ def traced_peak(work: Callable[[], object]) -> tuple[int, int]:
     return peak, left
 
 
+def stored(pieces: EntryPieces) -> MemoryStore:
+    """A store with these entries."""
+    store = MemoryStore()
+    for piece in pieces:
+        store.append(piece)
+    return store
+
+
 def evidence_bytes(folder: Path) -> int:
     """Return the size of the evidence in the snapshot of `folder`."""
     label = read_label(folder / SNAPSHOT_FILE)
@@ -217,6 +225,6 @@ def test_reading_a_snapshot_holds_its_bytes_once(tmp_path: Path) -> None:
     ]
     size = PAGES * 4096
     write_snapshot(tmp_path / "s", replace(LABEL, entries=PAGES, evidence_bytes=size), pieces, WHOLE.extra)
-    peak, left = traced_peak(lambda: EntryTable(read_snapshot(tmp_path / "s").rows))
+    peak, left = traced_peak(lambda: stored(read_snapshot(tmp_path / "s").rows))
     assert left < 1.25 * size
     assert peak < 1.25 * size
