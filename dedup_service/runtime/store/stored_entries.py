@@ -180,7 +180,7 @@ class StoredEntries:
         with self._turn:
             self.pages.compact(_COMPACTED_BYTES)
 
-    def begin_commit(self, sequence: int, tail: str, extra: bytes) -> PendingCommit:
+    def begin_commit(self, sequence: int, tail: str, extra: bytes | Callable[[], bytes]) -> PendingCommit:
         """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`."""
         with self._turn:
             return self.pages.begin_commit(sequence, tail, self._images, extra)

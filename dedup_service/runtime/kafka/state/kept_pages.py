@@ -26,6 +26,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import xxhash
@@ -185,8 +186,8 @@ class KeptPages:
         self.wait()
         self._taken_at = replica.sequence
         try:
-            extra = encode_deciding_state(replica.state(), outcomes)
-            pending = self._entries.begin_commit(replica.sequence, tail, extra)
+            encoded = partial(encode_deciding_state, replica.state(), outcomes.copy())
+            pending = self._entries.begin_commit(replica.sequence, tail, encoded)
         except StoreFullError as error:
             self._fail(error)
             return
