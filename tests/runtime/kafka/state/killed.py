@@ -20,7 +20,7 @@ from dedup_service.runtime.kafka.state.restore import restore
 
 from .list_log import ListLog, first, page
 
-RECORDS = 1500
+RECORDS = 800
 SNAPSHOT_EVERY = 20
 BATCH = 7
 
@@ -28,7 +28,7 @@ BATCH = 7
 def records_of(seed: int) -> list[LogRecord]:
     """Return a log: pages with copies, updates, retractions, and entries that expire."""
     chosen = random.Random(seed)
-    policy = PolicyRecord(replace(first().policy, keep=Keep(max_pages=600)), initial=True, log="a-log")
+    policy = PolicyRecord(replace(first().policy, keep=Keep(max_pages=300)), initial=True, log="a-log")
     found: list[LogRecord] = [policy]
     for number in range(RECORDS):
         match chosen.randrange(20):

@@ -59,11 +59,13 @@ def read_of(restored: RestoredReplica) -> Read:
     )
 
 
-def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> Read:
-    """Restore in `folder`; take a snapshot if `keep`."""
+def run(folder: Path, log: ListLog, *, keep: bool = False, images: bool = False, written: int = 0) -> Read:
+    """Restore in `folder`; take a snapshot if `keep`, with images of the tables if `images`."""
     with LocalState.open(folder) as local:
         restored = restore(local, log, {("pages", 0): written})
         assert restored is not None
+        if images and local.pages._entries is not None:
+            local.pages._entries._images.complete()
         if keep:
             local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
         return read_of(restored)
@@ -98,7 +100,7 @@ records = st.lists(
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans())
+@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans(), st.booleans())
 def test_a_snapshot_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     rule: str | None,
@@ -106,10 +108,11 @@ def test_a_snapshot_changes_nothing(
     cut: int,
     written: int,
     names_lost: bool,
+    images: bool,
 ) -> None:
-    """Wherever it was taken, with or without page names, the state is that of the log alone, window and cells too."""
+    """Wherever it was taken, with or without names and images of tables: the state of the log, window and cells too."""
     log, folder = [first(rule=rule), *some], tmp_path_factory.mktemp("cut")
-    run(folder, ListLog(log[: cut + 1]), keep=True)
+    run(folder, ListLog(log[: cut + 1]), keep=True, images=images)
     if names_lost:
         (folder / NAMES_FILE).unlink()
     assert run(folder, ListLog(log), written=written) == fresh(tmp_path_factory, log, written)
@@ -139,15 +142,20 @@ DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
 }
 
 
+@pytest.mark.parametrize("images", [False, True])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_of_any_file_only_costs_time(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, damage: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    damage: str,
+    images: bool,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Whichever file of a snapshot is altered, the state is the log's, with a warning unless nothing of it is read."""
     log = [*SOME, page(20, "copy", 3), *(page(number, f"u{number}", number) for number in range(21, 30))]
     expected = fresh(tmp_path_factory, log)
     whole = tmp_path / "whole"
-    run(whole, ListLog(SOME), keep=True)
+    run(whole, ListLog(SOME), keep=True, images=images)
     names = [path.relative_to(whole) for path in files_of(pages_folder(whole))]
     assert len(names) > 3
     for name in names:
@@ -167,10 +175,11 @@ def test_damage_that_the_log_after_it_shows_begins_the_restore_again(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A block is verified when it is first read; the entry of a copy's original is read as the copy comes."""
-    run(tmp_path, ListLog(SOME), keep=True)
+    some = [first(rule=None), *SOME[1:]]
+    run(tmp_path, ListLog(some), keep=True, images=True)
     (path,) = pages_folder(tmp_path).glob("*.evidence")
     path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
-    log = [*SOME, page(20, "copy", 0)]
+    log = [*some, page(20, "copy", 0)]
     with caplog.at_level(logging.WARNING):
         assert run(tmp_path, ListLog(log)) == fresh(tmp_path_factory, log)
     assert "does not match its checksum" in caplog.text
