@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from benchmarks.service.reading import read_all
 from benchmarks.service.stream import Sent, stream
 from dedup_service.core.errors import TwinsieveError
 from dedup_service.core.log_records import PolicyRecord, RetractionRecord
+from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.events import BatchEvent, NullObserver, ProblemEvent
@@ -167,7 +169,12 @@ def test_a_service_continues_where_it_stopped_with_or_without_its_state(
 def test_a_service_whose_files_are_damaged_has_the_state_of_the_log(
     broker: Broker, topics: Topics, tmp_path: Path, kind: str
 ) -> None:
-    """Damage is found at the start, or ends the service, and then the next start builds the state again."""
+    """Damage is found at the start, or ends the service, and then the next start builds the state again.
+
+    The window is short, so pages are settled.
+    """
+    policy = replace(RequestedPolicy(build_fingerprinter().space_id).policy, layout=IndexLayout(window=1))
+    append_policy(broker.connection, topics, PolicyRecord(policy, initial=True, log="a"))
     sent = list(stream(13, PAGES))
     publish(broker, topics, sent[: PAGES // 2])
     progress = Progress()
@@ -178,10 +185,11 @@ def test_a_service_whose_files_are_damaged_has_the_state_of_the_log(
     content[0] ^= 1
     path.write_bytes(content)
     publish(broker, topics, sent[PAGES // 2 :])
-    with suppress(StoreDamagedError), running(settings(broker, topics, tmp_path / "state"), Progress()):
-        progress.wait_for(everything_decided(broker, topics))
-    with running(settings(broker, topics, tmp_path / "state"), Progress()):
-        progress.wait_for(everything_decided(broker, topics))
+    first, second = Progress(), Progress()
+    with suppress(StoreDamagedError), running(settings(broker, topics, tmp_path / "state"), first):
+        first.wait_for(everything_decided(broker, topics))
+    with running(settings(broker, topics, tmp_path / "state"), second):
+        second.wait_for(everything_decided(broker, topics))
     assert check(broker.bootstrap, topics, sent).complaints == []
 
 

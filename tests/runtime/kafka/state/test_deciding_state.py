@@ -1,6 +1,7 @@
 """The deciding state as bytes."""
 
 from copy import deepcopy
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -141,7 +142,7 @@ BOUNDS = (
     "combined",
 )
 ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
-VERSION_4 = {
+VERSION_4: dict[str, Any] = {
     "version": 4,
     "memory": {
         "replica": {

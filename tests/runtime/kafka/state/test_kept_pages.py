@@ -20,7 +20,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, read_manifest
 from .list_log import ListLog, first, page
 from .test_restore import fresh, run
 
-PAGES = [first(rule=None), *(page(number, f"u{number}", number) for number in range(40))]
+PAGES: list[LogRecord] = [first(rule=None), *(page(number, f"u{number}", number) for number in range(40))]
 
 
 def restored(local: LocalState, records: Sequence[LogRecord]) -> RestoredReplica:

@@ -35,7 +35,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_
 
 from .list_log import ListLog, first, page
 
-SOME = [first(), *(page(number, f"u{number}", number % 7) for number in range(20))]
+SOME: list[LogRecord] = [first(), *(page(number, f"u{number}", number % 7) for number in range(20))]
 
 
 @dataclass(frozen=True)
@@ -343,8 +343,7 @@ def test_names_of_expired_pages_leave_the_folder(tmp_path: Path) -> None:
             restored = restore(local, ListLog(log), {("pages", 0): 99})
             assert restored is not None
             local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
-        local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
-        expected = read_of(restored)
+            expected = read_of(restored)
     content = (tmp_path / NAMES_FILE).read_bytes()
     assert [at for at in range(40) if b"address-%03d" % at in content] == [37, 38, 39]
     assert run(tmp_path, ListLog(log)) == expected
