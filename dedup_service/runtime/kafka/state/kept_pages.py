@@ -35,6 +35,7 @@ from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.replica import Replica
 from dedup_service.core.log_records import Policy
+from dedup_service.runtime.freed_memory import return_freed_memory
 from dedup_service.runtime.kafka.state.deciding_state import (
     DecidingState,
     UnreadableDecidingStateError,
@@ -159,6 +160,7 @@ class KeptPages:
             shards=self._shards,
         )
         self._stored = None
+        return_freed_memory()
         return self._entries, self._entries.tables
 
     def step(self) -> None:
@@ -231,6 +233,7 @@ class KeptPages:
             pending.finish()
             with translated_os_errors(self._superseded):
                 self._superseded.unlink(missing_ok=True)
+            return_freed_memory()
         except StoreFullError as error:
             self._fail(error)
 
