@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.service.plain_cells import PlainCells, keys_of
-from dedup_service.core.evidence.columns import similar
-from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.overlap import screened
+from dedup_service.core.evidence.packed import MAX_SENTENCES, Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity"]
+__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity", "similar"]
 
 CHANNELS = ("words", "body")
 FAR = 255
@@ -40,6 +40,32 @@ def bit_counts(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
 def least_similarity(rule: MatchRule) -> float:
     """Return the Jaccard similarity below which pages are not compared by evidence."""
     return min([NOT_COMPARED, *(row.jaccard for row in rule.verified)])
+
+
+def similar(pages: list[Evidence], evidence: Evidence, common: npt.NDArray[np.uint32], least: float) -> list[int]:
+    """Return the places of the pages that may be similar to a page without `common`; none without shingles is."""
+    places = [place for place, page in enumerate(pages) if page.shingles and evidence.shingles]
+    if not places:
+        return []
+    sentences = np.zeros((len(places), MAX_SENTENCES), np.uint32)
+    counts = np.zeros(len(places), np.int64)
+    for row, place in enumerate(places):
+        values = pages[place].sentence_values
+        sentences[row, : len(values)], counts[row] = values, len(values)
+    found = screened(
+        np.frombuffer(evidence.sketch, np.uint64),
+        evidence.shingles,
+        evidence.letters,
+        evidence.sentence_values,
+        common,
+        least,
+        np.arange(len(places)),
+        np.array([np.frombuffer(pages[place].sketch, np.uint64) for place in places]),
+        np.array([pages[place].shingles for place in places]),
+        sentences,
+        counts,
+    )
+    return [places[row] for row in found.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
