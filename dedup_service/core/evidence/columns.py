@@ -66,9 +66,9 @@ class EvidenceColumns:
     ) -> npt.NDArray[np.int64]:
         """Return which rows may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
 
-        rows: int64[n], to look at, with shingles. evidence: of the page. common: those of its sentences that are common on its
-        host, ascending; without them the similarity is that of the sketches. A page without shingles is similar to
-        none.
+        rows: int64[n], to look at, with shingles. evidence: of the page. common: those of its sentences that are
+        common on its host, ascending; without them the similarity is that of the sketches. A page without shingles is
+        similar to none.
         """
         if not evidence.shingles:  # its evidence may have no sketch, or a part of one
             return rows[:0]
