@@ -281,7 +281,7 @@ def _moved(array: npt.NDArray[T], rows: slice, size: int) -> npt.NDArray[T]:
 
 
 @long_kernel
-def _compared(
+def _compared(  # noqa: C901 - a step of its own would take views of the sketches, ten times as long
     first: int,
     page_marks: npt.NDArray[np.uint8],
     start: int,
@@ -324,20 +324,19 @@ def _compared(
             if eights[eight] == 0:
                 continue
             for row in range(max(start, 8 * eight), min(own, 8 * eight + 8)):
-                let_through += rows[row] & _KEYS
-                flag = found_by(rows[row], sketches[own], sketches[row], min_jaccard)
+                by = rows[row]
+                if by == 0:
+                    continue
+                flag = 2 if by & (_WORDS | _BODY) else 0
+                if by & _KEYS:
+                    let_through += 1
+                    if are_close(sketches, own, sketches, row, min_jaccard):
+                        flag |= 1
                 if flag:
                     places[count], flags[count] = row, flag
                     count += 1
         passed[page], offsets[page + 1] = let_through, count
     return len(page_marks)
-
-
-@kernel_inline
-def found_by(marks: np.uint8, own: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64], min_jaccard: float) -> int:
-    """Return what finds a row of which these marks are left, of two pages with these sketches: 1, 2, both or 0."""
-    flag = 2 if marks & (_WORDS | _BODY) else 0
-    return flag | 1 if marks & _KEYS and are_close(own, other, min_jaccard) else flag
 
 
 # Loops of their own, from 0 on and without branches, which the compiler vectorises.

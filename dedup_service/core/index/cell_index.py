@@ -43,7 +43,7 @@ from dedup_service.core.index.cell_batch import (
     follow_changes,
     probe_many,
 )
-from dedup_service.core.index.cell_redo import redo_changes
+from dedup_service.core.index.cell_redo import list_operations, redo_operations
 from dedup_service.core.index.cell_table import (
     EMPTY_PART,
     MAX_ROWS,
@@ -55,6 +55,7 @@ from dedup_service.core.index.cell_table import (
     restore_entries,
     split_paths,
 )
+from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
@@ -81,6 +82,7 @@ MOST_DIFFERING = int(8 * SIEVE_BYTES * (1 - MIN_EQUAL))
 """Bits of the sieve in which an entry may differ from a page."""
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
+_SORTED_SHIFT = HASH_BITS - 16
 _FOUND = 1 << 16
 """Rows for which a batch of probes has room at first."""
 
@@ -250,6 +252,11 @@ class CellRows:
             self._sieves.make_room(int(rows.max()) + 1)
         return read_words(rows, _SIEVE_WORDS, self._sieves.addresses)
 
+    def keep_sieves(self, first: int, gone: range = range(0)) -> None:
+        """Have no memory for the sieves of rows before `first`, if there are none yet, nor for rows that are gone."""
+        self._sieves.skip(first)
+        self._sieves.release(gone)
+
     def set_sieves(self, rows: RowNumbers, sieves: Sieves) -> None:
         """Write the sieves of rows: uint32[n], uint64[n, 2]."""
         if len(rows):
@@ -262,36 +269,41 @@ class CellRows:
         slots: npt.NDArray[np.uint8],
         paths: bytes,
         *,
-        is_added: bool,
-        at: int,
+        added: npt.NDArray[np.bool_],
+        at: Integers,
         ends: Integers,
         stamps: Integers,
     ) -> None:
-        """Apply insertions or removals again, after the tables were loaded (`cell_redo`).
+        """Apply insertions and removals again, after the tables were loaded (`cell_redo`); many at once are faster.
 
-        rows: uint32[n]; slots: uint8[n]; paths: end to end. at: place of these changes in the log. ends, stamps:
-        int64[p], of the pieces of the second table, the hash behind each of them and the place in the log when it
-        was copied. StateError if the paths are cut off.
+        rows: uint32[n]; slots: uint8[n]; paths: end to end; added: bool[n], false for a removal; at: int64[n], places
+        of these changes in the log. ends, stamps: int64[p], of the pieces of the second table, the hash behind each
+        of them and the place in the log when it was copied. StateError if the paths are cut off.
         """
         levels, keys, starts = _split(paths, len(rows))
-        done, progress = 0, np.zeros(PROGRESS, np.int64)
+        values, entries = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint32)
+        holds = np.empty(len(keys), np.bool_)
+        list_operations(levels, keys, starts, values, entries, holds)
+        order = np.argsort((values >> _SORTED_SHIFT).astype(np.uint16), kind="stable")
+        done, progress = 0, np.zeros(1, np.int64)
         while True:
-            done = redo_changes(
+            done = redo_operations(
                 done,
-                is_added,
-                at,
+                order,
+                values,
+                entries,
+                holds,
                 rows,
                 slots,
-                levels,
-                keys,
-                starts,
+                added,
+                at,
                 self._cells.address,
                 self._turned.address,
                 ends,
                 stamps,
                 progress,
             )
-            if done == len(rows):
+            if done == len(order):
                 return
             self._reshape()
 

@@ -29,11 +29,9 @@ from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
     "EMPTY_PART",
-    "LEVEL",
     "MAX_ROWS",
     "MAX_TURNED",
     "NO_ROW",
-    "PART",
     "PROGRESS",
     "STORED",
     "TAKEN",
