@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_store import MemoryStore
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -272,3 +274,29 @@ def test_another_rule_finds_what_it_would_have_found_from_the_start(window: int)
             for shard in (changed, *steady):
                 shard.remove(min(shard.entries) if ordinal % 8 == 3 else max(shard.entries), ordinal)
     assert {chosen for chosen, found in seen if found} == set(range(len(rules)))
+
+
+@pytest.mark.parametrize("window", [1, 5, 60])
+@pytest.mark.parametrize("rule", [rule_for(), PROFILES["simhash"]], ids=["balanced", "simhash"])
+def test_candidates_go_on_with_a_store_that_has_their_entries(window: int, rule: MatchRule) -> None:
+    """Tables are built from its rows; entries of the window, and those that the cells still need, are told."""
+    layout, store = IndexLayout(slots=2, window=window), MemoryStore()
+    steady = Shard(LocalCandidates(rule, layout=layout))
+    other = Shard(LocalCandidates(rule, layout=layout, store=store))
+    for ordinal in range(150):
+        page = page_at(ordinal)
+        entry = Entry.from_page(ordinal, page, ordinal, ordinal) if ordinal % 4 else None
+        found = other.find(ordinal, page, ordinal, entry)
+        assert found == steady.find(ordinal, page, ordinal, entry)
+        if ordinal % 3 == 2:
+            for shard in (steady, other):
+                shard.remove(min(shard.entries) if ordinal % 2 else max(shard.entries), ordinal)
+        if ordinal % 10 == 9:
+            removed = other.candidates.removed()
+            young = [EntryRows.from_entries(other.candidates.young())]
+            again = LocalCandidates(rule, young, layout=layout, store=store, removed=removed)
+            assert len(again) == len(other.candidates)
+            other = Shard(again, other.entries)
+        assert list(other.candidates.held().rows().entries()) == list(steady.candidates.held().rows().entries())
+    sizes, expected = other.candidates.sizes().cells, steady.candidates.sizes().cells
+    assert (sizes.entries, sizes.cells, sizes.overflowed) == (expected.entries, expected.cells, expected.overflowed)
