@@ -116,8 +116,11 @@ def test_tables_are_a_function_of_the_set_of_rows(
         table = (tables.urls, tables.texts, tables.bodies)[place]
         assert [list(table.rows(value)) for value in HASHES] == [twins, twins, rows[HASHES[2]], rows[HASHES[3]]]
     for channel, index in tables.indexes.items():
-        expected = sum(entry.indexed and entry.channel(channel) is not None for entry in left)
-        assert len(index) == expected
+        known = [(e.row, value) for e in left if e.indexed and (value := e.channel(channel)) is not None]
+        assert len(index) == len(known)
+        for value in VALUES:
+            near = [row for row, other in known if (value ^ other).bit_count() <= index.radius]
+            assert sorted(index.probe(value).sequences.tolist()) == near
 
 
 def test_an_index_is_built_from_the_store_when_a_rule_first_needs_it() -> None:
