@@ -196,6 +196,11 @@ def test_the_state_of_a_decider_says_how_many_pages_it_decided() -> None:
     assert Decider(rule_for(), "space", run).state().ordinal == 0
 
 
+def sequences(found: list[Entry] | list[Entry | None]) -> list[int | None]:
+    """Which entries these are. In a batch, some are settled earlier."""
+    return [None if entry is None else entry.sequence for entry in found]
+
+
 @given(
     st.sampled_from([1, 2, 3, 7, 40]),
     st.sampled_from([rule_for(), KEYS_ALONE, PROFILES["simhash"]]),
@@ -219,9 +224,9 @@ def test_a_batch_is_cut_where_it_is_longer_than_the_window(
                 with single.batch([(sequence, page)]):
                     single.begin(ordinal)
                     evidence, url = Evidence(page.evidence), url_hash(page.page.canonical_url)
-                    assert batched.find(evidence) == single.find(evidence)
-                    assert batched.equal_texts(page) == single.equal_texts(page)
-                    assert batched.visit(url) == single.visit(url)
+                    assert sequences(batched.find(evidence)) == sequences(single.find(evidence))
+                    assert sequences(batched.equal_texts(page)) == sequences(single.equal_texts(page))
+                    assert sequences([batched.visit(url)]) == sequences([single.visit(url)])
                     for candidates in (batched, single):
                         gone = candidates.visit(url) if seeds[ordinal] % 3 == 0 else candidates.first()
                         if gone is not None and seeds[ordinal] % 5 < 2:
