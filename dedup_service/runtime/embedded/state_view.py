@@ -118,6 +118,11 @@ class StateView:
                 after.added[record.sequence] = Entry.from_page(record.sequence, page, url_hash(address))
         return after
 
+    @cached_property
+    def _elsewhere(self) -> npt.NDArray[np.int64]:
+        """Sequences of entries that a commit does not speak for."""
+        return np.array([*self._after.removed, *self._after.added], np.int64)
+
     def _is_live(self, sequence: int) -> bool:
         return sequence > self._expired_up_to and sequence not in self._after.removed
 
@@ -132,7 +137,7 @@ class StateView:
             try:
                 live = numbers[pages.live(numbers)]
                 rows = pages.rows(live)
-                wanted = np.array([self._is_live(sequence) for sequence in rows["sequence"].tolist()], np.bool_)
+                wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
                 return pages.entries(live[wanted])
             except StoreDamagedError as error:
                 again = PageStore.open_read_only(pages.folder, pages.manifest.label)
