@@ -132,5 +132,5 @@ def _manifest(pages: Path) -> Manifest | None:
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
-    except FileNotFoundError:  # a file may be replaced at any moment
+    except OSError:  # there is none, or it was replaced at this moment
         return 0

@@ -12,7 +12,7 @@ from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force, written_detail
 from dedup_service.runtime.embedded.state import State
 from dedup_service.runtime.events import NullObserver, RemovalEvent
-from tests.runtime.embedded.prepared import SPACE, SPACE_ID, prepared
+from tests.runtime.embedded.prepared import SPACE, SPACE_ID, kill, prepared
 
 A, B, C = "https://a.example/", "https://b.example/", "https://c.example/"
 TEXT = st.text(max_size=20)
