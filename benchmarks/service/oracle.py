@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.service.guard_oracle import GuardOracle
-from benchmarks.service.kept_pages import CHANNELS, LONG, KeptPage, KeptPages, least_similarity, may_be_similar
+from benchmarks.service.kept_pages import (
+    CHANNELS,
+    LONG,
+    KeptPage,
+    KeptPages,
+    least_similarity,
+    may_be_similar,
+)
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard

@@ -1,5 +1,6 @@
 """A crash is a value in the test's input: after any crash, the resumed run gives the verdicts of one run."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.store.manifest import MANIFEST, read_manifest
 from tests.runtime.embedded.prepared import SPACE, SPACE_ID, prepared
 
 BATCH = 3
@@ -31,13 +33,13 @@ Delivery = tuple[PreparedPage, bytes]
 class Crash:
     """Where a run stops. batches: how many were durable before.
 
-    torn_wal: share of the last transaction's bytes that reached the disk. torn_snapshot: share of the
-    snapshot that did, or None if it is complete. leftover: an incomplete temporary snapshot is left.
+    torn_wal: share of the last transaction's bytes that reached the disk. torn_pages: share of what the kept pages
+    have behind their last commit that did. leftover: an incomplete temporary manifest is left.
     """
 
     batches: int
     torn_wal: float = 1.0
-    torn_snapshot: float | None = None
+    torn_pages: float = 1.0
     leftover: bool = False
 
 
@@ -59,7 +61,7 @@ pages = st.builds(
 streams = st.lists(st.tuples(pages, st.integers(0, 40).map(lambda n: b"%016d" % n)), min_size=1, max_size=24)
 shares = st.floats(0, 1, exclude_max=True)
 crashes = st.builds(
-    Crash, st.integers(0, 8), st.one_of(st.just(1.0), shares), st.one_of(st.none(), shares), leftover=st.booleans()
+    Crash, st.integers(0, 8), st.one_of(st.just(1.0), shares), st.one_of(st.just(1.0), shares), leftover=st.booleans()
 )
 
 
@@ -86,25 +88,32 @@ def image_after_crash(folder: Path, stream: Sequence[Delivery], crash: Crash, ev
     wal = folder / f"{JOURNAL_FILE}-wal"
     given_out = fed(state, stream[: crash.batches * BATCH])
     before = wal.stat().st_size if wal.exists() else 0
+    durable = state.journal.sequence
     rest = stream[crash.batches * BATCH :][:BATCH]
     state.decide(rest)  # these verdicts are lost: the run dies before it returns them
+    assert state._commits is not None
+    state._commits.wait()  # a copy of files that change is no image; `test_kills` kills commits
     image = folder.with_name("image")
     shutil.copytree(folder, image)
     state.close()
-    _tear(image, before, crash)
+    covered = read_manifest(image / PAGES_FOLDER).sequence > durable  # a commit comes after the batch is durable
+    _tear(image, before, replace(crash, torn_wal=1.0) if covered else crash)
     return image, given_out
 
 
 def _tear(image: Path, wal_bytes_before: int, crash: Crash) -> None:
-    wal, snapshot = image / f"{JOURNAL_FILE}-wal", image / SNAPSHOT_FILE
+    wal, pages = image / f"{JOURNAL_FILE}-wal", image / PAGES_FOLDER
     content = wal.read_bytes()
     wal.write_bytes(content[: wal_bytes_before + int((len(content) - wal_bytes_before) * crash.torn_wal)])
     (image / f"{JOURNAL_FILE}-shm").unlink(missing_ok=True)  # shared memory does not survive a machine's crash
-    if crash.torn_snapshot is not None and snapshot.exists():
-        whole = snapshot.read_bytes()
-        snapshot.write_bytes(whole[: int(len(whole) * crash.torn_snapshot)])
+    for segment in read_manifest(pages).segments:
+        for name, label in segment.files.items():
+            path = pages / f"{segment.number:05d}-{segment.generation}.{name}"
+            if path.exists():
+                size = label.length + int((path.stat().st_size - label.length) * crash.torn_pages)
+                os.truncate(path, size)
     if crash.leftover:
-        snapshot.with_suffix(".tmp").write_bytes(b"twinsnap, but no more of it")
+        (pages / MANIFEST).with_suffix(".tmp").write_bytes(b"{ but no more of it")
 
 
 def live_sequences(state: State) -> list[int]:
@@ -118,14 +127,14 @@ def test_a_resumed_run_gives_the_verdicts_of_one_run(stream: list[Delivery], cra
     """After a crash anywhere, repeating the stream gives the verdicts and the state of an uninterrupted run."""
     with tempfile.TemporaryDirectory() as name:
         whole = opened(Path(name) / "whole", every)
-        expected = fed(whole, stream)
+        expected, expected_state = fed(whole, stream), decider_state_of(whole)
         whole.close()
 
         image, given_out = image_after_crash(Path(name) / "state", stream, crash, every)
         assert given_out == expected[: len(given_out)]
         resumed = opened(image, every)
         assert fed(resumed, stream) == expected
-        assert decider_state_of(resumed) == decider_state_of(whole)
+        assert decider_state_of(resumed) == expected_state
         resumed.close()
 
 

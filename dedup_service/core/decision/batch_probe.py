@@ -32,6 +32,13 @@ __all__ = ["BatchProbe"]
 
 Integers = npt.NDArray[np.int64]
 
+MAX_IDENTICAL = 512
+"""Entries with one fingerprint, at most, the earliest: the words of a page in another order have the same one, so a
+site could make any number of them."""
+
+_AHEAD = 64
+"""Rows of a crowd that are read in advance."""
+
 _NO_KEYS = np.uint8(0xFE)
 """All marks of `PageColumns` but that for shingles."""
 
@@ -75,7 +82,7 @@ class BatchProbe:
                 if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
             ]
             numbers, values = np.array(fingerprinted, np.uint64).reshape(-1, 2).T
-            near = index.probe_many(np.ascontiguousarray(values))
+            near = index.probe_many(np.ascontiguousarray(values), most_identical=MAX_IDENTICAL)
             counts = np.diff(near.offsets)
             np.add.at(looked_at, numbers.astype(np.int64), counts)
             found.append((np.repeat(numbers.astype(np.int64), counts), near.sequences))
@@ -207,20 +214,19 @@ class _Hashed:
 
     def __init__(self, table: HashRows, values: Sequence[int | None]) -> None:
         self.values = values
-        self._table = table
         asked = [page for page, value in enumerate(values) if value is not None]
         offsets, rows = table.rows_many(np.array([value for value in values if value is not None], np.uint64))
-        self.found = rows.astype(np.int64)
+        self._rows: dict[int, Sequence[int]] = {}
+        for number in np.flatnonzero(np.diff(offsets)).tolist():
+            page, found = asked[number], rows[offsets[number] : offsets[number + 1]].tolist()
+            value = values[page]
+            self._rows[page] = table.rows(value) if len(found) == CROWD and value is not None else found
+
+    @property
+    def found(self) -> Integers:
         """All of them, but for those of a crowd behind its first."""
-        self._rows: dict[int, list[int]] = {
-            asked[number]: self.found[offsets[number] : offsets[number + 1]].tolist()
-            for number in np.flatnonzero(np.diff(offsets)).tolist()
-        }
+        return np.array([row for rows in self._rows.values() for row in rows[:_AHEAD]], np.int64)
 
     def rows(self, page: int) -> Sequence[int]:
         """Return the rows of a page, ascending, some of them of another hash."""
-        found = self._rows.get(page, ())
-        value = self.values[page]
-        if len(found) == CROWD and value is not None:
-            return self._table.rows(value)
-        return found
+        return self._rows.get(page, ())

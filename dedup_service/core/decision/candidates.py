@@ -203,7 +203,7 @@ class LocalCandidates:
             for numbers, entries in self._store.live_pieces():
                 self._tables.restore(numbers, entries)
         self._tables.probe_for(rule, self._store)
-        self._restore(restored, removed, renumbered=store is None)
+        self._restore(restored, removed, renumbered=store is None, rebuilt=tables is None)
 
     def __len__(self) -> int:
         return len(self._store) - len(self._gone) + len(self._window)
@@ -496,8 +496,13 @@ class LocalCandidates:
             numbers, added = numbers[~dead], added.where(~dead)
         self._tables.add(numbers, added)
 
-    def _restore(self, restored: EntryPieces, removed: Sequence[RemovedEntry], *, renumbered: bool) -> None:
-        """Fill store, tables and window. removed: in the order of their removal. renumbered: rows are new."""
+    def _restore(
+        self, restored: EntryPieces, removed: Sequence[RemovedEntry], *, renumbered: bool, rebuilt: bool
+    ) -> None:
+        """Fill store, tables and window.
+
+        removed: in the order of their removal. renumbered: rows are new. rebuilt: the cells have live rows alone.
+        """
         young: list[Entry] = []
         for piece in restored:
             mask = piece.settled
@@ -516,6 +521,8 @@ class LocalCandidates:
                 self._store.remove(row)
                 self._tables.restore_cells(row, EntryRows.from_entries([gone.entry]))
                 removal.entry = replace(gone.entry, row=int(row[0]))
+            elif rebuilt:
+                self._tables.restore_cells(np.array([gone.entry.row], np.uint32), EntryRows.from_entries([gone.entry]))
         young.sort(key=lambda entry: entry.ordinal)
         self._window.announce(PageColumns.of(young))
         for number, entry in enumerate(young):

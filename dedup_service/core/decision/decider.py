@@ -173,6 +173,10 @@ class Decider:
         visit = self._candidates.visit(url_hash(canonical_url))
         return None if visit is None else visit.sequence
 
+    def entry(self, sequence: int) -> Entry | None:
+        """Return the live entry of the page at `sequence`, or None."""
+        return self._candidates.get(sequence)
+
     def holds(self, sequence: int) -> bool:
         """Whether the page at `sequence` has a live entry."""
         return self._candidates.get(sequence) is not None

@@ -19,7 +19,11 @@ _FIRST_PIECE_PAGES, _MAX_PIECE_PAGES = 4, 128
 
 
 class MemoryPages:
-    """Pages of `page_bytes` bytes each, a power of two from 8 on; their contents are arbitrary."""
+    """Pages of `page_bytes` bytes each, a power of two from 8 on.
+
+    A page has zeros, or what it had when it was given back. Never what the process had there before: images of tables
+    go to the disk, unused places included.
+    """
 
     __slots__ = ("_free", "_page_bytes", "_pieces", "_used")
 
@@ -43,7 +47,7 @@ class MemoryPages:
         """Return the address of a page."""
         if not self._free:
             pages = min(_FIRST_PIECE_PAGES << len(self._pieces), _MAX_PIECE_PAGES)
-            piece = np.empty((pages + 1) * self._page_bytes // 8, np.uint64)
+            piece = np.zeros((pages + 1) * self._page_bytes // 8, np.uint64)
             self._pieces.append(piece)
             first = -(-piece.ctypes.data // self._page_bytes) * self._page_bytes
             self._free.extend(first + self._page_bytes * page for page in reversed(range(pages)))

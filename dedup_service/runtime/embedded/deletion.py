@@ -7,14 +7,14 @@ transaction that decides. What goes, up to a sequence that only grows (the count
 - rows of pages that added no entry: copies, `unchanged` pages, visits by claim, pages that a guard refused;
 - rows of entries that a record up to there removed: earlier versions of an `updated` page, retracted pages;
 - rows of entries that had expired by then (up to the counter `deleted_expired_up_to`);
-- the texts and the index entries of all of them.
+- the texts, the evidence and the index entries of all of them.
 
 Rows of live entries, retractions, corrections and policies stay. A state in memory keeps the latest MEMORY_RECORDS
 records, so its memory grows with the kept pages only. A state in a folder keeps `days`, or everything.
 
-Invariants: a row that a restore needs is never deleted. A restore applies the snapshot and the rows after it, so only
-rows before the one of the snapshot go (`Snapshots.taken_at`). The effect of the copies on guards and on the hosts' own
-text is in the snapshot from then on. The last row stays, so no sequence is given twice. One transaction deletes at
+Invariants: a row that a restore needs is never deleted. A restore applies the records after the last commit of the kept
+pages, so only rows before that go (`Commits.covers`). The effect of the copies on guards and on the hosts' own text is
+in the commit from then on. The last row stays, so no sequence is given twice. One transaction deletes at
 most STEP_RECORDS rows and stores how far it came, so a kill leaves a journal that opens and goes on.
 """
 
@@ -62,7 +62,10 @@ class Deletion:
         self._old = 0
 
     def step(self, taken_at: int) -> bool:
-        """Delete some rows that are old enough; return whether there are more. taken_at: sequence of the snapshot."""
+        """Delete some rows that are old enough; return whether there are more.
+
+        taken_at: sequence of the last commit of the kept pages.
+        """
         end = min(self._old_up_to(), taken_at - 1) if self._records is None else self._journal.sequence - self._records
         more = self._delete_expired(end)
         if end <= self._done:
@@ -111,6 +114,7 @@ class Deletion:
         """Delete rows of _NAMES with their texts, and add `changes` to the counters."""
         connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", _name_rows(rows))
         connection.executemany("DELETE FROM log WHERE sequence = ?", [row[:1] for row in rows])
+        connection.executemany("DELETE FROM evidence WHERE sequence = ?", [row[:1] for row in rows])
         changes["text_bytes"] = sum(self._journal.texts.drop(row[0]) for row in rows)
         change_counters(connection, changes)
 

@@ -3,13 +3,15 @@
 The row of the page stays, because a restore repeats its effect. What goes is what people can read:
 
 - of all visits of the page's canonical URL, and visits that named it as canonical: id, URLs, title, text. The host
-  stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints, hashes and
-  evidence, until the row is deleted (`deletion`);
+  stays in the place of the URL, because the hosts' own text was learned from it. So do fingerprints and hashes, until
+  the row is deleted (`deletion`);
 - of all other pages, what they say of it: its name in the reason of a verdict, a claimed or a replaced URL. Of its
-  copies also text and title, which say the same; a copy keeps its own address.
+  copies also text and title, which say the same; a copy keeps its own address;
+- the evidence of all of them, in the journal and in `pages/`. A restore from before would need it, so this comes last,
+  after a commit of `pages/`; the table `erasure` has what is to be done if a crash comes before.
 
 The first are found by the index of names; the second takes one pass over the log. SQLite overwrites what is deleted
-with zeros (`database`), and `Journal` empties the write-ahead file. Snapshots have neither text nor names.
+with zeros (`database`), and `Journal` empties the write-ahead file. `pages/` has neither text nor names.
 
 Not erased: corrections, with the URLs that a person wrote; the reason of a retraction; whatever is outside the folder.
 """
@@ -23,7 +25,7 @@ from typing import Any
 from dedup_service.runtime.embedded.journal_reader import name_hash, name_of, stored_text, text_of
 from dedup_service.runtime.embedded.texts import TextStore
 
-__all__ = ["ERASED", "Erased", "erase_mentions", "erase_visits"]
+__all__ = ["ERASED", "Erased", "erase_evidence", "erase_mentions", "erase_visits"]
 
 ERASED = "[erased]"
 """What stands for the name of a page that was taken down."""
@@ -45,6 +47,7 @@ _SET_REASON = "UPDATE log SET reason = ? WHERE sequence = ?"
 _SET_CLAIM = "UPDATE log SET claimed_url = ? WHERE sequence = ?"
 _SET_REPLACED = "UPDATE log SET original_id = NULL, original_url = ? WHERE sequence = ?"
 _SET_TITLE = "UPDATE log SET title = ? WHERE sequence = ?"
+_ERASE_LATER = "INSERT OR IGNORE INTO erasure VALUES (?)"
 _ROWS = 10_000
 _SHORT = 8  # an id as short as that is looked for at the end of a reason alone, where near misses name a page
 
@@ -92,8 +95,16 @@ def erase_mentions(connection: sqlite3.Connection, texts: TextStore, erased: Era
     for statement, value, sequence in changes:
         connection.execute(statement, (value, sequence))
     of_copies = sum(texts.drop(copy) for copy in sorted(copies))
+    connection.executemany(_ERASE_LATER, [(copy,) for copy in copies])
     visits = _blank(connection, texts, by_claim - erased.visits)
     return Erased(visits.visits, visits.names, visits.text_bytes + of_copies)
+
+
+def erase_evidence(connection: sqlite3.Connection) -> int:
+    """Erase the evidence of all pages in the table `erasure`, in the open transaction; return of how many."""
+    erased = connection.execute("DELETE FROM evidence WHERE sequence IN (SELECT sequence FROM erasure)").rowcount
+    connection.execute("DELETE FROM erasure")
+    return erased
 
 
 def _blank(connection: sqlite3.Connection, texts: TextStore, visits: Iterable[int]) -> Erased:
@@ -106,6 +117,7 @@ def _blank(connection: sqlite3.Connection, texts: TextStore, visits: Iterable[in
         hashes = [(name_hash(name), visit) for name in own]
         connection.executemany("DELETE FROM name WHERE hash = ? AND sequence = ?", hashes)
         connection.execute(_BLANK, (stored_text(_address_of_host(_canonical(row), visit)), ERASED, visit))
+        connection.execute(_ERASE_LATER, (visit,))
         text_bytes += texts.drop(visit)
         names |= own
     return Erased(frozenset(visits), frozenset(names), text_bytes)

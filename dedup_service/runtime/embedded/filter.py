@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import ConfigurationError
@@ -93,7 +94,8 @@ class NearDuplicateFilter:
             shards: Number of parts of each index. Verdicts do not depend on it.
             text_budget_bytes: Size of the compressed main texts that are kept for explanations, by default 256 MiB. The
                 oldest are dropped first. A state in memory keeps none.
-            snapshot_every: Minimum number of records between two snapshots, by default 100,000.
+            snapshot_every: Number of records between two commits of the kept pages, by default 100,000. The next
+                opening applies the records since the last one again.
             journal_days: Days for which the journal keeps records of pages that were not kept. None keeps them forever.
                 Older ones are deleted in small steps: `why` no longer finds them, and a delivery of that age that is
                 repeated is judged again. Kept pages, corrections and retractions stay. A state in memory keeps the
@@ -109,7 +111,7 @@ class NearDuplicateFilter:
             StateInUseError: Another process has the folder open.
             ForeignStateError: The folder belongs to another space, to a newer version or to the Kafka service.
             StateFullError: The folder cannot be written.
-            StateDamagedError: The journal cannot be read.
+            StateDamagedError: The journal or the kept pages cannot be read.
         """
         bounds = Keep.parse(keep) if isinstance(keep, str) else keep
         built = build_fingerprinter(space).space
@@ -346,7 +348,7 @@ class NearDuplicateFilter:
             return read_info(self._state.journal.database, self._folder)
 
     def close(self) -> None:
-        """Take a snapshot and release the folder. A second call does nothing."""
+        """Commit the kept pages and release the folder. A second call does nothing."""
         with self._turn:
             try:
                 self._state.close()
@@ -392,6 +394,11 @@ class FilterView:
         """Return the pages that others are compared with; takes milliseconds, however many they are."""
         with self._turn:
             return self._state.held()
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return the live entry of the page at `sequence`, or None."""
+        with self._turn:
+            return self._state.entry(sequence)
 
     def host_text(self) -> HostText:
         """Return a copy of what is known of the hosts' own text; takes milliseconds."""

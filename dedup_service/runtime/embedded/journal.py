@@ -8,8 +8,8 @@ nothing of them is changed but what `erasure` takes down.
   page        digest of the delivery, names, verdict, fingerprints and hashes (unsigned 64-bit values stored as signed);
               `entry`: flags of the entry that it added (see `entry_rows`), NULL if it added none; `repeats`: sequence
               of the page that the verdict names as `duplicate_of`; `removes`: sequence of the entry that an update
-              replaced; `keys`: its keys, NULL without any; `detail`: what a match added to the guard
-              state (bytes, see `core.decision.duplicate_clusters`), NULL for a page without a match.
+              replaced; `detail`: what a match added to the guard state (bytes, see
+              `core.decision.duplicate_clusters`), NULL for a page without a match.
   retraction  `removes`: sequence of the kept page that was removed; `detail`: the reason.
   correction  `detail`: the judgement as JSON (`corrections`); `removes`: sequence of the kept page that it removed,
               NULL if there was none.
@@ -20,10 +20,15 @@ A string that equals its neighbour is stored once: `id` is NULL if it is the URL
 
 `name` is the index of ids and URLs: 32 bits of their hash → sequence. What it finds is compared with the strings.
 
+`evidence` has the evidence and the keys of pages, until they are with the kept pages in `pages/` (`evidence`). A journal
+in memory has none of pages that added an entry.
+
 `hour` has, for each hour in which pages were appended, the last sequence before them. `deletion` uses it.
 
 `time` has the time records of the log (`core.decision.expiry`), which have no sequence of their own: a minute, the
-sequence of the last record before it, and up to where entries had expired by then. Journals from before had none.
+sequence of the last record before it, and up to where entries had expired by then.
+
+`erasure` has the sequences of pages whose evidence is to be erased everywhere (`erasure`), until that is done.
 
 `text` holds main texts, one zstd frame each. It is not part of the log and may lose rows (see `texts`).
 
@@ -32,11 +37,14 @@ sequence of the last record before it, and up to where entries had expired by th
 left undecided, `claim_refused` those whose claim was refused; `entries` the live entries, against which a restore is
 checked; `text_bytes` is the size of `text`; `expired_count` and `expired_age` count entries that expired, and none is
 live up to the sequence `expired_up_to`; `deleted_up_to` is a sequence, too: rows up to it that nothing needs any more
-are deleted (`deletion`), and `deleted_expired_up_to` is the same for the rows of entries that expired.
+are deleted (`deletion`), and `deleted_expired_up_to` is the same for the rows of entries that expired;
+`evidence_moved` is a row of `pages/`: the journal has no evidence of pages in the rows before it; `evidence_erased`
+counts pages whose evidence was taken down.
 
 `meta` identifies the journal: format version, identity of this journal, space and space_id.
 
-Invariants: everything that later verdicts depend on is in `log` or, once rows are deleted, in `log` and the snapshot.
+Invariants: everything that later verdicts depend on is in the journal or, once rows are deleted, in it and the last
+commit of `pages/`.
 Sequences are consecutive over all kinds of records, from the first policy at 0. A digest occurs once.
 """
 
@@ -44,7 +52,7 @@ import json
 import sqlite3
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,12 +60,14 @@ from typing import Any
 from dedup_service.core.errors import StateError
 from dedup_service.core.verdict import CLAIM_REFUSED, guard_counter, with_present_names
 from dedup_service.runtime.embedded.database import Database, ForeignStateError, StateDamagedError
-from dedup_service.runtime.embedded.erasure import Erased, erase_mentions, erase_visits
+from dedup_service.runtime.embedded.erasure import Erased, erase_evidence, erase_mentions, erase_visits
 from dedup_service.runtime.embedded.journal_reader import (
+    INSERT_EVIDENCE,
     INSERT_NAME,
     INSERT_PAGE,
     DecidedPage,
     JournalReader,
+    evidence_row,
     name_hash,
     name_rows,
     page_row,
@@ -77,7 +87,7 @@ __all__ = [
     "require_header",
 ]
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -88,7 +98,7 @@ CREATE TABLE log (
     id TEXT, url TEXT, canonical_url TEXT, claimed_url TEXT, title TEXT,
     verdict TEXT, repeats INTEGER,
     distance_words INTEGER, distance_body INTEGER, score REAL, reason TEXT,
-    words INTEGER, body INTEGER, body_hash INTEGER, text_hash INTEGER, entry INTEGER, evidence BLOB, keys BLOB,
+    words INTEGER, body INTEGER, body_hash INTEGER, text_hash INTEGER, entry INTEGER,
     removes INTEGER, detail TEXT, original_id TEXT, original_url TEXT
 );
 CREATE UNIQUE INDEX log_record ON log (record) WHERE record IS NOT NULL;
@@ -96,16 +106,15 @@ CREATE INDEX log_rare ON log (kind) WHERE kind <> 'page';
 CREATE INDEX log_removes ON log (removes) WHERE removes IS NOT NULL;
 CREATE TABLE name (hash INTEGER, sequence INTEGER, PRIMARY KEY (hash, sequence)) WITHOUT ROWID;
 CREATE TABLE hour (hour INTEGER PRIMARY KEY, sequence INTEGER NOT NULL);
+CREATE TABLE time (sequence INTEGER PRIMARY KEY, minute INTEGER NOT NULL, expired_up_to INTEGER NOT NULL);
+CREATE TABLE evidence (sequence INTEGER PRIMARY KEY, evidence BLOB, keys BLOB);
+CREATE TABLE erasure (sequence INTEGER PRIMARY KEY);
 """
-_TIME = """
-CREATE TABLE IF NOT EXISTS time (
-    sequence INTEGER PRIMARY KEY, minute INTEGER NOT NULL, expired_up_to INTEGER NOT NULL
-)"""
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What identifies a journal. identity: drawn once, so that a snapshot of another journal is recognised."""
+    """What identifies a journal. identity: drawn once, so that pages of another journal are recognised."""
 
     format_version: int
     identity: str
@@ -249,10 +258,10 @@ class Journal:
     ) -> None:
         self.database = Database(path)
         self._hour: int | None = None
+        self._has_evidence_of_entries = path is not None
         try:
             with self.database.transaction() as connection:
                 self.header: Header = open_header(connection, self.database.path, space_id, space, json.dumps(policy))
-                connection.execute(_TIME)
                 counters = read_counters(connection)
             self.texts = TextStore(self.database.connection, text_budget_bytes, counters.get("text_bytes", 0))
             self.log = JournalReader(self.database, space_id)
@@ -281,6 +290,7 @@ class Journal:
             if hour is not None and hour != self._hour:
                 connection.execute(_INSERT_HOUR, (hour, self.sequence))
             connection.executemany(INSERT_PAGE, map(page_row, batch))
+            connection.executemany(INSERT_EVIDENCE, self._evidence_rows(batch))
             connection.executemany(INSERT_NAME, (row for decided in batch for row in name_rows(decided)))
             changes["text_bytes"] = self.texts.add(
                 (decided.decision.verdict.sequence, decided.prepared.page.text) for decided in batch
@@ -319,11 +329,12 @@ class Journal:
     def erase_mentions(self, erased: Erased) -> bool:
         """Erase what other rows say of erased pages, and leave no bytes of either on the disk.
 
-        Reads the whole log. Return False if a reader kept the write-ahead file: its bytes go with the next checkpoint.
+        Reads the whole log. The evidence of both goes, too: a commit of `pages/` has to cover them. Return False if a reader kept the write-ahead file: its bytes go with the next checkpoint.
         """
         with self.database.transaction() as connection:
             more = erase_mentions(connection, self.texts, erased)
-            change_counters(connection, Counter(text_bytes=more.text_bytes))
+            changes = Counter(text_bytes=more.text_bytes, evidence_erased=erase_evidence(connection))
+            change_counters(connection, changes)
         return self.database.empty_write_ahead()
 
     def correct(self, detail: str, target: int | None) -> int:
@@ -340,6 +351,12 @@ class Journal:
         with self.database.transaction() as connection:
             connection.execute(_INSERT_POLICY, (self.sequence + 1, json.dumps(policy)))
         self.sequence += 1
+
+    def _evidence_rows(self, batch: Sequence[DecidedPage]) -> Iterator[tuple[int, bytes | None, bytes | None]]:
+        for decided in batch:
+            has_any = decided.prepared.evidence or decided.prepared.keys
+            if has_any and (self._has_evidence_of_entries or decided.decision.entry is None):
+                yield evidence_row(decided)
 
     def close(self) -> None:
         """Close the file; SQLite merges the write-ahead file into it."""

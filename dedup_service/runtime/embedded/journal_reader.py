@@ -24,6 +24,7 @@ from dedup_service.runtime.embedded.corrections import Correction, read_detail, 
 from dedup_service.runtime.embedded.database import Database, StateDamagedError
 
 __all__ = [
+    "INSERT_EVIDENCE",
     "INSERT_NAME",
     "INSERT_PAGE",
     "VERDICTS",
@@ -31,6 +32,7 @@ __all__ = [
     "DecidedPage",
     "JournalReader",
     "JournalRecord",
+    "evidence_row",
     "keep_of",
     "name_hash",
     "name_of",
@@ -43,11 +45,12 @@ __all__ = [
 
 _COLUMNS = (
     "sequence, record, id, url, canonical_url, claimed_url, title, verdict, repeats, distance_words, distance_body, "
-    "score, reason, words, body, body_hash, text_hash, entry, evidence, keys, removes, detail, "
+    "score, reason, words, body, body_hash, text_hash, entry, removes, detail, "
     "original_id, original_url"
 )
 _VALUES = "?, " * _COLUMNS.count(",") + "?"
 INSERT_PAGE = f"INSERT INTO log (kind, {_COLUMNS}) VALUES ('page', {_VALUES})"  # noqa: S608 - our own column names
+INSERT_EVIDENCE = "INSERT INTO evidence VALUES (?, ?, ?)"
 INSERT_NAME = "INSERT OR IGNORE INTO name VALUES (?, ?)"
 """The row of a name: `name_hash`, sequence."""
 VERDICT_COLUMNS = (
@@ -111,12 +114,16 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(decided.prepared.body_hash),
         signed(decided.prepared.text_hash),
         None if entry is None else flags_of(entry),
-        decided.prepared.evidence or None,
-        decided.prepared.keys or None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
         *_replaced(decided),
     )
+
+
+def evidence_row(decided: DecidedPage) -> tuple[int, bytes | None, bytes | None]:
+    """Return the row of the evidence of `decided`, in the order of INSERT_EVIDENCE."""
+    prepared = decided.prepared
+    return decided.decision.verdict.sequence, prepared.evidence or None, prepared.keys or None
 
 
 def name_rows(decided: DecidedPage) -> list[tuple[int, int]]:
@@ -213,9 +220,9 @@ def _record_of(row: tuple[Any, ...]) -> JournalRecord:
 
 
 _AFTER = """
-    SELECT sequence, kind, removes, detail, entry, url, canonical_url, claimed_url, words, body, body_hash, text_hash,
-           evidence, keys
-    FROM log WHERE sequence > ? ORDER BY sequence"""
+    SELECT log.sequence, kind, removes, detail, entry, url, canonical_url, claimed_url, words, body, body_hash,
+           text_hash, evidence.evidence, keys
+    FROM log LEFT JOIN evidence ON evidence.sequence = log.sequence WHERE log.sequence > ? ORDER BY log.sequence"""
 _POLICY = "SELECT detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence DESC LIMIT 1"
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _CORRECTIONS = "SELECT sequence, detail FROM log WHERE kind = 'correction' AND kind <> 'page' ORDER BY sequence"
@@ -225,7 +232,7 @@ _RETRACTION_NAMING = (
     "WHERE name.hash = ? AND log.kind = 'retraction' ORDER BY name.sequence DESC LIMIT 1"
 )
 _TAIL = (
-    "SELECT sequence, kind, record, verdict, words, body, body_hash, text_hash, entry, evidence, removes "
+    "SELECT sequence, kind, record, verdict, words, body, body_hash, text_hash, entry, removes "
     "FROM log WHERE sequence = ?"
 )
 _VISITS = (
@@ -325,6 +332,10 @@ class JournalReader:
     def deleted_up_to(self) -> int:
         """Return the sequence up to which records of pages without an entry were deleted; 0 if none were."""
         return self.counter("deleted_up_to")
+
+    def erasing(self) -> list[int]:
+        """Return the sequences of pages whose evidence is to be erased."""
+        return [row[0] for row in self._database.rows("SELECT sequence FROM erasure ORDER BY sequence")]
 
     def name(self, sequence: int) -> tuple[str, str]:
         """Return (id, url) of the page at `sequence`, which a verdict names; StateDamagedError if there is none."""

@@ -1,179 +1,234 @@
-"""Restore a decider from a state folder: from a usable snapshot and the log after it, or from the whole log.
+"""Restore a decider from a state folder: from the last commit of its kept pages, and the journal after it.
 
-No page is compared again: the journal has the effects of every decision, and the decider applies them.
+No page is compared again: the journal has the effects of every decision, and the decider applies them. Tables that
+cannot be restored are built from the rows (`StoredEntries`). Where the pages themselves are damaged or missing, or do
+not fit, the journal builds them again as long as it still has all evidence (`evidence`): the damaged folder is moved
+aside. After that, nothing but a copy can bring them back.
 
-A snapshot is taken when the log has grown by `every` records since the last one, and by a quarter of the entries, so
-that rewriting all entries costs a constant share of the work, however large the state is.
-Invariant: the state equals that of the decider that wrote the log. A snapshot that does not fit is ignored with a
-warning; entries whose number differs from the journal's own count are never used. Where rows were deleted
-(`deletion`) the log alone gives every live entry, but not all that guards and the hosts' own text were counted from: a
-warning says so. Expiry is repeated as the decider did it; where rows were deleted, the journal's own mark says what
-expired.
+Invariant: the state equals that of the decider that wrote the log. Entries whose number differs from the journal's own
+count are never used. Where rows were deleted (`deletion`, `erasure`) the log alone gives every live entry, but not all
+that guards and the hosts' own text were counted from: a warning says so. Expiry is repeated as the decider did it; where
+rows were deleted, the journal's own mark says what expired.
 """
 
 import logging
 import struct
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
+from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_rows import EntryPieces
-from dedup_service.core.decision.entry_store import HeldEntries
+from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import StateError
 from dedup_service.core.rules.guards import NO_GUARDS
 from dedup_service.core.rules.keep import KEEP_ALL
-from dedup_service.runtime.embedded.database import StateDamagedError
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.rule import MatchRule
+from dedup_service.runtime.embedded.commits import DAMAGED_PAGES
+from dedup_service.runtime.embedded.database import StateDamagedError, StateFullError
+from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
-from dedup_service.runtime.embedded.snapshot import (
-    SNAPSHOT_VERSION,
-    Snapshot,
-    SnapshotLabel,
-    UnreadableSnapshotError,
-    decode_state,
-    encode_state,
-    read_snapshot,
-    write_snapshot,
-)
+from dedup_service.runtime.embedded.snapshot import UnreadableSnapshotError, decode_state
+from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, StoreFullError
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
+from dedup_service.runtime.store.stored_entries import StoredEntries
 
-__all__ = ["Snapshots"]
+__all__ = ["Restored", "Restorer", "misfit", "state_in"]
 
 _LOG = logging.getLogger(__name__)
-_GROWTH = 4
 _CONTRADICTIONS = (KeyError, ValueError, struct.error, StateError)
-"""What the records of a damaged log or snapshot raise: an entry that is not there, bytes of another length."""
+"""What the records of a damaged log or the rows of damaged pages raise."""
 
-MakeDecider = Callable[[EntryPieces, DeciderState], Decider]
-"""Makes a decider with the rule in force, from live entries and the rest of its state."""
+MakeDecider = Callable[[LocalCandidates, DeciderState], Decider]
+"""Makes a decider with the rule in force."""
 
 
-class Snapshots:
-    """The snapshot file of `journal`. path: None keeps no snapshot. every: minimum records between snapshots."""
+class _UnusableError(Exception):
+    """The kept pages on the disk cannot be used, or do not fit the journal."""
 
-    def __init__(self, path: Path | None, journal: Journal, every: int) -> None:
-        self._path = path
-        self._journal = journal
-        self._every = every
-        self._taken_at = 0
-        self.covers = 0
-        """The sequence of the snapshot on the disk; 0 without one."""
 
-    def restore(self, make: MakeDecider) -> Decider:
-        """Return the decider at the end of the log; StateDamagedError if the log contradicts itself."""
-        restored = self._from_snapshot(make)
-        if restored is not None:
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A decider at the end of the log, and where its settled entries are."""
+
+    decider: Decider
+    candidates: LocalCandidates
+    entries: StoredEntries
+
+
+@dataclass(frozen=True, slots=True)
+class Restorer:
+    """Restores the decider of `journal`. folder: of the kept pages. make: makes the decider."""
+
+    folder: Path
+    journal: Journal
+    rule: MatchRule
+    layout: IndexLayout
+    shards: int
+    make: MakeDecider
+
+    def restore(self) -> Restored:
+        """Return the decider at the end of the log.
+
+        StateDamagedError if the log contradicts itself, or if the kept pages are damaged and cannot be built again;
+        StateFullError if the folder cannot be written.
+        """
+        is_complete = not self.journal.log.counter(MOVED)
+        try:
+            return self._from_commit(verify=is_complete)
+        except StoreFullError as error:
+            raise StateFullError(str(error)) from error
+        except StateDamagedError:
+            raise  # of the journal
+        except (_UnusableError, ForeignStoreError, UnreadableSnapshotError, *_CONTRADICTIONS) as error:
+            if not is_complete:
+                raise StateDamagedError(
+                    f"the kept pages in {self.folder} cannot be used: {error}; the journal no longer has what they "
+                    f"consist of: {DAMAGED_PAGES}"
+                ) from error
+            self._move_aside(error)
+        try:
+            return self._from_log()
+        except StoreFullError as error:
+            raise StateFullError(str(error)) from error
+
+    def _from_commit(self, *, verify: bool) -> Restored:
+        """Restore from the last commit. verify: read all pages, which can still be built again."""
+        journal = self.journal
+        if (self.folder / MANIFEST).exists():
+            manifest = read_manifest(self.folder)
+            reason = misfit(manifest, journal.header.identity, journal.log, journal.sequence)
+            if reason is not None:
+                raise _UnusableError(reason)
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise _UnusableError(f"there is no {MANIFEST}")
+        elif journal.log.counter(MOVED):
+            raise _UnusableError("they are missing")
+        entries = self._open()
+        try:
+            if verify:
+                entries.pages.verify()
+            if not entries.extra:
+                return self._replayed_log(entries)
+            restored = self._made(entries, state_in(entries.extra))
+            replay(journal.log, entries.sequence, restored.decider)
+            found = len(restored.decider)
+            if found != journal.entries:
+                raise _UnusableError(f"with the log after them there are {found} entries, it counts {journal.entries}")
             return restored
-        decider = make((), DeciderState())
-        complete = not (self._journal.log.deleted_up_to() or self._journal.log.counter("deleted_expired_up_to"))
+        except BaseException:
+            entries.close()
+            raise
+
+    def _from_log(self) -> Restored:
+        entries = self._open()
+        try:
+            return self._replayed_log(entries)
+        except BaseException:
+            entries.close()
+            raise
+
+    def _replayed_log(self, entries: StoredEntries) -> Restored:
+        journal = self.journal
+        deletions = ("deleted_up_to", "deleted_expired_up_to", "evidence_erased")
+        complete = not any(journal.log.counter(name) for name in deletions)
         if not complete:
             _LOG.warning(
-                "%s: records of copies were deleted, and the snapshot that covers them cannot be used: every kept page "
-                "is known, but guards and the hosts' own text are counted again from the records that are left",
-                self._path,
+                "%s: records of copies were deleted, and there is no commit that covers them: every kept page is "
+                "known, but guards and the hosts' own text are counted again from the records that are left",
+                self.folder,
             )
+        restored = self._made(entries, DeciderState())
+        decider = restored.decider
         try:
-            _replay(self._journal.log, 0, decider, expire=complete)
+            replay(journal.log, 0, decider, expire=complete)
             if not complete:
-                decider.drop_expired(self._journal.expired_up_to)
+                decider.drop_expired(journal.expired_up_to)
+        except StoreFullError:
+            raise
         except _CONTRADICTIONS as error:
             raise StateDamagedError(
                 f"the log cannot be applied ({error!r}): restore the state folder from a copy, or start a new one"
             ) from error
-        if len(decider) != self._journal.entries:
+        if len(decider) != journal.entries:
             raise StateDamagedError(
-                f"the log gives {len(decider)} entries, its own count says {self._journal.entries}: "
+                f"the log gives {len(decider)} entries, its own count says {journal.entries}: "
                 "restore the state folder from a copy, or start a new one"
             )
-        return decider
+        return restored
 
-    def take_if_due(self, decider: Decider) -> None:
-        """Take a snapshot if the log has grown enough since the last one."""
-        if self._journal.sequence - self._taken_at >= max(self._every, self._journal.entries // _GROWTH):
-            self.take(decider)
-
-    def take(self, decider: Decider) -> None:
-        """Write a snapshot of `decider`, at the end of the log, unless there is one already.
-
-        A full disk is logged as a warning.
-        """
-        if self._path is None or self._journal.sequence == self._taken_at:
-            return
-        held, extra = decider.held(), encode_state(decider.state())
-        try:
-            write_snapshot(self._path, self._label(held, len(extra)), held, extra)
-        except OSError as error:
-            _LOG.warning(
-                "no snapshot written to %s: %s; the next opening reads the log instead, which takes longer",
-                self._path,
-                error,
-            )
-        else:
-            self.covers = self._journal.sequence
-        self._taken_at = self._journal.sequence
-
-    def _from_snapshot(self, make: MakeDecider) -> Decider | None:
-        snapshot = self._usable()
-        if snapshot is None:
-            return None
-        try:
-            decider = make(snapshot.rows, decode_state(snapshot.extra))
-            _replay(self._journal.log, snapshot.label.sequence, decider)
-        except (UnreadableSnapshotError, *_CONTRADICTIONS) as error:
-            self._ignore(str(error))
-            return None
-        if len(decider) != self._journal.entries:
-            self._ignore(
-                f"with the log after it there are {len(decider)} entries, the journal counts {self._journal.entries}"
-            )
-            return None
-        self._taken_at = self.covers = snapshot.label.sequence
-        return decider
-
-    def _label(self, held: HeldEntries, extra_bytes: int) -> SnapshotLabel:
-        journal = self._journal
-        entries, evidence_bytes = held.size()
-        return SnapshotLabel(
-            version=SNAPSHOT_VERSION,
-            journal=journal.header.identity,
-            space_id=journal.header.space_id,
-            sequence=journal.sequence,
-            tail=journal.log.tail(journal.sequence),
-            entries=entries,
-            evidence_bytes=evidence_bytes,
-            extra_bytes=extra_bytes,
+    def _open(self) -> StoredEntries:
+        header = self.journal.header
+        label = StoreLabel(header.identity, header.space_id)
+        return StoredEntries.open(
+            self.folder,
+            label,
+            self.rule,
+            self.layout,
+            lambda extra: state_in(extra).removed if extra else (),
+            shards=self.shards,
         )
 
-    def _usable(self) -> Snapshot | None:
-        if self._path is None or not self._path.exists():
-            return None
+    def _made(self, entries: StoredEntries, state: DeciderState) -> Restored:
+        candidates = LocalCandidates(
+            self.rule,
+            [EntryRows.from_entries(state.young)] if state.young else (),
+            store=entries,
+            tables=entries.tables,
+            layout=self.layout,
+            removed=state.removed,
+            shards=self.shards,
+        )
+        return Restored(self.make(candidates, state), candidates, entries)
+
+    def _move_aside(self, error: Exception) -> None:
+        """Move the folder out of the way, to a name of which the warning tells."""
+        if not self.folder.exists():
+            _LOG.warning("%s: %s; the journal builds the kept pages again", self.folder, error)
+            return
+        number = 1
+        while (aside := self.folder.with_name(f"{self.folder.name}.damaged-{number}")).exists():
+            number += 1
         try:
-            snapshot = read_snapshot(self._path)
-        except UnreadableSnapshotError as error:
-            self._ignore(str(error))
-            return None
-        misfit = self._misfit(snapshot.label)
-        if misfit is not None:
-            self._ignore(misfit)
-            return None
-        return snapshot
+            self.folder.rename(aside)
+        except OSError as failure:
+            raise StateFullError(f"cannot move {self.folder} to {aside}: {failure}; make it writable") from failure
+        _LOG.warning(
+            "%s cannot be used (%s) and is now %s: the journal builds the kept pages again", self.folder, error, aside
+        )
 
-    def _misfit(self, label: SnapshotLabel) -> str | None:
-        journal = self._journal
-        if (label.journal, label.space_id) != (journal.header.identity, journal.header.space_id):
-            return f"it belongs to journal {label.journal}, this is {journal.header.identity}"
-        if label.sequence > journal.sequence:
-            return f"it is at sequence {label.sequence}, the log ends at {journal.sequence}"
-        if label.sequence <= journal.log.deleted_up_to():
-            return f"records after its sequence {label.sequence} were deleted"
-        if label.tail != journal.log.tail(label.sequence):
-            return f"the log has another record at its sequence {label.sequence}"
+
+def state_in(extra: bytes) -> DeciderState:
+    """Return the state of the decider in a commit; StoreDamagedError if it cannot be read."""
+    try:
+        return decode_state(extra)
+    except UnreadableSnapshotError as error:
+        raise StoreDamagedError(f"the state in {MANIFEST} cannot be used: {error}") from error
+
+
+def misfit(manifest: Manifest, journal: str, log: JournalReader, end: int) -> str | None:
+    """Return why a commit does not fit the log that ends at the record `end`; None if it does.
+
+    journal: identity of the log.
+    """
+    if manifest.label.log != journal:
+        return f"they belong to journal {manifest.label.log}, this is {journal}"
+    if manifest.next_row < log.counter(MOVED):
+        return f"they have {manifest.next_row} rows, the journal has left {log.counter(MOVED)} to them"
+    if not manifest.extra:
         return None
+    if manifest.sequence > end:
+        return f"they are at sequence {manifest.sequence}, the log ends at {end}"
+    if manifest.sequence <= log.deleted_up_to():
+        return f"records after their sequence {manifest.sequence} were deleted"
+    if manifest.tail != log.tail(manifest.sequence):
+        return f"the log has another record at their sequence {manifest.sequence}"
+    return None
 
-    def _ignore(self, reason: str) -> None:
-        _LOG.warning("snapshot %s is not used: %s; the log rebuilds the entries", self._path, reason)
 
-
-def _replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool = True) -> None:
+def replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool = True) -> None:
     """Apply the records after `sequence`. Guards count from the policy since which all have guards.
 
     expire: let entries expire; False where rows are missing, with which others did.

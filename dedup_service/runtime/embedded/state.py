@@ -1,8 +1,11 @@
-"""Journal and decider together: a batch is decided in memory, made durable, and then returned.
+"""Journal, kept pages and decider together: a batch is decided, made durable in the journal, and then returned.
 
 The decider is a deterministic function of the log, so a restore gives the state after the last durable batch. If a
 batch cannot be made durable, memory is ahead of the disk: the state stops, returns no more verdicts, and has to be
 opened again. Observers are called once a batch is durable. Not thread-safe: the owner holds a lock.
+
+In a folder: `journal.sqlite`, and `pages/` with the entries that have left the window (`StoredEntries`), which a commit
+brings up to the journal from time to time (`commits`).
 """
 
 import logging
@@ -16,7 +19,7 @@ from typing import Any
 
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState
-from dedup_service.core.decision.entry_rows import EntryPieces
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
@@ -28,28 +31,33 @@ from dedup_service.core.rules.layout import DEFAULT_LAYOUT, IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
+from dedup_service.runtime.embedded.commits import Commits, store_errors
 from dedup_service.runtime.embedded.corrections import Correction, written_detail
-from dedup_service.runtime.embedded.database import StateClosedError
+from dedup_service.runtime.embedded.database import ForeignStateError, StateClosedError
 from dedup_service.runtime.embedded.deletion import HOUR_S, MEMORY_RECORDS, Deletion
 from dedup_service.runtime.embedded.erasure import Erased
 from dedup_service.runtime.embedded.folder import FolderKind
 from dedup_service.runtime.embedded.journal import BatchExpiry, Journal
 from dedup_service.runtime.embedded.journal_reader import DecidedPage, keep_of
-from dedup_service.runtime.embedded.restore import Snapshots
+from dedup_service.runtime.embedded.restore import Restorer
 from dedup_service.runtime.events import BatchEvent, IndexEvent, Observer, Observers, PageDecided, RemovalEvent
+from dedup_service.runtime.store.stored_entries import StoredEntries
 
-__all__ = ["JOURNAL_FILE", "SNAPSHOT_EVERY", "SNAPSHOT_FILE", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
+__all__ = ["JOURNAL_FILE", "PAGES_FOLDER", "SNAPSHOT_EVERY", "TEXT_BUDGET_BYTES", "State", "StateSettings"]
 
 _LOG = logging.getLogger(__name__)
 
 JOURNAL_FILE = FolderKind.EMBEDDED.mark
-SNAPSHOT_FILE = "snapshot"
+PAGES_FOLDER = "pages"
+
+_OLD_SNAPSHOT = "snapshot"
+"""The file that folders before format 4 have instead of PAGES_FOLDER."""
 
 TEXT_BUDGET_BYTES = 256 << 20
 """Room for about 130,000 news pages of 3.7 KB, compressed to 55%."""
 
 SNAPSHOT_EVERY = 100_000
-"""Records. Reading as many entries from the log takes 0.3 to 0.6 s (docs/adr/0004)."""
+"""Records. Applying as many again takes some seconds (docs/adr/0004)."""
 
 INDEX_S = 5.0
 """Seconds between two index events; making one takes about 1 ms."""
@@ -65,7 +73,7 @@ class StateSettings:
     """How a state is kept; no setting changes a verdict, but for `layout`.
 
     shards: parts of each index. text_budget_bytes: size of the compressed texts kept, the oldest are dropped first.
-    snapshot_every: minimum records between snapshots. layout: of a new state; an existing one keeps its own.
+    snapshot_every: records between commits of the kept pages. layout: of a new state; an existing one keeps its own.
     journal_days: days for which records of pages without an entry stay; None keeps them (see `deletion`).
     memory_records: how many of the latest of them stay in a state without a folder.
     """
@@ -96,30 +104,45 @@ class State:
     ) -> None:
         settings = settings or StateSettings()
         path = None if folder is None else folder / JOURNAL_FILE
+        if folder is not None:
+            _refuse_old(folder)
         first_rule, first_keep = rule or rule_for(), keep or KEEP_ALL
         policy = _policy(first_rule, first_keep) | {"layout": settings.layout.to_dict()}
         self.space_id = space_id
         self.journal = Journal(path, space_id, space, policy, settings.text_budget_bytes if folder else 0)
         self._in_memory = folder is None
+        self._entries: StoredEntries | None = None
         self._stopped: str | None = None
         self._fresh: dict[int, PreparedPage] = {}
         self._minute: int | None = None
         self._erased: list[Erased] = []
+        self._commits: Commits | None = None
         self._observers = Observers(observers)
         self._index_at = 0.0
         try:
             self._apply_policy(rule, keep)
-            snapshot = None if folder is None else folder / SNAPSHOT_FILE
-            self._snapshots = Snapshots(snapshot, self.journal, settings.snapshot_every)
             self._overrides = Overrides(correction.record for correction in self.journal.log.corrections())
-            self._decider = self._snapshots.restore(lambda rows, state: self._new_decider(rows, state, settings.shards))
+            layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
+            if folder is None:
+                self._candidates = LocalCandidates(self.rule, layout=layout, shards=settings.shards)
+                self._decider = self._new_decider(self._candidates, DeciderState())
+            else:
+                pages = folder / PAGES_FOLDER
+                restorer = Restorer(pages, self.journal, self.rule, layout, settings.shards, self._new_decider)
+                restored = restorer.restore()
+                self._candidates, self._decider = restored.candidates, restored.decider
+                self._entries = restored.entries
+                self._commits = Commits(restored.entries, self.journal, settings.snapshot_every)
             self._expired = dict(self._decider.expiry.expired)
             self._deletion: Deletion | None = (
                 Deletion(self.journal, days=settings.journal_days)
                 if folder
                 else Deletion(self.journal, records=settings.memory_records)
             )
+            self._erase_evidence()
         except BaseException:
+            if self._entries is not None:
+                self._entries.close()
             self.journal.close()
             raise
 
@@ -133,16 +156,15 @@ class State:
         with self._all_or_stop():
             digests = [digest for _, digest in deliveries if digest is not None]
             known = self.journal.log.verdicts_of_deliveries(digests)
-            batch: list[DecidedPage] = []
-            verdicts = [self._verdict(prepared, digest, known, batch) for prepared, digest in deliveries]
+            batch = self._decided(_first_deliveries(deliveries, known))
+            verdicts = _in_order(deliveries, known, batch)
             times.append(time.perf_counter())
             expiry = self._batch_expiry()
             if batch:
                 self.journal.append(batch, None if self._in_memory else int(time.time() // HOUR_S), expiry)
             times.append(time.perf_counter())
             self._fresh.clear()
-        self._snapshots.take_if_due(self._decider)
-        self._delete_old()
+        self._keep_up()
         if self._observers and deliveries:
             self._notify(batch, len(deliveries), times, expiry.expired)
         return verdicts
@@ -186,6 +208,7 @@ class State:
         """
         if not at_once or not self._erased:
             return
+        self._erase_pages()
         visits = frozenset().union(*(erased.visits for erased in self._erased))
         names = frozenset().union(*(erased.names for erased in self._erased))
         with self._all_or_stop():
@@ -214,6 +237,11 @@ class State:
         if target is not None:
             self._observers.removed(RemovalEvent("correction", record.url))
         return Correction(sequence=sequence, record=record, at=timestamp, by=author)
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return the live entry of the page at `sequence`, or None."""
+        self._check_usable()
+        return self._decider.entry(sequence)
 
     def held(self) -> HeldEntries:
         """Return the live entries; takes milliseconds, however many they are."""
@@ -246,45 +274,82 @@ class State:
         return IndexEvent(entries=self.journal.entries, channels=sizes.channels, cells=sizes.cells)
 
     def close(self) -> None:
-        """Take a snapshot, unless stopped at an error, and close the journal. A second call does nothing."""
+        """Commit the kept pages, unless stopped at an error, and close all files. A second call does nothing.
+
+        A full disk is logged as a warning: the next opening applies more of the journal.
+        """
         if self._stopped == "closed":
             return
         try:
-            if self._stopped is None:
-                self._snapshots.take(self._decider)
+            if self._entries is not None and self._commits is not None:
+                self._close_pages(self._entries, self._commits)
         finally:
             self._stopped = "closed"
             self.journal.close()
 
-    def _delete_old(self) -> None:
-        """Delete old records, unless that failed before; the verdicts are durable already, whatever happens."""
+    def _close_pages(self, entries: StoredEntries, commits: Commits) -> None:
+        try:
+            commits.wait()
+            if self._stopped is None:
+                commits.close(self._decider)
+        except StateError as error:
+            _LOG.warning("%s; the next opening applies what is missing from the journal, which takes longer", error)
+        finally:
+            try:
+                entries.close()
+            except StateError as error:
+                _LOG.warning("%s", error)
+
+    def _keep_up(self) -> None:
+        """Do a little of what is due beside the decisions; the verdicts are durable already, whatever happens."""
+        if self._commits is not None:
+            try:
+                self._commits.step(self._decider)
+            except StateError as error:
+                _LOG.warning("%s; open the state again", error)
+                self._stopped = f"at {error!r}"
+                return
         if self._deletion is None:
             return
         try:
-            self._deletion.step(self._snapshots.covers)
+            self._deletion.step(0 if self._commits is None else self._commits.covers)
         except StateError as error:
             self._deletion = None
             _LOG.warning("old records stay in the journal until the state is opened again: %s", error)
 
-    def _verdict(
-        self,
-        prepared: PreparedPage,
-        digest: bytes | None,
-        known: dict[bytes, Verdict],
-        batch: list[DecidedPage],
-    ) -> Verdict:
-        if digest is not None and digest in known:
-            return replace(known[digest], id=prepared.page.id, url=prepared.page.url)  # they may be erased
-        if not batch:
-            minute = int(time.time() // _MINUTE_S)
-            self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
-        sequence = self.journal.sequence + len(batch) + 1
-        self._fresh[sequence] = prepared
-        decision = self._decider.decide(sequence, prepared)
-        batch.append(DecidedPage(prepared, decision, digest))
-        if digest is not None:
-            known[digest] = decision.verdict
-        return decision.verdict
+    def _erase_pages(self) -> None:
+        """Erase the evidence of pages that are taken down from `pages/`.
+
+        First a commit has all that later verdicts depend on without it.
+        """
+        sequences = [sequence for sequence in self.journal.log.erasing() if not self._decider.holds(sequence)]
+        if self._entries is None or self._commits is None or not sequences:
+            return
+        with self._all_or_stop():
+            self._commits.take(self._decider)
+            with store_errors():
+                for sequence in sequences:
+                    self._entries.erase(sequence)
+
+    def _erase_evidence(self) -> None:
+        """Complete a take-down that a crash interrupted."""
+        if self.journal.log.erasing():
+            self._erase_pages()
+            self.journal.erase_mentions(Erased())
+
+    def _decided(self, deliveries: Sequence[Delivery]) -> list[DecidedPage]:
+        """Return the decisions on pages that were not decided before."""
+        if not deliveries:
+            return []
+        minute = int(time.time() // _MINUTE_S)
+        self._minute = minute if self._decider.expiry.advance(self.journal.sequence, minute) else None
+        batch: list[DecidedPage] = []
+        numbered = list(enumerate(deliveries, self.journal.sequence + 1))
+        with self._decider.batch([(sequence, prepared) for sequence, (prepared, _) in numbered]):
+            for sequence, (prepared, digest) in numbered:
+                self._fresh[sequence] = prepared
+                batch.append(DecidedPage(prepared, self._decider.decide(sequence, prepared), digest))
+        return batch
 
     def _batch_expiry(self) -> BatchExpiry:
         """Return what expired with the present batch."""
@@ -317,16 +382,14 @@ class State:
             self._index_at = stored + INDEX_S
             self._observers.index(self.index_event())
 
-    def _new_decider(self, rows: EntryPieces, state: DeciderState, shards: int) -> Decider:
-        layout = IndexLayout.from_dict(self.journal.log.policy()["layout"])
-        self._candidates = LocalCandidates(self.rule, rows, layout=layout, removed=state.removed, shards=shards)
+    def _new_decider(self, candidates: LocalCandidates, state: DeciderState) -> Decider:
         return Decider(
             self.rule,
             self.space_id,
             self,
             state=state,
             overrides=self._overrides,
-            candidates=self._candidates,
+            candidates=candidates,
             keep=self.keep,
         )
 
@@ -382,10 +445,47 @@ class State:
         """Run a block whose changes are durable at its end; if it fails, the state stops."""
         self._check_usable()
         try:
-            yield
+            with store_errors():
+                yield
         except BaseException as error:
             self._stopped = f"at {error!r}"
             raise
+
+
+def _first_deliveries(deliveries: Iterable[Delivery], known: Mapping[bytes, Verdict]) -> list[Delivery]:
+    """Return those that have no verdict yet, each digest once."""
+    seen = set(known)
+    first = []
+    for prepared, digest in deliveries:
+        if digest is None or digest not in seen:
+            first.append((prepared, digest))
+            seen |= set() if digest is None else {digest}
+    return first
+
+
+def _in_order(
+    deliveries: Iterable[Delivery], known: Mapping[bytes, Verdict], batch: Sequence[DecidedPage]
+) -> list[Verdict]:
+    """Return the verdict of each delivery, with its own names, which may be erased where the verdict comes from."""
+    decided = iter(batch)
+    verdicts, by_digest = [], dict(known)
+    for prepared, digest in deliveries:
+        if digest is not None and digest in by_digest:
+            verdicts.append(replace(by_digest[digest], id=prepared.page.id, url=prepared.page.url))
+            continue
+        verdict = next(decided).decision.verdict
+        verdicts.append(verdict)
+        if digest is not None:
+            by_digest[digest] = verdict
+    return verdicts
+
+
+def _refuse_old(folder: Path) -> None:
+    if (folder / _OLD_SNAPSHOT).exists():
+        raise ForeignStateError(
+            f"{folder} was written by an earlier twinsieve ({_OLD_SNAPSHOT} is in it): start a new state folder and "
+            "filter the same input again"
+        )
 
 
 def _policy(rule: MatchRule, keep: Keep) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from dedup_service.core.verdict import CLAIM_REFUSED, Guard, VerdictKind, guard_
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.journal import read_counters, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader
-from dedup_service.runtime.embedded.snapshot import read_label
-from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import MANIFEST, Manifest, read_manifest
 
 __all__ = ["StateInfo", "open_read_only", "read_info", "state_info"]
 
@@ -42,10 +43,10 @@ class StateInfo:
         policies: Number of policy records, including the first one.
         deleted_up_to: Sequence up to which records of pages that were not kept are deleted; 0 if none are.
         text_bytes: Size of the compressed texts.
-        snapshot_sequence: Last record in the snapshot; None without a snapshot.
-        snapshot_age_s: Age of the snapshot in seconds; None without a snapshot.
+        commit_sequence: Last record that the last commit of the kept pages has; None before any.
+        commit_age_s: Age of that commit in seconds; None before any.
         journal_bytes: Size of the journal on disk, including the write-ahead file.
-        snapshot_bytes: Size of the snapshot on disk.
+        pages_bytes: Size of the folder of kept pages on disk.
     """
 
     space_id: str
@@ -63,10 +64,10 @@ class StateInfo:
     policies: int
     deleted_up_to: int
     text_bytes: int
-    snapshot_sequence: int | None
-    snapshot_age_s: float | None
+    commit_sequence: int | None
+    commit_age_s: float | None
     journal_bytes: int
-    snapshot_bytes: int
+    pages_bytes: int
 
 
 def state_info(folder: str | Path) -> StateInfo:
@@ -94,8 +95,8 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         log = JournalReader(database, header.space_id)
         sequence, policy = log.last_sequence(), log.policy()
         rare = dict(connection.execute("SELECT kind, count(*) FROM log WHERE kind <> 'page' GROUP BY kind"))
-    journal, snapshot = (folder or _NOWHERE) / JOURNAL_FILE, (folder or _NOWHERE) / SNAPSHOT_FILE
-    label = read_label(snapshot)
+    journal, pages = (folder or _NOWHERE) / JOURNAL_FILE, (folder or _NOWHERE) / PAGES_FOLDER
+    manifest = _manifest(pages)
     return StateInfo(
         space_id=header.space_id,
         space=MappingProxyType(dict(header.space)),
@@ -112,12 +113,24 @@ def read_info(database: Database, folder: Path | None) -> StateInfo:
         policies=rare.get("policy", 0),
         deleted_up_to=counters.get("deleted_up_to", 0),
         text_bytes=counters.get("text_bytes", 0),
-        snapshot_sequence=None if label is None else label.sequence,
-        snapshot_age_s=None if label is None else max(0.0, time.time() - snapshot.stat().st_mtime),
+        commit_sequence=None if manifest is None else manifest.sequence,
+        commit_age_s=None if manifest is None else max(0.0, time.time() - (pages / MANIFEST).stat().st_mtime),
         journal_bytes=_size(journal) + _size(journal.with_name(journal.name + "-wal")),
-        snapshot_bytes=_size(snapshot),
+        pages_bytes=sum(map(_size, pages.iterdir())) if pages.is_dir() else 0,
     )
 
 
+def _manifest(pages: Path) -> Manifest | None:
+    """Return the last commit of the kept pages; None before any."""
+    try:
+        manifest = read_manifest(pages)
+    except StoreDamagedError:
+        return None
+    return manifest if manifest.extra else None
+
+
 def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+    try:
+        return path.stat().st_size
+    except OSError:  # there is none, or it was replaced at this moment
+        return 0

@@ -6,18 +6,14 @@ A filter in memory is locked for one look-up at a time, each of which uses an in
 import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryPieces
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.url import host_hash, url_hash
 from dedup_service.core.verdict import Verdict, VerdictKind
@@ -25,11 +21,9 @@ from dedup_service.runtime.embedded.corrections import Correction
 from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter, view_of
 from dedup_service.runtime.embedded.folder import FolderKind, refuse_other_kind
-from dedup_service.runtime.embedded.journal import Header, Journal, read_counters, require_header
+from dedup_service.runtime.embedded.journal import Header, require_header
 from dedup_service.runtime.embedded.journal_reader import JournalReader, name_of, text_of
-from dedup_service.runtime.embedded.restore import Snapshots
-from dedup_service.runtime.embedded.state import SNAPSHOT_FILE
-from dedup_service.runtime.embedded.state_info import open_read_only
+from dedup_service.runtime.embedded.state_view import state_view
 from dedup_service.runtime.embedded.texts import TextStore
 from dedup_service.runtime.explain.page_source import KnownPage, RuleInForce, references_of
 
@@ -39,8 +33,8 @@ MIN_LETTERS = 64
 """Minimum number of letters to judge a page, in a state whose space does not say."""
 
 _PAGE = (
-    "SELECT id, url, canonical_url, title, words, body, body_hash, text_hash, evidence, keys, repeats "
-    "FROM log WHERE sequence = ? AND kind = 'page'"
+    "SELECT id, url, canonical_url, title, words, body, body_hash, text_hash, evidence.evidence, keys, repeats "
+    "FROM log LEFT JOIN evidence ON evidence.sequence = log.sequence WHERE log.sequence = ? AND kind = 'page'"
 )
 _POLICIES = "SELECT sequence, detail FROM log WHERE kind = 'policy' AND kind <> 'page' ORDER BY sequence"
 _UNSIGNED = (1 << 64) - 1
@@ -60,10 +54,12 @@ class JournalPages:
         header: Header,
         held: Callable[[], HeldEntries],
         host_text: Callable[[], HostText],
+        entry: Callable[[int], Entry | None],
     ) -> None:
         self._reading = reading
         self._held = held
         self._host_text = host_text
+        self._live_entry = entry
         self._min_letters = int(header.space.get("least_letters", MIN_LETTERS))
         self.space_id = header.space_id
 
@@ -130,7 +126,8 @@ class JournalPages:
 
     def _entry(self, sequence: int, canonical_url: str, row: tuple[Any, ...], verdict: Verdict | None) -> Entry:
         words, body, body_hash, text_hash, evidence, keys = row[4:10]
-        packed = evidence or b""
+        kept = self._live_entry(sequence) if evidence is None and keys is None else None
+        packed = (evidence or b"") if kept is None else kept.evidence
         # A page with enough letters may still have too little variety; its verdict says that it was not judged.
         unjudged = verdict is not None and verdict.kind is VerdictKind.UNDECIDED and verdict.guard is None
         return Entry(
@@ -143,7 +140,8 @@ class JournalPages:
             evidence=packed,
             text_hash=_unsigned(text_hash),
             host=host_hash(canonical_url),
-            keys=keys or b"",
+            keys=(keys or b"") if kept is None else kept.keys,
+            settled=kept is not None and kept.settled,
         )
 
 
@@ -152,59 +150,24 @@ def live_pages(dedup: NearDuplicateFilter) -> JournalPages:
     view = view_of(dedup)
     with view.reading() as database:
         header = require_header(database.connection, database.path)
-    return JournalPages(view.reading, header, view.held, view.host_text)
+    return JournalPages(view.reading, header, view.held, view.host_text, view.entry)
 
 
 @contextmanager
 def state_pages(folder: str | Path) -> Iterator[JournalPages]:
     """Yield the pages of the state `folder` at this moment; another process may be writing to it.
 
-    StateError if the folder has no state, ForeignStateError if it is of a newer version or of the Kafka service.
+    StateError if the folder has no state, ForeignStateError if it is of another version or of the Kafka service.
     """
     path = Path(folder)
     refuse_other_kind(path, FolderKind.EMBEDDED)
-    database = open_read_only(path)
-    try:
+    with state_view(path) as view:
 
         @contextmanager
         def reading() -> Iterator[Database]:
-            yield database
+            yield view.database
 
-        with database.reading():
-            header = require_header(database.connection, database.path)
-            decider = cache(partial(_restored, path, database, header))
-            yield JournalPages(reading, header, lambda: decider().held(), lambda: decider().host_text)
-    finally:
-        database.close()
-
-
-class _JournalSnapshot:
-    """What a restore needs of a journal that another process may be writing."""
-
-    def __init__(self, database: Database, header: Header) -> None:
-        self.header = header
-        self.log = JournalReader(database, header.space_id)
-        self.entries = read_counters(database.connection).get("entries", 0)
-        self.sequence = self.log.last_sequence()
-
-
-def _restored(folder: Path, database: Database, header: Header) -> Decider:
-    journal = cast("Journal", _JournalSnapshot(database, header))  # a restore needs nothing else of a journal
-    policy = journal.log.policy()
-    rule, layout = MatchRule.from_dict(policy["rule"]), IndexLayout.from_dict(policy["layout"])
-
-    def make(rows: EntryPieces, state: DeciderState) -> Decider:
-        return Decider(rule, header.space_id, _NoNames(), layout=layout, restored=rows, state=state)
-
-    return Snapshots(folder / SNAPSHOT_FILE, journal, 0).restore(make)
-
-
-class _NoNames:
-    """A restore names no page."""
-
-    def name(self, sequence: int) -> tuple[str, str]:
-        """Return the sequence as id, without a URL."""
-        return str(sequence), ""
+        yield JournalPages(reading, view.header, view.held, view.host_text, view.entry)
 
 
 def _rule_in(detail: str) -> MatchRule:

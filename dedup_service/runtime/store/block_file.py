@@ -57,13 +57,21 @@ class BlockFile:
     """The file at `path`: the first `length` bytes count. identity: of the store, for the seeds of checksums.
 
     tail_sum: checksum of the last, partial block. block_bytes: SEQUENTIAL_BYTES for a file that is never read at
-    random places, else BLOCK_BYTES. StoreDamagedError if the file or its checksums are too short.
+    random places, else BLOCK_BYTES. read_only: what lies behind `length` stays: a writer may own it. StoreDamagedError if the file or its checksums are too short.
     """
 
     def __init__(
-        self, path: Path, identity: str, length: int = 0, tail_sum: int = 0, *, block_bytes: int = BLOCK_BYTES
+        self,
+        path: Path,
+        identity: str,
+        length: int = 0,
+        tail_sum: int = 0,
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        read_only: bool = False,
     ) -> None:
         self.path = path
+        self._read_only = read_only
         self._block_bytes = block_bytes
         self.length = length
         self.blocks_verified = 0
@@ -237,7 +245,7 @@ class BlockFile:
             raise StoreDamagedError(f"{self.path} cannot be read: {error}") from error
         if size < self.length:
             raise StoreDamagedError(f"{self.path} has {size} bytes, the manifest says {self.length}")
-        if size > self.length:  # what a crash left
+        if size > self.length and not self._read_only:  # what a crash left
             with translated_os_errors(self.path):
                 os.truncate(self.path, self.length)
 

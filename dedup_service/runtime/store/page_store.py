@@ -72,6 +72,9 @@ SEGMENT_ROWS = 1 << 20
 _SPARSE_SHARE = 0.5
 """Share of rows to keep below which a segment is compacted: each byte that stays is copied once a halving at most."""
 
+_READ_ATTEMPTS = 8
+"""Commits that may come between reading a manifest and opening its files, before a reader gives up."""
+
 _LARGEST_NUMBER = 1 << 32
 _LARGEST_FILE = (1 << 32) - 1
 _OWN_FILE = re.compile(
@@ -103,7 +106,7 @@ class Images(Protocol):
 class PageStore:
     """The store in `folder`. Use `open`."""
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, *, read_only: bool = False) -> None:
         self.folder = folder
         self.manifest = manifest
         """What the last finished commit wrote."""
@@ -118,9 +121,11 @@ class PageStore:
         self._removed_counts: Counter[int] = Counter()
         self._compaction: Compaction | None = None
         self._pending: PendingCommit | None = None
-        self._delete_unknown_files()
+        if not read_only:
+            self._delete_unknown_files()
         for label in manifest.segments:
-            self._add(Segment(folder, self._identity, label.number, label.generation, label))
+            segment = Segment(folder, self._identity, label.number, label.generation, label, read_only=read_only)
+            self._add(segment)
         self._live = read_live(folder, self._segment_rows, manifest.live)
         self._live_counts = {number: int(self._live.segment(number).sum()) for number in self._segments}
 
@@ -153,6 +158,27 @@ class PageStore:
             write_checked(folder / MANIFEST, manifest)
             end_erasure(folder)
         return cls(folder, manifest)
+
+    @classmethod
+    def open_read_only(cls, folder: Path, label: StoreLabel) -> Self | None:
+        """Open the store in `folder` as its last commit left it; None if there is none.
+
+        Another process may write to it: nothing is changed on the disk, and what was read stays as it is. Call nothing
+        that appends, removes or commits. Raises as `open`; StoreDamagedError also for a file that was replaced
+        meanwhile, after some tries, and for bytes that are erased while they are read.
+        """
+        for attempt in range(_READ_ATTEMPTS):
+            if not (folder / MANIFEST).exists():
+                return None
+            manifest = read_manifest(folder)
+            if manifest.label != label:
+                raise ForeignStoreError(f"{folder} has the pages of log {manifest.label.log}, this is log {label.log}")
+            try:
+                return cls(folder, manifest, read_only=True)
+            except StoreDamagedError:
+                if attempt + 1 == _READ_ATTEMPTS or read_manifest(folder) == manifest:
+                    raise
+        return None
 
     def __len__(self) -> int:
         """Return the number of live rows."""
@@ -262,6 +288,14 @@ class PageStore:
             self._live_counts[int(number)] -= int(count)
             self._removed_counts[int(number)] += int(count)
         self._removed.append(places)
+
+    def row_of(self, sequence: int) -> int | None:
+        """Return the row of the page at `sequence`, live or not; None if no segment has it."""
+        for number, segment in self._segments.items():
+            offset = segment.offset_of(sequence, self._segment_rows)
+            if offset is not None:
+                return number * self._segment_rows + offset
+        return None
 
     def row(self, number: int) -> Any:
         """Return one row as a record of ROW; see `rows`."""

@@ -27,9 +27,18 @@ _GROUP_ROWS = 512
 
 
 class Segment:
-    """An open segment. label: None for a new one."""
+    """An open segment. label: None for a new one. read_only: nothing is changed on the disk."""
 
-    def __init__(self, folder: Path, identity: str, number: int, generation: int, label: SegmentLabel | None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        identity: str,
+        number: int,
+        generation: int,
+        label: SegmentLabel | None,
+        *,
+        read_only: bool = False,
+    ) -> None:
         self.number = number
         self.generation = generation
         self.rows = 0 if label is None else label.rows
@@ -40,7 +49,7 @@ class Segment:
         labels = {} if label is None else label.files
         for name in FILES:
             given = labels.get(name, FileLabel())
-            self.files[name] = BlockFile(self.path(name), identity, given.length, given.tail_sum)
+            self.files[name] = BlockFile(self.path(name), identity, given.length, given.tail_sum, read_only=read_only)
         if self.files["rows"].length != self.rows * STORED_ROW.itemsize:
             raise StoreDamagedError(f"{self.path('rows')} has another length than the rows of the manifest")
         if label is not None and label.compacted:
@@ -77,6 +86,22 @@ class Segment:
         """Yield the rows in its file, `size` at a time."""
         for data in self.files["rows"].pieces(size * STORED_ROW.itemsize):
             yield np.frombuffer(data, STORED_ROW)
+
+    def offset_of(self, sequence: int, segment_rows: int) -> int | None:
+        """Return the offset of the row of a page, live or not; None if it is not in the files."""
+        first, end = 0, self.rows
+        while first < end:
+            middle = (first + end) // 2
+            there = self._sequence_at(middle)
+            if there == sequence:
+                members = self.members
+                return middle if members is None else int(np.flatnonzero(members.rows(segment_rows))[middle])
+            first, end = (middle + 1, end) if there < sequence else (first, middle)
+        return None
+
+    def _sequence_at(self, place: int) -> int:
+        row = self.files["rows"].read(place * STORED_ROW.itemsize, STORED_ROW.itemsize)
+        return int(np.frombuffer(row, STORED_ROW)["sequence"][0])
 
     def set_members(self, rows: npt.NDArray[np.bool_]) -> None:
         """Write which rows of the range are in the files. rows: bool[segment_rows]."""

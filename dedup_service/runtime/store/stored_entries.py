@@ -185,6 +185,28 @@ class StoredEntries:
         with self._turn:
             return self.pages.begin_commit(sequence, tail, self._images, extra)
 
+    def erase(self, sequence: int) -> None:
+        """Overwrite the evidence of a page with zeros, durably, if a segment has it.
+
+        The page has no live entry, neither now nor in the last commit.
+        """
+        with self._turn:
+            row = self.pages.row_of(sequence)
+            if row is not None:
+                self.pages.erase(row)
+
+    @property
+    def has_all_images(self) -> bool:
+        """Whether the next commit has images of the tables, or they are so small that they need none."""
+        return self._images.has_image or len(self.pages) < self._images.least_due
+
+    def complete_images(self) -> None:
+        """Complete the image that is being copied, or a first one; waits for the disk.
+
+        Without one, the next opening builds the tables from the rows.
+        """
+        self._images.complete()
+
     def close(self) -> None:
         """Close all files. What was not committed is lost."""
         with self._turn:

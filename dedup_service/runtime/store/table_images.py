@@ -147,6 +147,11 @@ class TableImages:
             self._begin()
         return self._copy(budget_pieces)
 
+    @property
+    def has_image(self) -> bool:
+        """Whether the next commit has an image."""
+        return self._image is not None
+
     def complete(self) -> None:
         """Complete the image that is being copied, or one from now on if there is none at all; waits for the disk."""
         if self._walk is None and self._image is None:

@@ -1,8 +1,10 @@
 """Prepared pages from a few numbers, for tests of what happens after the fingerprint."""
 
 import random
+import shutil
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
@@ -10,6 +12,7 @@ from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.text.ngrams import distinct_ngrams
 from dedup_service.core.text.normalise import letters
+from dedup_service.runtime.embedded.state import PAGES_FOLDER, State
 
 SPACE_ID = "test-space"
 SPACE = {"scheme": "test"}
@@ -46,6 +49,19 @@ def evidence_and_keys(story: int, version: int) -> tuple[bytes, bytes]:
     folded = "。".join([*sentences, *(["另有一句话写在最后面"] * bool(version))])
     keys = packed_keys(min_hash_keys(distinct_ngrams(letters(folded), SHINGLE), LEVELS))
     return pack_evidence("", folded, letters(folded), b""), keys
+
+
+def kill(state: State) -> None:
+    """Let go of the files of a state as a killed process does: of the kept pages, the last commit is left."""
+    if state._commits is not None and state._entries is not None:
+        state._commits.wait()
+        state._entries.close()
+    state.journal.close()
+
+
+def lose_pages(folder: Path) -> None:
+    """Remove the kept pages of a state."""
+    shutil.rmtree(folder / PAGES_FOLDER)
 
 
 def state_of(decider: Decider) -> DeciderState:

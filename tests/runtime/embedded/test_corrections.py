@@ -12,7 +12,7 @@ from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.corrections import Correction, read_detail, with_force, written_detail
 from dedup_service.runtime.embedded.state import State
 from dedup_service.runtime.events import NullObserver, RemovalEvent
-from tests.runtime.embedded.prepared import SPACE, SPACE_ID, prepared
+from tests.runtime.embedded.prepared import SPACE, SPACE_ID, kill, prepared
 
 A, B, C = "https://a.example/", "https://b.example/", "https://c.example/"
 TEXT = st.text(max_size=20)
@@ -93,7 +93,7 @@ def test_a_page_called_a_duplicate_is_removed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_corrections_hold_after_a_restart(tmp_path: Path, *, closed: bool) -> None:
-    """Entries, answers and audit trail are the same with a snapshot and, after a kill, without one."""
+    """Entries, answers and audit trail are the same after a commit and, after a kill, without one."""
     state = opened(tmp_path)
     kinds(state, (A, 1), (B, 1), (C, 2))
     state.correct(CorrectionRecord(B, A, False, "no"), author="x", timestamp=1.0)
@@ -102,7 +102,7 @@ def test_corrections_hold_after_a_restart(tmp_path: Path, *, closed: bool) -> No
     if closed:
         state.close()
     else:
-        state.journal.close()
+        kill(state)
     again = opened(tmp_path)
     assert again.journal.log.corrections() == trail
     assert [at.sequence for at in trail] == [4, 5]

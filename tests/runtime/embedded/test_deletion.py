@@ -16,12 +16,14 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.runtime.embedded.state import SNAPSHOT_FILE, State, StateSettings
+from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
 
-from .prepared import SPACE, SPACE_ID, prepared
+from .prepared import SPACE, SPACE_ID, lose_pages, prepared
 
 SOON = StateSettings(IndexLayout(window=8), snapshot_every=10, journal_days=1)
 FOREVER = StateSettings(IndexLayout(window=8), snapshot_every=10)
+WIDE = StateSettings(snapshot_every=10, journal_days=1)
+"""With a window that no page leaves, so the journal has all evidence."""
 
 
 def opened(folder: Path | None, settings: StateSettings = SOON) -> State:
@@ -123,7 +125,7 @@ def test_deleting_changes_no_verdict(tmp_path: Path, seed: int) -> None:
 
 
 def test_what_a_restore_needs_stays(tmp_path: Path) -> None:
-    """Rows of kept pages, corrections, retractions and policies stay; without a snapshot after them, so do all."""
+    """Rows of kept pages, corrections, retractions and policies stay; without a commit after them, so do all."""
     state = opened(tmp_path / "s", StateSettings(IndexLayout(window=8), snapshot_every=1000, journal_days=1))
     decide(state, [prepared("https://a.example/1", 1), *map(copies, range(5)), prepared("https://a.example/2", 2)])
     state.correct(CorrectionRecord("https://a.example/x", "https://a.example/1", duplicate=True, reason=""))
@@ -184,18 +186,18 @@ def test_names_of_deleted_records_are_deleted(tmp_path: Path) -> None:
     state.close()
 
 
-def test_without_its_snapshot_every_kept_page_is_still_known(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_its_pages_every_kept_page_is_still_known(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A warning says what is not: what guards and the hosts' own text were counted from."""
-    state = opened(tmp_path / "s")
+    state = opened(tmp_path / "s", WIDE)
     decide(state, random_pages(2))
     make_old(state)
     decide(state, map(copies, range(2)))
     state.close()
-    state = opened(tmp_path / "s")
+    state = opened(tmp_path / "s", WIDE)
     decide(state, map(copies, range(2, 13)))
     held = {entry.url_hash: entry.body_hash for entry in state.held().rows().entries()}
     state.close()
-    (tmp_path / "s" / SNAPSHOT_FILE).unlink()
+    lose_pages(tmp_path / "s")
     with caplog.at_level(logging.WARNING):
         state = opened(tmp_path / "s")
     assert "guards and the hosts' own text are counted again" in caplog.text
@@ -203,23 +205,24 @@ def test_without_its_snapshot_every_kept_page_is_still_known(tmp_path: Path, cap
     state.close()
 
 
-def test_an_older_snapshot_does_not_skip_deleted_records(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A snapshot from before the deletion, copied back, is not used: the records after it are gone."""
-    state = opened(tmp_path / "s")
+def test_an_older_commit_does_not_skip_deleted_records(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Kept pages from before the deletion, copied back, are not used: the records after them are gone."""
+    state = opened(tmp_path / "s", WIDE)
     decide(state, [prepared(f"https://a.example/{number}", number) for number in range(4)])
     state.close()
-    shutil.copy(tmp_path / "s" / SNAPSHOT_FILE, tmp_path / "old")
-    state = opened(tmp_path / "s")
+    shutil.copytree(tmp_path / "s" / PAGES_FOLDER, tmp_path / "old")
+    state = opened(tmp_path / "s", WIDE)
     decide(state, map(copies, range(12)))
     make_old(state)
     state.close()
-    state = opened(tmp_path / "s")
+    state = opened(tmp_path / "s", WIDE)
     decide(state, map(copies, range(12, 24)))
     state.close()
-    shutil.copy(tmp_path / "old", tmp_path / "s" / SNAPSHOT_FILE)
+    lose_pages(tmp_path / "s")
+    shutil.copytree(tmp_path / "old", tmp_path / "s" / PAGES_FOLDER)
     with caplog.at_level(logging.WARNING):
-        state = opened(tmp_path / "s")
-    assert "records after its sequence 4 were deleted" in caplog.text
+        state = opened(tmp_path / "s", WIDE)
+    assert "records after their sequence 4 were deleted" in caplog.text
     assert len(state.held().rows()) == 4
     state.close()
 

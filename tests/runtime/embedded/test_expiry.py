@@ -15,11 +15,12 @@ from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
 from dedup_service.runtime.embedded.filter import NearDuplicateFilter
-from dedup_service.runtime.embedded.state import SNAPSHOT_FILE, State, StateSettings
+from dedup_service.runtime.embedded.evidence import MOVED
+from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.events import BatchEvent, NullObserver
 
-from .prepared import SPACE, SPACE_ID, prepared, state_of
+from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared, state_of
 
 DAY_S = 86_400
 START_S = 20_000 * DAY_S
@@ -110,10 +111,10 @@ def test_a_journal_from_before_keeps_all(tmp_path: Path, clock: Clock) -> None:
     state = opened(tmp_path)
     decide(state, page(1))
     with state.journal.database.transaction() as connection:
-        connection.execute("DROP TABLE time")
+        connection.execute("DELETE FROM time")
         connection.execute("DELETE FROM counter WHERE name LIKE '%expired%'")
-    state.journal.close()
-    (tmp_path / SNAPSHOT_FILE).unlink(missing_ok=True)
+    kill(state)
+    lose_pages(tmp_path)
     clock.now_s += 50 * DAY_S
     state = opened(tmp_path)
     assert state.keep == KEEP_ALL
@@ -148,8 +149,8 @@ def test_a_state_goes_on_as_if_it_had_not_been_stopped(
 ) -> None:
     """Batches, updates, retractions, bounds and pauses: the verdicts are those of a state that is never closed.
 
-    The other is killed or closed between batches, loses its snapshot now and then, and may delete old records; with
-    those, a lost snapshot is no longer an equal restore, so it is lost only where none were deleted.
+    The other is killed or closed between batches, and may delete old records. It loses its kept pages now and then, as
+    long as the journal has their evidence, and unless it deletes records: then the restore is not an equal one.
     """
     chosen, clock = random.Random(seed), Clock()
     folder = tmp_path_factory.mktemp("state")
@@ -171,9 +172,10 @@ def test_a_state_goes_on_as_if_it_had_not_been_stopped(
                 steady._apply_policy(None, keep)
                 steady._decider.expiry.keep = keep
             if action < 4:
-                state.journal.close() if action == 2 else state.close()
-                if action == 3 and not deleting:
-                    (folder / SNAPSHOT_FILE).unlink(missing_ok=True)
+                moved = state.journal.log.counter(MOVED)
+                kill(state) if action == 2 else state.close()
+                if action == 3 and not deleting and not moved:
+                    lose_pages(folder)
                 state = opened(folder, keep, SOON if deleting else FOREVER)
             assert state_of(state._decider) == state_of(steady._decider)
             assert state.held().rows().rows.tolist() == steady.held().rows().rows.tolist()
@@ -192,8 +194,7 @@ def test_rows_of_expired_pages_are_deleted_with_the_others(tmp_path: Path, clock
         counts.append(state.journal.database.rows("SELECT count(*) FROM log")[0][0])
     assert max(counts[6:]) <= max(counts[3:6]) <= 420
     expected = state.held().rows().rows["sequence"].tolist()
-    state.journal.close()
-    (tmp_path / SNAPSHOT_FILE).unlink()
+    kill(state)
     restored = opened(tmp_path, None, SOON)
     assert restored.held().rows().rows["sequence"].tolist() == expected
     assert decide(restored, page(5000, 1))[0].kind is U

@@ -45,7 +45,7 @@ def test_a_batch_gets_its_verdicts_in_order(state: State) -> None:
 
 
 def test_a_reopened_state_continues(tmp_path: Path) -> None:
-    """Entries, known URLs and the sequence are restored, from a snapshot or from the log."""
+    """Entries, known URLs and the sequence are restored, from a commit or from the log."""
     for every in (1, 100):
         folder = tmp_path / str(every)
         folder.mkdir()
@@ -146,7 +146,7 @@ def test_another_space_is_refused_with_both_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "says"),
-    [(99, r"format version 99.*up to 3.*update twinsieve"), (1, r"format version 1, .*reads 3.*start a new state")],
+    [(99, r"format version 99.*up to 4.*update twinsieve"), (1, r"format version 1, .*reads 4.*start a new state")],
 )
 def test_another_format_is_refused_with_both_named(tmp_path: Path, version: int, says: str) -> None:
     """The message names both versions and what to do: version 1 has no keys, ordinals or texts to compare with."""
@@ -213,7 +213,7 @@ def test_a_page_that_cannot_be_judged_is_kept_and_known(tmp_path: Path) -> None:
 
 
 def test_a_kept_page_that_is_missing_in_the_log_is_damage(tmp_path: Path) -> None:
-    """A damaged file may have lost the row of an entry that the snapshot has."""
+    """A damaged file may have lost the row of an entry that the kept pages have."""
     state = opened(tmp_path)
     state.decide([(prepared("https://a.example/1", 1), None), (prepared("https://a.example/2", 2), None)])
     state.close()

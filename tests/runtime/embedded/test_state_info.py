@@ -21,14 +21,15 @@ def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> N
     in_use = state_info(tmp_path)
     assert dict(in_use.pages) == {"unique": 2, "duplicate": 1, "unchanged": 1, "updated": 1, "undecided": 0}
     assert (in_use.sequence, in_use.entries, in_use.retractions, in_use.policies) == (5, 2, 0, 1)
-    assert (in_use.snapshot_sequence, in_use.snapshot_age_s, in_use.snapshot_bytes) == (None, None, 0)
+    assert (in_use.commit_sequence, in_use.commit_age_s) == (None, None)
     assert (in_use.space_id, dict(in_use.space), dict(in_use.rule)) == (SPACE_ID, SPACE, rule_for().to_dict())
     state.retract("u1")
     state.close()
 
     closed = state_info(tmp_path)
-    assert (closed.sequence, closed.entries, closed.retractions, closed.snapshot_sequence) == (6, 1, 1, 6)
-    assert closed.snapshot_age_s is not None
+    assert (closed.sequence, closed.entries, closed.retractions, closed.commit_sequence) == (6, 1, 1, 6)
+    assert closed.commit_age_s is not None
+    assert closed.pages_bytes > 0
     assert closed.journal_bytes > 0
     assert 0 < closed.text_bytes < in_use.text_bytes
 
@@ -36,9 +37,10 @@ def test_info_counts_what_the_log_holds_while_it_is_written(tmp_path: Path) -> N
 def test_info_does_not_change_the_folder(tmp_path: Path) -> None:
     """It takes no lock and leaves no files."""
     State(tmp_path, SPACE_ID, SPACE).close()
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     state_info(tmp_path)
-    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if not path.name.endswith(("-shm", "-wal"))}
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(("-shm", "-wal"))]
+    after = {path: path.read_bytes() for path in files}
     assert after == before
 
 
@@ -54,7 +56,7 @@ def test_a_state_in_memory_has_info_too() -> None:
     state = State(None, SPACE_ID, SPACE)
     state.decide([(prepared("u1", 1), None)])
     info = read_info(state.journal.database, None)
-    assert (info.pages["unique"], info.journal_bytes, info.snapshot_sequence) == (1, 0, None)
+    assert (info.pages["unique"], info.journal_bytes, info.pages_bytes, info.commit_sequence) == (1, 0, 0, None)
     state.close()
 
 

@@ -15,7 +15,7 @@ from dedup_service.runtime.embedded.database import Database
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import open_read_only
 
-from .prepared import SPACE, SPACE_ID, prepared, state_of
+from .prepared import SPACE, SPACE_ID, kill, prepared, state_of
 
 SETTINGS = StateSettings(IndexLayout(window=8), snapshot_every=10)
 URL = "https://secret.example/private-story"
@@ -40,7 +40,7 @@ def others(state: State, first: int, count: int = 30) -> None:
 
 def readable(folder: Path) -> bytes:
     """All bytes of all files of a folder, and what the compressed frames among them say."""
-    content = b"".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file())
+    content = b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
     frames = []
     for part in content.split(zstandard.MAGIC_NUMBER.to_bytes(4, "little"))[1:]:
         reader = zstandard.ZstdDecompressor().decompressobj()
@@ -113,7 +113,7 @@ def test_a_url_that_begins_like_it_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize("closing", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_later_verdicts_are_those_of_a_plain_retraction(tmp_path: Path, seed: int, closing: bool) -> None:
-    """A restore from the log, or from a snapshot before the page, gives what one without any erasure gives."""
+    """A restore from the log, or from a commit before the page, gives what one without any erasure gives."""
     chosen = random.Random(seed)
     states = []
     for name in ("erased", "kept"):
@@ -142,7 +142,7 @@ def test_later_verdicts_are_those_of_a_plain_retraction(tmp_path: Path, seed: in
                     state.close()
             else:
                 for state in states:
-                    state.journal.close()
+                    kill(state)
             states = [opened(tmp_path / name) for name in ("erased", "kept")]
         assert states[0].held().rows().rows.tolist() == states[1].held().rows().rows.tolist()
         assert state_of(states[0]._decider) == state_of(states[1]._decider)

@@ -121,7 +121,7 @@ def test_the_latest_visit_is_explained(dedup: NearDuplicateFilter) -> None:
     """However far back it is; an unchanged or updated page is shown with its earlier visit."""
     dedup.check_many([page(1, TEXT), page(3, article(78))])
     header, view = dedup._state.journal.header, view_of(dedup)
-    near = JournalPages(view.reading, header, view.held, view.host_text)
+    near = JournalPages(view.reading, header, view.held, view.host_text, view.entry)
     found = [near.find(name) for name in ("https://a.example/2", "p1", "https://a.example/3", "nobody")]
     assert [None if known is None else known.sequence for known in found] == [2, 5, 6, None]
     again = explainer(live_pages(dedup)).explain("https://a.example/3")

@@ -90,7 +90,9 @@ def _correct_in_state(folder: str, record: CorrectionRecord, by: str | None) -> 
     )
     with embedded_state(folder) as state:
         journal = state.journal
-        pages = JournalPages(lambda: nullcontext(journal.database), journal.header, state.held, state.host_text)
+        pages = JournalPages(
+            lambda: nullcontext(journal.database), journal.header, state.held, state.host_text, state.entry
+        )
         try:
             correction = state.correct(record_of(request, pages), author=by, timestamp=time.time())
         except UnknownPageError as error:

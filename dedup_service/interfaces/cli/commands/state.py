@@ -52,9 +52,9 @@ def _print(folder: str, info: StateInfo) -> None:
 
 
 def _rows(info: StateInfo) -> list[tuple[str, str]]:
-    snapshot = "none"
-    if info.snapshot_sequence is not None and info.snapshot_age_s is not None:
-        snapshot = f"at {info.snapshot_sequence:,}, {info.snapshot_age_s:,.0f} s old, {info.snapshot_bytes:,} bytes"
+    commit = "none"
+    if info.commit_sequence is not None and info.commit_age_s is not None:
+        commit = f"at {info.commit_sequence:,}, {info.commit_age_s:,.0f} s old"
     return [
         ("space", info.space_id),
         ("rule", str(MatchRule.from_dict(info.rule))),
@@ -69,6 +69,7 @@ def _rows(info: StateInfo) -> list[tuple[str, str]]:
         ("changes of policy", f"{max(0, info.policies - 1):,}"),
         *([("copies deleted up to", f"{info.deleted_up_to:,}")] if info.deleted_up_to else []),
         ("texts", f"{info.text_bytes:,} bytes"),
-        ("snapshot", snapshot),
+        ("last commit", commit),
+        ("kept pages", f"{info.pages_bytes:,} bytes"),
         ("journal", f"{info.journal_bytes:,} bytes, format {info.format_version}"),
     ]

@@ -1,4 +1,4 @@
-"""The guard state is restored from the journal, with a snapshot or without."""
+"""The guard state is restored from the journal, with a commit or without."""
 
 import json
 import logging
@@ -14,10 +14,11 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.embedded.snapshot import decode_state, read_snapshot, write_snapshot
-from dedup_service.runtime.embedded.state import JOURNAL_FILE, SNAPSHOT_FILE, State, StateSettings
+from dedup_service.runtime.embedded.snapshot import decode_state
+from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 
-from .prepared import SPACE, SPACE_ID, prepared
+from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared
 
 GUARDED = replace(rule_for(), guards=Guards(max_hosts=2))
 
@@ -39,30 +40,30 @@ def guard_state_of(state: State) -> GuardState | None:
 
 
 def test_guards_hold_after_a_restart(tmp_path: Path) -> None:
-    """A group over its limit is still over it, restored from the snapshot or from the log alone."""
+    """A group over its limit is still over it, restored from a commit or from the log alone."""
     state = opened(tmp_path / "state", GUARDED)
     assert [verdict.guard for verdict in copies(state, range(5))] == [None, None, None, "hosts", "hosts"]
     seen = guard_state_of(state)
     state.close()
-    for without_snapshot in (False, True):
-        if without_snapshot:
-            (tmp_path / "state" / SNAPSHOT_FILE).unlink()
+    for without_pages in (False, True):
+        if without_pages:
+            lose_pages(tmp_path / "state")
         again = opened(tmp_path / "state")
         assert guard_state_of(again) == seen
-        again.journal.close()  # no snapshot, no change
+        kill(again)  # no commit, no change
     last = opened(tmp_path / "state")
     assert copies(last, range(7, 8))[0].guard == "hosts"
     last.close()
 
 
 def test_a_rule_without_guards_writes_no_guard_state(tmp_path: Path) -> None:
-    """Neither the journal nor the snapshot."""
+    """Neither the journal nor the commit."""
     state = opened(tmp_path / "state", MatchRule(rule_for().conditions))
     copies(state, range(5))
     state.close()
     rows = sqlite3.connect(tmp_path / "state" / JOURNAL_FILE).execute("SELECT detail FROM log WHERE kind = 'page'")
     assert {detail for (detail,) in rows} == {None}
-    assert decode_state(read_snapshot(tmp_path / "state" / SNAPSHOT_FILE).extra).guards is None
+    assert decode_state(read_manifest(tmp_path / "state" / PAGES_FOLDER).extra).guards is None
 
 
 def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
@@ -86,29 +87,29 @@ def test_a_folder_from_before_guards_decides_as_it_did(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda extra: b"",
         lambda extra: b"no MessagePack",
         lambda extra: b"\x81\xa7version\x63",
         lambda extra: extra[:-1],
-        lambda extra: extra.replace(b"\xa7version\x01", b"\xa7version\x02"),
+        lambda extra: extra.replace(b"\xa7version\x02", b"\xa7version\x03"),
         lambda extra: extra.replace(b"\xa7ordinal", b"\xa7ordinai"),
     ],
 )
 def test_an_unreadable_state_is_rebuilt(
     tmp_path: Path, damage: Callable[[bytes], bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Guards, cells and window are those of the log, also if a later version wrote the snapshot."""
+    """Guards, cells and window are those of the log, also if a later version wrote the commit."""
     state = opened(tmp_path / "state", GUARDED)
     copies(state, range(6))
     expected, rows = state._decider.state(), state._decider.rows()
     assert expected.guards == guard_state_of(state) != GuardTracker().state()
     state.close()
-    path = tmp_path / "state" / SNAPSHOT_FILE
-    snapshot = read_snapshot(path)
-    assert decode_state(snapshot.extra) == expected
-    damaged = damage(snapshot.extra)
-    assert damaged != snapshot.extra
-    write_snapshot(path, replace(snapshot.label, extra_bytes=len(damaged)), snapshot.rows, damaged)
+    path = tmp_path / "state" / PAGES_FOLDER
+    manifest = read_manifest(path)
+    assert decode_state(manifest.extra) == expected
+    damaged = damage(manifest.extra)
+    assert damaged != manifest.extra
+    manifest.extra = damaged
+    write_checked(path / MANIFEST, manifest)
     with caplog.at_level(logging.WARNING):
         again = opened(tmp_path / "state")
     assert "its state" in caplog.text

@@ -1,0 +1,120 @@
+"""Commits of the kept pages in `pages/`, from time to time, beside the decisions.
+
+A commit makes durable what was appended and removed since the last one, and the rest of the decider's state
+(`snapshot.encode_state`), so the next opening applies only the records of the journal after it. The deciding thread
+notes what it consists of; a thread writes it, one at a time. The journal has every batch already: a commit that fails
+loses nothing.
+"""
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dedup_service.core.decision.decider import Decider
+from dedup_service.runtime.embedded.database import StateDamagedError, StateFullError
+from dedup_service.runtime.embedded.evidence import Move
+from dedup_service.runtime.embedded.journal import Journal
+from dedup_service.runtime.embedded.snapshot import encode_state
+from dedup_service.runtime.store.errors import StoreDamagedError, StoreFullError
+from dedup_service.runtime.store.page_store import PendingCommit
+from dedup_service.runtime.store.stored_entries import StoredEntries
+
+__all__ = ["DAMAGED_PAGES", "Commits", "store_errors"]
+
+_LOG = logging.getLogger(__name__)
+
+DAMAGED_PAGES = "restore the state folder from a copy, or start a new state folder and filter the same input again"
+"""What to do about kept pages that cannot be read, and that the journal cannot build again."""
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raise errors of the kept pages as those of a state."""
+    try:
+        yield
+    except StoreFullError as error:
+        raise StateFullError(str(error)) from error
+    except StoreDamagedError as error:
+        raise StateDamagedError(f"{error}: {DAMAGED_PAGES}") from error
+
+
+class Commits:
+    """Commits `entries` as `journal` grows. every: records between two commits."""
+
+    def __init__(self, entries: StoredEntries, journal: Journal, every: int) -> None:
+        self._entries = entries
+        self._journal = journal
+        self._every = every
+        self._taken_at = entries.sequence
+        self._move = Move(journal, entries)
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    @property
+    def covers(self) -> int:
+        """The sequence of the last finished commit; 0 before any."""
+        return self._entries.sequence
+
+    def step(self, decider: Decider) -> None:
+        """Do a little of what is due: a commit, images, compaction, deletion of evidence that is committed.
+
+        Raises StateFullError if the disk is full: then the state has to be opened again.
+        """
+        if self._is_running():
+            return
+        self._raise_failure()
+        with store_errors():
+            if self._journal.sequence - self._taken_at >= self._every:
+                pending = self._begin(decider)
+                self._thread = threading.Thread(target=self._finish, args=(pending,), name="commit")
+                self._thread.start()
+                return
+            self._entries.step()
+        self._move.step()
+
+    def take(self, decider: Decider) -> None:
+        """Commit the present state, unless the last commit has it, and wait for it; raises as `step`."""
+        self.wait()
+        self._raise_failure()
+        if self._journal.sequence != self._taken_at:
+            with store_errors():
+                self._begin(decider).finish()
+
+    def close(self, decider: Decider) -> None:
+        """Commit for the last time, with images of the tables if they are cheap to complete; raises as `step`."""
+        self._raise_failure()
+        if not self._entries.has_all_images:
+            with store_errors():
+                self._entries.complete_images()
+            self._taken_at = -1
+        self.take(decider)
+
+    def wait(self) -> None:
+        """Wait for a commit that was begun."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _begin(self, decider: Decider) -> PendingCommit:
+        journal = self._journal
+        extra = encode_state(decider.state())
+        pending = self._entries.begin_commit(journal.sequence, journal.log.tail(journal.sequence), extra)
+        self._taken_at = journal.sequence
+        return pending
+
+    def _finish(self, pending: PendingCommit) -> None:
+        try:
+            pending.finish()
+        except BaseException as error:
+            _LOG.warning("%s: no commit of the kept pages; the journal has them", error)
+            self._failure = error
+
+    def _is_running(self) -> bool:
+        if self._thread is not None and not self._thread.is_alive():
+            self.wait()
+        return self._thread is not None
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise StateFullError(f"the kept pages could not be committed: {self._failure}") from self._failure

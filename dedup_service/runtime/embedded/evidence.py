@@ -1,0 +1,48 @@
+"""Where the evidence of pages is: in the journal until a commit of the kept pages has it, then there alone.
+
+Every page has a row in `evidence` of the journal when its batch is durable, so that a restore can apply it again. Once
+a finished commit of `pages/` has an entry with its evidence, `Move` deletes that row, some at a time, outside of the
+transaction that decides. Pages without an entry keep theirs as long as their log row (`deletion`).
+
+The counter `evidence_moved` is the row of `pages/` up to which that is done. While it is 0, the journal alone can build
+the kept pages again.
+
+Invariants: a row of `evidence` is deleted after the commit that has its content is durable, so a kill at any instant
+leaves the evidence in one place at least. One transaction deletes at most STEP_ROWS rows and stores how far it came.
+"""
+
+from collections import Counter
+
+from dedup_service.runtime.embedded.journal import Journal, change_counters
+from dedup_service.runtime.store.stored_entries import StoredEntries
+
+__all__ = ["MOVED", "STEP_ROWS", "Move"]
+
+MOVED = "evidence_moved"
+
+STEP_ROWS = 1000
+"""Rows that one transaction deletes, some 3 MB: with batches of 256 pages it catches up between two commits."""
+
+
+class Move:
+    """Deletes rows of evidence from `journal` that `entries` has durably."""
+
+    def __init__(self, journal: Journal, entries: StoredEntries) -> None:
+        self._journal = journal
+        self._entries = entries
+        self._done = journal.log.counter(MOVED)
+
+    def step(self) -> bool:
+        """Delete some rows; return whether there are more."""
+        end = self._entries.pages.manifest.next_row
+        if self._done >= end:
+            return False
+        numbers = self._entries.first(self._done - 1, STEP_ROWS)
+        numbers = numbers[numbers < end]
+        last = int(numbers[-1]) + 1 if len(numbers) == STEP_ROWS else end
+        sequences = [(sequence,) for sequence in self._entries.rows(numbers)["sequence"].tolist()]
+        with self._journal.database.transaction() as connection:
+            connection.executemany("DELETE FROM evidence WHERE sequence = ?", sequences)
+            change_counters(connection, Counter({MOVED: last - self._done}))
+        self._done = last
+        return last < end

@@ -1,0 +1,203 @@
+"""What a state folder holds at one moment, while another process may write to it: its kept pages and hosts' own text.
+
+Nothing is locked and nothing is written. A view is made of the last commit of the kept pages, which is opened first, and
+of a read transaction on the journal, which is at least as new; so what the journal has left to the pages (`evidence`)
+is in that commit. If a commit came between the two and more was left, both are opened again.
+
+No tables are built: what changed after the commit is read from the journal, as `restore` does, but without a decider.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dedup_service.core.decision.decider import DeciderState
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_store import HeldEntries, HeldValues
+from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.url import host_hash, url_hash
+from dedup_service.runtime.embedded.commits import store_errors
+from dedup_service.runtime.embedded.database import Database, StateDamagedError
+from dedup_service.runtime.embedded.journal import Header, require_header
+from dedup_service.runtime.embedded.journal_reader import JournalReader
+from dedup_service.runtime.embedded.restore import misfit, state_in
+from dedup_service.runtime.embedded.state import PAGES_FOLDER
+from dedup_service.runtime.embedded.state_info import open_read_only
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import StoreLabel
+from dedup_service.runtime.store.page_store import PageStore
+
+__all__ = ["StateView", "state_view"]
+
+_ATTEMPTS = 8
+_PIECE_ROWS = 1 << 13
+
+
+@dataclass(slots=True)
+class _After:
+    """What changed after the commit. added: entries by sequence. removed: sequences."""
+
+    host_text: HostText
+    added: dict[int, Entry] = field(default_factory=dict)
+    removed: set[int] = field(default_factory=set)
+
+
+class StateView:
+    """The state of a journal that is read in an open transaction. pages: None before the first commit."""
+
+    def __init__(self, folder: Path, database: Database, header: Header, pages: PageStore | None) -> None:
+        self.database = database
+        self.header = header
+        self._folder = folder
+        self._log = JournalReader(database, header.space_id)
+        self._pages = pages
+        self._extra = b"" if pages is None else pages.manifest.extra
+        self._since = pages.manifest.sequence if pages is not None and self._extra else 0
+        self._expired_up_to = self._log.counter("expired_up_to")
+
+    def host_text(self) -> HostText:
+        """Return what is known of the hosts' own text."""
+        return self._after.host_text
+
+    def entry(self, sequence: int) -> Entry | None:
+        """Return the live entry of the page at `sequence`, or None."""
+        if not self._is_live(sequence):
+            return None
+        if sequence in self._after.added:
+            return self._after.added[sequence]
+        row = None if self._pages is None else self._pages.row_of(sequence)
+        if row is None:
+            return None
+        return next(self._rows(np.array([row], np.int64)).entries(), None)
+
+    def held(self) -> HeldEntries:
+        """Return the live entries."""
+        added = tuple(entry for entry in self._after.added.values() if self._is_live(entry.sequence))
+        return HeldEntries((_HeldRows(self), HeldValues(added)))
+
+    def live_rows(self) -> Iterator[EntryRows]:
+        """Yield the live entries of the commit."""
+        if self._pages is None:
+            return
+        for numbers in self._pages.live_numbers():
+            for start in range(0, len(numbers), _PIECE_ROWS):
+                yield self._rows(numbers[start : start + _PIECE_ROWS].astype(np.int64))
+
+    def close(self) -> None:
+        """Close the pages."""
+        if self._pages is not None:
+            self._pages.close()
+
+    @cached_property
+    def _state(self) -> DeciderState:
+        with store_errors():
+            return state_in(self._extra) if self._extra else DeciderState()
+
+    @cached_property
+    def _after(self) -> _After:
+        after = _After(HostText(self._state.host_text), {entry.sequence: entry for entry in self._state.young})
+        for record in self._log.records_after(self._since):
+            if record.removes is not None:
+                after.removed.add(record.removes)
+            page = record.prepared
+            if page is None:
+                continue
+            address = page.page.canonical_url
+            evidence = Evidence(page.evidence)
+            sentences = evidence.sentence_values
+            if len(sentences):
+                after.host_text.learn(host_hash(address), evidence.term_values, page.keys, sentences)
+            if record.kept:
+                after.added[record.sequence] = Entry.from_page(record.sequence, page, url_hash(address))
+        return after
+
+    @cached_property
+    def _elsewhere(self) -> npt.NDArray[np.int64]:
+        """Sequences of entries that a commit does not speak for."""
+        return np.array([*self._after.removed, *self._after.added], np.int64)
+
+    def _is_live(self, sequence: int) -> bool:
+        return sequence > self._expired_up_to and sequence not in self._after.removed
+
+    def _rows(self, numbers: npt.NDArray[np.int64]) -> EntryRows:
+        """Return those of some rows of the commit that are live.
+
+        A page that is being taken down reads as damage for an instant: then the pages are opened again.
+        """
+        for attempt in range(_ATTEMPTS):
+            pages = self._pages
+            assert pages is not None
+            try:
+                live = numbers[pages.live(numbers)]
+                rows = pages.rows(live)
+                wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
+                return pages.entries(live[wanted])
+            except StoreDamagedError as error:
+                again = PageStore.open_read_only(pages.folder, pages.manifest.label)
+                if again is None or attempt + 1 == _ATTEMPTS:
+                    raise StateDamagedError(f"{error}") from error
+                pages.close()
+                self._pages = again
+        return EntryRows.none()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _HeldRows:
+    """The live entries of the commit, as a part of a view."""
+
+    view: StateView
+
+    def pieces(self) -> Iterator[EntryRows]:
+        """Yield them, in order of sequence."""
+        return self.view.live_rows()
+
+    def size(self) -> tuple[int, int]:
+        """Return their number and the bytes of their evidence."""
+        sizes = [(len(piece), len(piece.evidence)) for piece in self.view.live_rows()]
+        return sum(number for number, _ in sizes), sum(size for _, size in sizes)
+
+
+@contextmanager
+def state_view(folder: Path) -> Iterator[StateView]:
+    """Yield a view of the state in `folder`.
+
+    StateError if the folder has no state; StateDamagedError if journal and pages do not fit.
+    """
+    database = open_read_only(folder)
+    try:
+        for attempt in range(_ATTEMPTS):
+            pages = _pages(folder, database)
+            with database.reading():
+                header = require_header(database.connection, database.path)
+                view = StateView(folder, database, header, pages)
+                try:
+                    reason = _misfit(pages, header, database)
+                    if reason is None:
+                        yield view
+                        return
+                finally:
+                    view.close()
+            if attempt + 1 == _ATTEMPTS:
+                raise StateDamagedError(f"the kept pages in {folder / PAGES_FOLDER} do not fit the journal: {reason}")
+    finally:
+        database.close()
+
+
+def _pages(folder: Path, database: Database) -> PageStore | None:
+    with database.reading(), store_errors():
+        header = require_header(database.connection, database.path)
+        return PageStore.open_read_only(folder / PAGES_FOLDER, StoreLabel(header.identity, header.space_id))
+
+
+def _misfit(pages: PageStore | None, header: Header, database: Database) -> str | None:
+    log = JournalReader(database, header.space_id)
+    if pages is None:
+        return "they are missing" if log.counter("evidence_moved") else None
+    return misfit(pages.manifest, header.identity, log, log.last_sequence())
