@@ -20,7 +20,7 @@ from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.runtime.embedded.database import StateFullError
 from dedup_service.runtime.embedded.folder import FolderKind, StateLock, made_folder, refuse_other_kind
-from dedup_service.runtime.kafka.state.kept_pages import SNAPSHOT_EVERY, KeptPages
+from dedup_service.runtime.kafka.state.deciding_store import SNAPSHOT_EVERY, DecidingStore
 from dedup_service.runtime.kafka.state.page_names import PageNameStore
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 from dedup_service.runtime.store.manifest import sync_directory
@@ -45,7 +45,7 @@ class LocalState:
         self.folder = folder
         self.instance = instance
         self.names = PageNameStore(folder / NAMES_FILE)
-        self.pages = KeptPages(folder / PAGES_FOLDER, snapshot_every, superseded=folder / "snapshot")
+        self.pages = DecidingStore(folder / PAGES_FOLDER, snapshot_every, superseded=folder / "snapshot")
         self._expired_up_to = -1
         self._lock = lock
 
@@ -76,7 +76,7 @@ class LocalState:
             raise
 
     def take_snapshot(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
-        """Note the state and make it durable in the background; see `KeptPages.take_snapshot`."""
+        """Note the state and make it durable in the background; see `DecidingStore.take_snapshot`."""
         if replica.log is not None:
             self.names.flush(replica.log)
         self.names.forget(self._expired_up_to)  # no snapshot from here on, and none on the disk, has older entries

@@ -21,7 +21,7 @@ from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.messages.log_record import decode
 from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
-from dedup_service.runtime.kafka.state.kept_pages import UNUSABLE, StoredSnapshot, tail_of
+from dedup_service.runtime.kafka.state.deciding_store import UNUSABLE, StoredSnapshot, tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes

@@ -38,7 +38,7 @@ from dedup_service.runtime.kafka.client.transactional_producer import Transactio
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
 from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.messages.verdict import stats_value
-from dedup_service.runtime.kafka.state.kept_pages import tail_of
+from dedup_service.runtime.kafka.state.deciding_store import tail_of
 from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets

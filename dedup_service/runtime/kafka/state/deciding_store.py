@@ -54,7 +54,7 @@ from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_mani
 from dedup_service.runtime.store.page_store import PendingCommit
 from dedup_service.runtime.store.stored_entries import StoredEntries
 
-__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "KeptPages", "StoredSnapshot", "tail_of"]
+__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "DecidingStore", "StoredSnapshot", "tail_of"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,7 +82,7 @@ def tail_of(value: bytes | None) -> str:
     return xxhash.xxh3_64_hexdigest(value or b"")
 
 
-class KeptPages:
+class DecidingStore:
     """The kept pages in `folder`. every: minimum number of records between two snapshots.
 
     superseded: a file of earlier versions, which is removed once there is a snapshot. The deciding thread alone calls

@@ -11,7 +11,7 @@ from dedup_service.core.decision.replica import Replica
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import LogRecord
 from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.state.kept_pages import KeptPages
+from dedup_service.runtime.kafka.state.deciding_store import DecidingStore
 from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
 from dedup_service.runtime.store.errors import StoreDamagedError
@@ -148,7 +148,7 @@ def test_a_folder_in_use_stays_open(tmp_path: Path) -> None:
 
 def test_without_a_policy_there_is_nothing_to_keep(tmp_path: Path) -> None:
     """A step and a snapshot before the first policy do nothing."""
-    pages = KeptPages(tmp_path / PAGES_FOLDER, superseded=tmp_path / "snapshot")
+    pages = DecidingStore(tmp_path / PAGES_FOLDER, superseded=tmp_path / "snapshot")
     pages.begin(None)
     pages.step()
     assert pages.stored() is None
