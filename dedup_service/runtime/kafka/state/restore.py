@@ -29,6 +29,7 @@ from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 __all__ = ["LogSource", "RestoredReplica", "restore"]
 
 _BATCH_RECORDS = 2000
+_STEP_RECORDS = 500  # as often as while the log is followed
 _WAIT_S = 0.5
 _LAST_WAIT_S = 5.0
 _REPORT_S = 0.2
@@ -179,7 +180,8 @@ class _Run:
             if outcome is not None:
                 self._outcomes.add(outcome)
         self._tail = tail_of(records[-1].value)
-        self._local.pages.step()
+        for _ in range(0, len(records), _STEP_RECORDS):
+            self._local.pages.step()
         if self._local.pages.due(self._replica.sequence):
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
 
