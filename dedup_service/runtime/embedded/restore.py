@@ -102,7 +102,7 @@ class Restorer:
             reason = misfit(manifest, journal.header.identity, journal.log, journal.sequence)
             if reason is not None:
                 raise _UnusableError(reason)
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif self.folder.exists() and any(path.suffix != ".tmp" for path in self.folder.iterdir()):
             raise _UnusableError(f"there is no {MANIFEST}")
         elif journal.log.counter(MOVED):
             raise _UnusableError("they are missing")
