@@ -1,8 +1,8 @@
 """What a state folder holds at one moment, while another process may write to it: its kept pages and hosts' own text.
 
-Nothing is locked and nothing is written. A view is made of the last commit of the kept pages, which is opened first, and
-of a read transaction on the journal, which is at least as new; so what the journal has left to the pages (`evidence`)
-is in that commit. If a commit came between the two and more was left, both are opened again.
+Nothing is locked and nothing is written. A view is made of the last commit of the kept pages, which is opened first,
+and of a read transaction on the journal, which is at least as new; so what the journal has left to the pages
+(`evidence`) is in that commit. If a commit came between the two and more was left, both are opened again.
 
 No tables are built: what changed after the commit is read from the journal, as `restore` does, but without a decider.
 """
