@@ -140,9 +140,10 @@ class StateView:
                 wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
                 return pages.entries(live[wanted])
             except StoreDamagedError as error:
-                again = PageStore.open_read_only(pages.folder, pages.manifest.label)
-                if again is None or attempt + 1 == _ATTEMPTS:
-                    raise StateDamagedError(f"{error}") from error
+                if attempt + 1 == _ATTEMPTS:
+                    raise StateDamagedError(str(error)) from error
+                with store_errors():
+                    again = PageStore.open_read_only(pages.folder, pages.manifest.label)
                 pages.close()
                 self._pages = again
         return EntryRows.none()
