@@ -27,15 +27,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.store import anonymous_bytes, drop_cache
+from benchmarks.page_store import anonymous_bytes, drop_cache
 from dedup_service.core.decision.entry_rows import INDEXED, ROW, EntryRows
+from dedup_service.core.decision.entry_tables import HashColumn
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.page_store import PageStore, table_paths
-from dedup_service.runtime.store.table_images import HashColumn, TableImages, Tables
+from dedup_service.runtime.store.table_images import TableImages, Tables
 
 SEED = 2026
 LABEL = StoreLabel("benchmark", "benchmark")
@@ -110,24 +111,26 @@ def measure_snapshot(folder: Path, rows: int, more: int) -> None:
 
 def report(title: str, store: PageStore, tables: Tables, images: TableImages, pages: Iterator[EntryRows]) -> None:
     """Append pages with a step after each batch, commit, and print the longest stops."""
-    before, steps, written = anonymous_bytes(), [], []
+    before, steps, used, written = anonymous_bytes(), [], [], []
     for number, entries in enumerate(pages):
         append(store, tables, images, entries)
-        began = time.perf_counter()
+        began, processor = time.perf_counter(), time.thread_time()
         images.step(4)
         steps.append(time.perf_counter() - began)
+        used.append(time.thread_time() - processor)
         written.append(anonymous_bytes() if number % 16 == 0 else 0)
     appended = anonymous_bytes()
-    began = time.perf_counter()
+    began, processor = time.perf_counter(), time.thread_time()
     pending = store.begin_commit(store.manifest.sequence + 1, "", images)
-    stopped = time.perf_counter() - began
+    stopped, own = time.perf_counter() - began, time.thread_time() - processor
     pending.finish()
     took, times = time.perf_counter() - began, np.array(steps) * 1e3
     print(
         f"{title + ':':9} {len(steps) * BATCH:,} rows: a step {np.median(times):.2f} ms, p99 "
-        f"{np.quantile(times, 0.99):.2f}, most {times.max():.2f}; commit {took:.2f} s, of which the caller waits "
-        f"{stopped * 1e3:.1f} ms; memory {(max(written) - before) / MB:+.1f} MB with the rows, "
-        f"{(anonymous_bytes() - appended) / MB:+.1f} MB by the commit"
+        f"{np.quantile(times, 0.99):.2f}, most {times.max():.2f} (of processor {max(used) * 1e3:.2f}); commit "
+        f"{took:.2f} s, of which the caller waits {stopped * 1e3:.1f} ms (of processor {own * 1e3:.1f}); memory "
+        f"{(max(written) - before) / MB:+.1f} MB with the rows, {(anonymous_bytes() - appended) / MB:+.1f} MB by the "
+        f"commit; load {os.getloadavg()[0]:.1f}"
     )
 
 

@@ -123,13 +123,15 @@ def restored(run: RestoreRun, entries: int, step: str) -> Figure:
         began = time.monotonic()
         local.take_snapshot(state.replica, state.pending_outcomes, state.tail)
         stopped = time.monotonic() - began
-        local.snapshots.wait()
+        local.pages.wait()
         wrote = time.monotonic() - began
         peak = peak_bytes()
         verify(state, entries)
     log.close()
-    size = local.snapshots.path.stat().st_size
-    note = f"snapshot {size / MEGABYTE:,.0f} MB: decisions pause for {stopped:.2f} s, written in {wrote:.1f} s"
+    size = sum(path.stat().st_size for path in local.pages.folder.iterdir())
+    note = (
+        f"kept pages {size / MEGABYTE:,.0f} MB; snapshot: decisions pause for {stopped:.2f} s, written in {wrote:.1f} s"
+    )
     return Figure(step, facts[-1].total, seconds, peak, note)
 
 

@@ -1,36 +1,245 @@
-"""Store of kept pages: appends, random reads warm and cold, and memory that grows with the rows.
+"""Memory, disk and speed of a decider that keeps 10^6, 10^7 or 10^8 pages.
 
-Data: generated rows and evidence (numpy's PCG64, seed 2026), evidence of --evidence bytes on average and names of
-some 60. Each part prints its figures (`benchmarks.images` has the tables):
+Each size runs in a process that does nothing else. Generated pages (`benchmarks.store_pages`: keys, evidence and copies
+distributed as in the development stream, 463 bytes of evidence, 20% copies of any page before) are prepared between two
+batches, outside the measured time, and decided in batches of 512. Every copy must be found, and every other page kept:
+`verdicts` says how many were not.
 
-    append   rows a second in batches of 256, bytes on disk a row, RssAnon a row beside the start
-    disk     random reads of 4 KiB a second from the same files, with 32 threads
-    read     evidence of random rows a second in batches of --batch, in the page cache, and from the disk after the
-             cache was dropped (posix_fadvise), verified for the first time and again; reads a row
+Memory is RssAnon and RssShmem of the process, minus what it had before there was a decider; mapped files do not count.
+Structures give the sizes of their own tables; `other` is what they do not explain: window, batch, allocator. Rates and
+percentiles are of the last tenth of the pages, `most` and `pause` (longest batch minus the median) of all of them.
+Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have.
 
-    python -m benchmarks.store [--rows 1000000] [--evidence 400] [--batch 256] [--folder DIR]
+    python -m benchmarks.store [--pages 1000000 10000000] [--short-evidence] [--folder DIR] [--json FILE]
 """
 
 import argparse
+import gc
+import json
+import multiprocessing
 import os
+import resource
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
 
+from benchmarks.store_pages import COPIES, StreamPages
+from dedup_service.core.decision.candidates import Common, LocalCandidates, none_common
+from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.rules.layout import IndexLayout
+from dedup_service.core.rules.profiles import rule_for
+from dedup_service.runtime.embedded.snapshot import encode_state
 from dedup_service.runtime.store.manifest import StoreLabel
-from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.stored_rows import StoredNames
+from dedup_service.runtime.store.stored_entries import StoredEntries
 
-SEED = 2026
-APPENDED = 256
-DISK_THREADS = 32
-LABEL = StoreLabel("benchmark", "benchmark")
+BATCH = 512
+PREPARED = 16 * BATCH
+"""Pages that are prepared at a time."""
+
+WARM_UP = 20 * BATCH
+LAST = 10
+"""Rates are of the last tenth."""
+
+PAGE_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """What is measured. folder: of the store; None keeps everything in memory. short: evidence cut on the disk."""
+
+    folder: Path | None = None
+    short: bool = False
+
+
+@dataclass(slots=True)
+class StoreFigures:
+    """What one run measured. memory: bytes by structure. disk: bytes by kind of file."""
+
+    pages: int
+    kept: int = 0
+    anonymous_bytes: int = 0
+    memory: dict[str, int] = field(default_factory=dict)
+    disk: dict[str, int] = field(default_factory=dict)
+    pages_a_second: float = 0.0
+    pages_a_processor_second: float = 0.0
+    microseconds_a_page_overall: float = 0.0
+    batch_ms: dict[str, float] = field(default_factory=dict)
+    pause_ms: float = 0.0
+    reads_a_page: float = 0.0
+    missed_a_page: float = 0.0
+    wrong: int = 0
+    load: float = 0.0
+
+
+SHORT_EVIDENCE = 128
+COMMIT_EVERY = 100_000
+
+
+class CountingCandidates(LocalCandidates):
+    """Candidates that count the entries whose evidence is compared. reads: so far."""
+
+    reads = 0
+
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
+        """Return the candidates."""
+        found = super().find(evidence, common)
+        self.reads += len(found)
+        return found
+
+
+class ShortEntries(StoredEntries):
+    """Entries of which the disk has the first bytes of the evidence alone."""
+
+    def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
+        """Append entries."""
+        cut = [replace(entry, evidence=entry.evidence[:SHORT_EVIDENCE]) for entry in entries.entries()]
+        shorter = EntryRows.from_entries(cut)
+        shorter.rows["flags"] = entries.rows["flags"]
+        return super().append(shorter)
+
+
+class Subject:
+    """The decider that is measured, with what it stores. The only place that knows how it is made."""
+
+    def __init__(self, options: StoreOptions, folder: Path | None) -> None:
+        rule, layout = rule_for(), IndexLayout()
+        kind = ShortEntries if options.short else StoredEntries
+        label = StoreLabel("benchmark", "benchmark")
+        self._entries = None if folder is None else kind.open(folder, label, rule, layout, lambda _: ())
+        if self._entries is None:
+            self._candidates = CountingCandidates(rule, layout=layout)
+        else:
+            tables = self._entries.tables
+            self._candidates = CountingCandidates(rule, store=self._entries, tables=tables, layout=layout)
+        self.decider = Decider(rule, "benchmark", self, candidates=self._candidates)
+        self._committed = 0
+        self._commit: threading.Thread | None = None
+
+    def after_batch(self, sequence: int) -> None:
+        """Do what a state does after each batch; a thread waits for the disk."""
+        if self._entries is None:
+            return
+        self._entries.step()
+        if sequence - self._committed >= COMMIT_EVERY and (self._commit is None or not self._commit.is_alive()):
+            self._committed = sequence
+            pending = self._entries.begin_commit(sequence, "", encode_state(self.decider.state()))
+            self._commit = threading.Thread(target=pending.finish)
+            self._commit.start()
+
+    def name(self, sequence: int) -> tuple[str, str]:
+        """Return (id, url) of a page; names are not in memory."""
+        return str(sequence), f"http://site/{sequence}"
+
+    @property
+    def reads(self) -> int:
+        """Pieces of evidence compared so far."""
+        return self._candidates.reads
+
+    def memory(self) -> dict[str, int]:
+        """Return the bytes of memory of each structure, as it says itself."""
+        sizes = self._candidates.tables.sizes() | {"host text": self.decider.host_text.size_bytes}
+        if self._entries is not None:
+            return sizes | {"live rows, checksums": self._entries.pages.memory_bytes()}
+        entries, evidence = self.decider.held().size()
+        return sizes | {"rows": entries * ROW.itemsize, "evidence": evidence}
+
+    def disk(self) -> dict[str, int]:
+        """Return the bytes on disk by kind of file."""
+        return {} if self._entries is None else self._entries.pages.disk_bytes()
+
+    def close(self) -> None:
+        """Close what is open."""
+        if self._commit is not None:
+            self._commit.join()
+        if self._entries is not None:
+            self._entries.close()
+
+
+def run(kept: int, options: StoreOptions) -> StoreFigures:
+    """Decide pages until `kept` of them were kept, and return the figures."""
+    stream = StreamPages(kept * COPIES // (COPIES - 1))
+    with temporary_folder(options) as folder:
+        warm_up(options, None if folder is None else folder / "warm")
+        before = anonymous_bytes()
+        subject = Subject(options, None if folder is None else folder / "measured")
+        figures = decide_all(subject, stream)
+        gc.collect()
+        figures.anonymous_bytes = anonymous_bytes() - before
+        figures.memory, figures.disk = subject.memory(), subject.disk()
+        figures.memory["other"] = figures.anonymous_bytes - sum(figures.memory.values())
+        subject.close()
+    return figures
+
+
+def decide_all(subject: Subject, stream: StreamPages) -> StoreFigures:
+    """Decide the pages of a stream; return all figures but those of memory and disk."""
+    wall: list[float] = []
+    processor: list[float] = []
+    last = stream.pages * (LAST - 1) // LAST
+    kinds: Counter[tuple[bool, str]] = Counter()
+    reads, missed, sizes = subject.reads, missed_pages(), 0
+    with progress_bar(f"{stream.originals:,} kept", stream.pages) as advance:
+        for first in range(0, stream.pages, PREPARED):
+            if first <= last < first + PREPARED:
+                reads, missed, sizes = subject.reads, missed_pages(), len(wall)
+            pages = list(enumerate(stream.prepared(first, min(first + PREPARED, stream.pages)), first + 1))
+            for start in range(0, len(pages), BATCH):
+                batch = pages[start : start + BATCH]
+                began, used = time.perf_counter(), time.process_time()
+                with subject.decider.batch(batch):
+                    decisions = [subject.decider.decide(sequence, page) for sequence, page in batch]
+                subject.after_batch(batch[-1][0])
+                wall.append(time.perf_counter() - began)
+                processor.append(time.process_time() - used)
+                kinds.update((one.verdict.sequence % COPIES == 0, one.verdict.kind.value) for one in decisions)
+            advance(len(pages))
+    figures = StoreFigures(stream.pages, len(subject.decider), load=os.getloadavg()[0])
+    decided = stream.pages - sizes * BATCH
+    times = np.array(wall) * 1e3
+    late = times[sizes:]
+    figures.pages_a_second = decided / sum(wall[sizes:])
+    figures.pages_a_processor_second = decided / sum(processor[sizes:])
+    figures.microseconds_a_page_overall = sum(processor) / stream.pages * 1e6
+    figures.batch_ms = {
+        "p50": float(np.median(late)),
+        "p99": float(np.quantile(late, 0.99)),
+        "most": float(times.max()),
+    }
+    figures.pause_ms = float(times.max() - np.median(times))
+    figures.reads_a_page = (subject.reads - reads) / decided
+    figures.missed_a_page = (missed_pages() - missed) / decided
+    figures.wrong = stream.pages - kinds[False, "unique"] - kinds[True, "duplicate"]
+    return figures
+
+
+def warm_up(options: StoreOptions, folder: Path | None) -> None:
+    """Compile the loops, with a decider that is dropped."""
+    subject = Subject(options, folder)
+    pages = list(enumerate(StreamPages(WARM_UP).prepared(0, WARM_UP), 1))
+    for start in range(0, WARM_UP, BATCH):
+        batch = pages[start : start + BATCH]
+        with subject.decider.batch(batch):
+            for sequence, page in batch:
+                subject.decider.decide(sequence, page)
+    subject.close()
+    del subject, pages
+    gc.collect()
 
 
 def anonymous_bytes() -> int:
@@ -39,154 +248,80 @@ def anonymous_bytes() -> int:
     return sum(1024 * int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
 
 
-def drop_cache(folder: Path) -> None:
-    """Drop the files of `folder` from the page cache; they must not be mapped."""
-    for path in folder.iterdir():
-        file = os.open(path, os.O_RDONLY)
-        os.fsync(file)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(file)
+def missed_pages() -> int:
+    """Return how many pages of 4 KiB this process has had to read from the disk."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_inblock * 512 // PAGE_BYTES
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[PageStore]:
-    """Open the store in `folder` and close it."""
-    store = PageStore.open(folder, LABEL)
-    try:
-        yield store
-    finally:
-        store.close()
+def temporary_folder(options: StoreOptions) -> Iterator[Path | None]:
+    """Make a folder for a store in the folder of the options, and remove it; None if the options name none."""
+    if options.folder is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        yield Path(name)
 
 
-def batches(rows: int, evidence: int) -> Iterator[tuple[EntryRows, list[StoredNames]]]:
-    """Yield generated pages, APPENDED at a time, with evidence of half to one and a half times `evidence` bytes."""
-    generator = np.random.default_rng(SEED)
-    content = generator.bytes(APPENDED * evidence * 2)
-    for first in range(0, rows, APPENDED):
-        batch = np.zeros(min(APPENDED, rows - first), ROW)
-        batch["sequence"] = np.arange(first, first + len(batch))
-        batch["words"] = generator.integers(0, 1 << 64, len(batch), np.uint64)
-        batch["evidence_bytes"] = generator.integers(evidence // 2, evidence * 3 // 2, len(batch))
-        names = [StoredNames(f"http://site/{n}", f"http://site/{n}", f"title of page {n}") for n in batch["sequence"]]
-        yield EntryRows(batch, content[: int(batch["evidence_bytes"].sum())]), names
-
-
-def measure_append(folder: Path, rows: int, evidence: int) -> None:
-    """Fill a store and print the rate, its size and its memory."""
-    with opened(folder) as store:
-        for entries, names in batches(APPENDED * 8, evidence):  # compiles, and allocates what does not grow
-            store.append(entries, names)
-        before, total, processor, longest = anonymous_bytes(), 0.0, 0.0, 0.0
-        for entries, names in batches(rows, evidence):
-            took, used = seconds(lambda entries=entries, names=names: store.append(entries, names))  # type: ignore[misc]
-            total, processor, longest = total + took, processor + used, max(longest, took)
-        memory = anonymous_bytes() - before
-        begin = time.perf_counter()
-        store.commit(1, "")
-        committed = time.perf_counter() - begin
-        disk = store.disk_bytes()
-        print(
-            f"append: {rows / total:,.0f} rows/s ({processor / rows * 1e6:.1f} µs of processor a row), "
-            f"the longest batch {longest * 1e3:.1f} ms, commit {committed:.2f} s; "
-            f"bytes a row: {sum(disk.values()) / len(store):.0f} on disk ({disk}), {memory / rows:.3f} RssAnon, "
-            f"{store.memory_bytes() / len(store):.3f} by own count"
-        )
-
-
-def measure_reads(folder: Path, batch: int, limit_s: float = 10.0) -> None:
-    """Print the rate of random evidence, from the disk for the first time and again, and from the page cache."""
-    generator = np.random.default_rng(SEED)
-    for title in ("cold, verified", "warm"):
-        drop_cache(folder)
-        with opened(folder) as store:
-            if title == "warm":
-                store.verify()
-            rate(store, generator, batch, limit_s, title, len(store) // 20 if title != "warm" else 4 * len(store))
-            if title == "warm":
-                before = anonymous_bytes()
-                store.verify()
-                print(f"        anonymous memory grew by {anonymous_bytes() - before} bytes in reading all files again")
-    with opened(folder) as store:
-        store.verify()
-        for segment in store._segments.values():  # noqa: SLF001 - what is mapped cannot be dropped otherwise
-            for file in segment.files.values():
-                file._map.madvise(4) if file._map is not None else None  # noqa: SLF001 - MADV_DONTNEED
-        drop_cache(folder)
-        rate(store, generator, batch, limit_s, "cold, verified before", len(store) // 20)
-
-
-def rate(store: PageStore, generator: np.random.Generator, batch: int, limit_s: float, title: str, most: int) -> None:
-    """Print rows a second for random batches, their latencies, and reads from the disk a row. most: rows to read."""
-    took: list[float] = []
-    disk, processor = disk_reads(), time.process_time()
-    while sum(took) < limit_s and len(took) * batch < most:
-        numbers = generator.integers(0, len(store), batch).astype(np.uint32)
-        begin = time.perf_counter()
-        store.evidence(numbers)
-        took.append(time.perf_counter() - begin)
-    processor = time.process_time() - processor
-    rows, times = len(took) * batch, np.array(took) * 1e3
-    counts = store.counts
-    print(
-        f"read:   {title}: {rows / sum(took):,.0f} rows/s, a batch of {batch} p50 {np.median(times):.2f} ms, "
-        f"p99 {np.quantile(times, 0.99):.2f}, most {times.max():.2f}; "
-        f"{processor / rows * 1e6:.2f} µs of processor a row; "
-        f"{(disk_reads() - disk) / rows / 1024:.1f} KiB from the disk a row; {counts}"
+@contextmanager
+def progress_bar(title: str, total: int) -> Iterator[Any]:
+    """Show a progress bar; yields a function of the pages done since its last call."""
+    columns = (
+        TextColumn(f"{title:<16}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
     )
+    with Progress(*columns, console=Console(stderr=True), refresh_per_second=1) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.advance(task, done)
 
 
-def measure_disk(folder: Path, limit_s: float = 5.0) -> None:
-    """Print random reads of 4 KiB a second that the disk allows: DISK_THREADS threads, evidence files, cold."""
-    drop_cache(folder)
-    paths = sorted(folder.glob("*.evidence"))
-    sizes = np.array([path.stat().st_size for path in paths])
-    files = [os.open(path, os.O_RDONLY) for path in paths]
-    for file in files:
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
-    until = time.perf_counter() + limit_s
-
-    def read(seed: int) -> int:
-        generator, done = np.random.default_rng(seed), 0
-        while time.perf_counter() < until:
-            at = int(generator.integers(len(files)))
-            os.pread(files[at], 4096, int(generator.integers(sizes[at])) & ~4095)
-            done += 1
-        return done
-
-    with ThreadPoolExecutor(DISK_THREADS) as pool:
-        reads = sum(pool.map(read, range(DISK_THREADS)))
-    for file in files:
-        os.close(file)
-    print(f"disk:   {reads / limit_s:,.0f} random reads of 4 KiB a second, {DISK_THREADS} at once")
+def in_process(kept: int, options: StoreOptions) -> StoreFigures:
+    """Run one size in a separate process."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(run, kept, options).result()
 
 
-def disk_reads() -> int:
-    """Return the bytes that this process has read from the disk."""
-    lines = dict(line.split(": ") for line in Path("/proc/self/io").read_text(encoding="ascii").splitlines())
-    return int(lines["read_bytes"])
+def report(figures: list[StoreFigures]) -> None:
+    """Print a column for each size."""
+    table = Table("", *(f"{one.kept:,} kept" for one in figures), title="A decider with its kept pages")
 
+    def add(name: str, values: list[float], form: str = ",.1f") -> None:
+        table.add_row(name, *(format(value, form) for value in values))
 
-def seconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Return the wall-clock time and the processor time of a call."""
-    begin, processor = time.perf_counter(), time.process_time()
-    call()
-    return time.perf_counter() - begin, time.process_time() - processor
+    add("bytes of memory a page", [one.anonymous_bytes / one.kept for one in figures])
+    for name in dict.fromkeys(name for one in figures for name in one.memory):
+        add(f"  {name}", [one.memory.get(name, 0) / one.kept for one in figures])
+    for name in dict.fromkeys(name for one in figures for name in one.disk):
+        add(f"bytes on disk a page: {name}", [one.disk.get(name, 0) / one.kept for one in figures])
+    add("pages/s", [one.pages_a_second for one in figures], ",.0f")
+    add("pages/s of processor time", [one.pages_a_processor_second for one in figures], ",.0f")
+    add("µs of processor a page, from the first on", [one.microseconds_a_page_overall for one in figures])
+    for name in ("p50", "p99", "most"):
+        add(f"ms a batch of {BATCH}: {name}", [one.batch_ms[name] for one in figures])
+    add("longest pause, ms", [one.pause_ms for one in figures])
+    add("reads a page", [one.reads_a_page for one in figures], ".2f")
+    add("4 KiB missed in the page cache a page", [one.missed_a_page for one in figures], ".3f")
+    add("wrong verdicts", [one.wrong for one in figures], ",.0f")
+    add("load of the machine", [one.load for one in figures])
+    Console(width=140).print(table)
 
 
 def main() -> None:
-    """Run all parts in one folder, which is removed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--evidence", type=int, default=400, help="average bytes a row")
-    parser.add_argument("--batch", type=int, default=256)
-    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure")
+    """Parse the arguments and run the sizes one after another."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pages", type=int, nargs="+", default=[1_000_000], help="kept pages")
+    parser.add_argument("--folder", type=Path, help="a folder on the disk to measure, for the store")
+    parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
+    parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-        folder = Path(name)
-        print(f"{arguments.rows:,} rows; load {os.getloadavg()[0]:.1f}")
-        measure_append(folder, arguments.rows, arguments.evidence)
-        measure_disk(folder)
-        measure_reads(folder, arguments.batch)
+    options = StoreOptions(arguments.folder, arguments.short_evidence)
+    figures = [in_process(kept, options) for kept in arguments.pages]
+    report(figures)
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps([asdict(one) for one in figures], indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":

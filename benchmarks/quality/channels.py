@@ -25,7 +25,7 @@ from dedup_service.core.decision.matching import Match, Matcher
 from dedup_service.core.evaluation.scoring import Evaluation, half_of, score_stream
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.evidence.packed import Evidence
-from dedup_service.core.index import BlockIndex, CellIndex
+from dedup_service.core.index import BlockIndex, CellRows
 from dedup_service.core.index.cell_index import SIEVE_BYTES
 from dedup_service.core.kernels import kernel
 from dedup_service.core.page import PreparedPage
@@ -111,12 +111,12 @@ def _channels(workspace: Workspace, pages: Sequence[PreparedPage]) -> dict[str, 
 
 def _edges_of_cells(pages: Sequence[PreparedPage]) -> Edges:
     """Return what the cell index finds for each page if all earlier pages are in it."""
-    index = CellIndex()
+    index = CellRows()
     later, earlier = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for place, page in enumerate(pages):
-        found = index.probe(page.keys, _sieve(page))
+        found, _ = index.probe(page.keys, _sieve(page))
         later.append(np.full(len(found), place))
-        earlier.append(found)
+        earlier.append(found.astype(np.int64))
         index.insert(place, place, page.keys, _sieve(page))
     joined = np.concatenate(later), np.concatenate(earlier)
     return Edges(*joined, np.zeros(len(joined[0])))
@@ -234,8 +234,8 @@ def _bytes_of_cells() -> float:
     """Return the bytes an entry of a cell index whose keys are all different, each in its first cell."""
     paths = np.zeros((ENTRIES, PARTS + 4 * PARTS), np.uint8)  # of each part the level, 0, then its first key
     paths[:, PARTS:] = np.random.default_rng(SEED).integers(0, 256, (ENTRIES, 4 * PARTS), dtype=np.uint8)
-    index, places = CellIndex(), np.arange(ENTRIES)
-    index.restore(places, places, np.zeros((ENTRIES, SIEVE_BYTES // 8), np.uint64), paths.tobytes())
+    index, places = CellRows(), np.arange(ENTRIES)
+    index.restore(places.astype(np.uint32), places, np.zeros((ENTRIES, SIEVE_BYTES // 8), np.uint64), paths.tobytes())
     return index.statistics().bytes / ENTRIES
 
 
@@ -251,12 +251,12 @@ def _time_of_blocks(values: Sequence[int], k: int) -> float:
 def _time_of_cells(pages: Sequence[PreparedPage]) -> float:
     rows = [(page.keys, _sieve(page)) for page in pages]
 
-    def run(index: CellIndex) -> None:
+    def run(index: CellRows) -> None:
         for place, (keys, sieve) in enumerate(rows):
             index.probe(keys, sieve)
             index.insert(place, place, keys, sieve)
 
-    return _timed(CellIndex, run, len(rows))
+    return _timed(CellRows, run, len(rows))
 
 
 def _timed(make: Callable[[], Index], run: Callable[[Index], None], count: int) -> float:

@@ -5,6 +5,8 @@ import random
 import shutil
 from pathlib import Path
 
+from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
+
 __all__ = ["damage"]
 
 
@@ -14,7 +16,7 @@ def damage(folder: Path, rng: random.Random) -> str:
     if not files or rng.random() < 0.2:
         shutil.rmtree(folder, ignore_errors=True)
         return "its state folder was deleted"
-    snapshots = [path for path in files if path.name.startswith("snapshot")]
+    snapshots = [path for path in files if path.parent.name == PAGES_FOLDER]
     names = [path for path in files if path.name.startswith("names.")]
     if names and rng.random() < 0.3:
         for path in names:

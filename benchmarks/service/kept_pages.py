@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.service.plain_cells import PlainCells, keys_of
-from dedup_service.core.evidence.columns import similar
+from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity"]
+__all__ = ["KeptPage", "KeptPages", "bit_counts", "least_similarity", "may_be_similar"]
 
 CHANNELS = ("words", "body")
 FAR = 255
@@ -183,9 +183,7 @@ class KeptPages:
         found = set()
         for row in (self._youngest + passed).tolist():
             kept = self._rows[row]
-            if kept is not None and similar(
-                [Evidence(kept.prepared.evidence)], evidence, common, least_similarity(rule)
-            ):
+            if kept is not None and may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule)):
                 found.add(row)
         return found
 
@@ -200,6 +198,13 @@ class KeptPages:
         bits = bit_counts(self._values[channel][:size] ^ np.uint64(value))
         bits[~self._has[channel][:size]] = FAR
         return bits
+
+
+def may_be_similar(kept: bytes, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> bool:
+    """Return whether a kept page may have a Jaccard similarity of `min_jaccard` to a page, looked at alone."""
+    columns = EvidenceColumns.of(np.frombuffer(kept, np.uint8), np.zeros(1, np.int64), np.array([len(kept)]))
+    with_shingles = np.flatnonzero(columns.shingles)
+    return len(columns.similar(with_shingles, evidence, common, min_jaccard)) > 0
 
 
 def _telling_body(prepared: PreparedPage) -> int | None:

@@ -15,9 +15,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.service.guard_oracle import GuardOracle
-from benchmarks.service.kept_pages import CHANNELS, LONG, KeptPage, KeptPages, least_similarity
+from benchmarks.service.kept_pages import (
+    CHANNELS,
+    LONG,
+    KeptPage,
+    KeptPages,
+    least_similarity,
+    may_be_similar,
+)
 from dedup_service.core.decision.host_text import HostText
-from dedup_service.core.evidence.columns import similar
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import Similarity, jaccard
 from dedup_service.core.evidence.sketch import estimated_jaccard
@@ -123,6 +129,10 @@ class Oracle:
             case PageRecord():
                 if record.source not in self.answers and record.source not in self.expired:
                     self.answers[record.source] = self._answer(sequence, record)
+
+    def holds(self, sequence: int) -> bool:
+        """Whether the page at `sequence` is kept."""
+        return self._kept.url_of(sequence) is not None
 
     def _let_expire(self, most: int) -> None:
         """Remove the earliest kept pages that are one too many, or too old for the latest time."""
@@ -248,7 +258,7 @@ class Oracle:
             kept
             for kept in found
             if _same_text(kept.prepared, prepared)
-            or similar([Evidence(kept.prepared.evidence)], evidence, common, least_similarity(rule))
+            or may_be_similar(kept.prepared.evidence, evidence, common, least_similarity(rule))
         ]
 
     def _compared(self, rule: MatchRule, kept: KeptPage, prepared: PreparedPage) -> _Found | None:

@@ -32,6 +32,13 @@ __all__ = ["BatchProbe"]
 
 Integers = npt.NDArray[np.int64]
 
+MAX_IDENTICAL = 512
+"""Entries with one fingerprint, at most, the earliest: the words of a page in another order have the same one, so a
+site could make any number of them."""
+
+_AHEAD = 64
+"""Rows of a crowd that are read in advance."""
+
 _NO_KEYS = np.uint8(0xFE)
 """All marks of `PageColumns` but that for shingles."""
 
@@ -75,7 +82,7 @@ class BatchProbe:
                 if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
             ]
             numbers, values = np.array(fingerprinted, np.uint64).reshape(-1, 2).T
-            near = index.probe_many(np.ascontiguousarray(values))
+            near = index.probe_many(np.ascontiguousarray(values), most_identical=MAX_IDENTICAL)
             counts = np.diff(near.offsets)
             np.add.at(looked_at, numbers.astype(np.int64), counts)
             found.append((np.repeat(numbers.astype(np.int64), counts), near.sequences))
@@ -86,8 +93,7 @@ class BatchProbe:
         radii = rule.radius("words"), rule.radius("body")
         self._compared = window.compare(replace(columns, marks=marks), min_jaccard, radii)
         # Lists: to read one number of an array takes longer than the rest.
-        self._looked_at: list[int] = looked_at.tolist()
-        self._passed: list[int] = self._compared.passed.tolist()
+        self._looked_at: list[int] = (looked_at + self._compared.passed).tolist()
         self._starts: list[int] = self._compared.offsets.tolist()
 
     @property
@@ -135,29 +141,42 @@ class BatchProbe:
             self._entries[row] = entry
         return entry
 
-    def rows(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> tuple[list[int], int]:
-        """Return the rows that are candidates, and how many entries were looked at for it."""
-        looked_at, start, end = self._looked_at[self.page], self._offsets[self.page], self._offsets[self.page + 1]
+    @property
+    def looked_at(self) -> int:
+        """How many entries were looked at for the page: in tables, and in the window behind the sieve."""
+        return self._looked_at[self.page]
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether anything may be similar to the page."""
+        page = self.page
+        return self._offsets[page] < self._offsets[page + 1] or self._starts[page] < self._starts[page + 1]
+
+    def rows(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> list[int]:
+        """Return the rows that are candidates."""
+        start, end = self._offsets[self.page], self._offsets[self.page + 1]
         if start == end:
-            return [], looked_at
+            return []
         places = self._candidates[start:end]
         if self._verified:
             places = self._columns.similar(places, evidence, common, self._min_jaccard)
-        return self._live[places].tolist(), looked_at
+        found: list[int] = self._live[places].tolist()
+        return found
 
-    def places(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> tuple[list[int], int]:
-        """Return the places of the window that are candidates, and how many entries the sieve let through."""
-        compared, passed = self._compared, self._passed[self.page]
+    def places(self, evidence: Evidence, common: npt.NDArray[np.uint32]) -> list[int]:
+        """Return the places of the window that are candidates."""
+        compared = self._compared
         found = slice(self._starts[self.page], self._starts[self.page + 1])
         if found.start == found.stop:
-            return [], passed
+            return []
         places = compared.places[found]
         if self._verified:
-            return self._window.similar(places, evidence, common, self._min_jaccard).tolist(), passed
+            similar: list[int] = self._window.similar(places, evidence, common, self._min_jaccard).tolist()
+            return similar
         by_distance = compared.by_distance[found]
         others = places[compared.by_sieve[found] & ~by_distance]
-        similar = self._window.similar(others, evidence, common, self._min_jaccard)
-        return sorted([*places[by_distance].tolist(), *similar.tolist()]), passed
+        sieved = self._window.similar(others, evidence, common, self._min_jaccard)
+        return sorted([*places[by_distance].tolist(), *sieved.tolist()])
 
     def _read(self, found: list[tuple[Integers, Integers]], hashed: list["_Hashed"]) -> None:
         """Read the live rows among those found, with their evidence."""
@@ -195,20 +214,19 @@ class _Hashed:
 
     def __init__(self, table: HashRows, values: Sequence[int | None]) -> None:
         self.values = values
-        self._table = table
         asked = [page for page, value in enumerate(values) if value is not None]
         offsets, rows = table.rows_many(np.array([value for value in values if value is not None], np.uint64))
-        self.found = rows.astype(np.int64)
+        self._rows: dict[int, Sequence[int]] = {}
+        for number in np.flatnonzero(np.diff(offsets)).tolist():
+            page, found = asked[number], rows[offsets[number] : offsets[number + 1]].tolist()
+            value = values[page]
+            self._rows[page] = table.rows(value) if len(found) == CROWD and value is not None else found
+
+    @property
+    def found(self) -> Integers:
         """All of them, but for those of a crowd behind its first."""
-        self._rows: dict[int, list[int]] = {
-            asked[number]: self.found[offsets[number] : offsets[number + 1]].tolist()
-            for number in np.flatnonzero(np.diff(offsets)).tolist()
-        }
+        return np.array([row for rows in self._rows.values() for row in rows[:_AHEAD]], np.int64)
 
     def rows(self, page: int) -> Sequence[int]:
         """Return the rows of a page, ascending, some of them of another hash."""
-        found = self._rows.get(page, ())
-        value = self.values[page]
-        if len(found) == CROWD and value is not None:
-            return self._table.rows(value)
-        return found
+        return self._rows.get(page, ())

@@ -24,7 +24,7 @@ log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from heapq import merge
@@ -51,10 +51,19 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "LocalCandidates", "RemovedEntry"]
+__all__ = ["Batch", "CandidateSizes", "Candidates", "Common", "LocalCandidates", "RemovedEntry", "none_common"]
 
 Batch = Sequence[tuple[int, PreparedPage]]
 """Pages that are decided next: (sequence, page), ascending."""
+
+Common = Callable[[], npt.NDArray[np.uint32]]
+"""Returns sentences of a page, ascending: uint32[n]."""
+
+
+def none_common() -> npt.NDArray[np.uint32]:
+    """Return no sentences."""
+    return NONE_COMMON
+
 
 _MAX_EQUAL = 64
 """Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
@@ -98,10 +107,10 @@ class Candidates(Protocol):
         """Announce the page with this ordinal, the next one of the batch if there is one."""
         ...
 
-    def find(self, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[Entry]:
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page that was announced, ascending by sequence.
 
-        evidence: of the page. common: those of its sentences that are the own text of its host, ascending:
+        evidence: of the page. common: returns those of its sentences that are the own text of its host, ascending:
         uint32[n].
         """
         ...
@@ -183,7 +192,7 @@ class LocalCandidates:
         self._removals: deque[_Removal] = deque()
         self._unsettled: dict[int, _Removal] = {}
         self._gone: dict[int, Entry] = {}
-        self._oldest = _Oldest(self._store)
+        self._oldest = _Oldest(self._store, self._gone)
         self._batch: Batch = ()
         self._done = 0
         self._probe: BatchProbe | None = None
@@ -194,7 +203,7 @@ class LocalCandidates:
             for numbers, entries in self._store.live_pieces():
                 self._tables.restore(numbers, entries)
         self._tables.probe_for(rule, self._store)
-        self._restore(restored, removed, renumbered=store is None)
+        self._restore(restored, removed, renumbered=store is None, rebuilt=tables is None)
 
     def __len__(self) -> int:
         return len(self._store) - len(self._gone) + len(self._window)
@@ -237,17 +246,17 @@ class LocalCandidates:
             self._settle(ordinal, [])
         self._window.leave(ordinal - self._layout.window)
 
-    def find(self, evidence: Evidence, common: npt.NDArray[np.uint32] = NONE_COMMON) -> list[Entry]:
+    def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
         """Return the live entries that are candidates for the page that was announced, ascending by sequence.
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
         probe = self._current_probe()
-        rows, by_tables = probe.rows(evidence, common)
-        places, by_window = probe.places(evidence, common)
-        self.last_candidates, self.last_read = by_tables + by_window, 0
-        if not rows and not places:
+        self.last_candidates, self.last_read = probe.looked_at, 0
+        if not probe.has_candidates:
             return []
+        sentences = common()
+        rows, places = probe.rows(evidence, sentences), probe.places(evidence, sentences)
         settled = [probe.entry(row) for row in rows if row not in self._gone]
         young = [entry for place in places if (entry := self._window.at(place)) is not None]
         found = {entry.sequence: entry for entry in (*settled, *young)}
@@ -487,8 +496,13 @@ class LocalCandidates:
             numbers, added = numbers[~dead], added.where(~dead)
         self._tables.add(numbers, added)
 
-    def _restore(self, restored: EntryPieces, removed: Sequence[RemovedEntry], *, renumbered: bool) -> None:
-        """Fill store, tables and window. removed: in the order of their removal. renumbered: rows are new."""
+    def _restore(
+        self, restored: EntryPieces, removed: Sequence[RemovedEntry], *, renumbered: bool, rebuilt: bool
+    ) -> None:
+        """Fill store, tables and window.
+
+        removed: in the order of their removal. renumbered: rows are new. rebuilt: the cells have live rows alone.
+        """
         young: list[Entry] = []
         for piece in restored:
             mask = piece.settled
@@ -507,6 +521,8 @@ class LocalCandidates:
                 self._store.remove(row)
                 self._tables.restore_cells(row, EntryRows.from_entries([gone.entry]))
                 removal.entry = replace(gone.entry, row=int(row[0]))
+            elif rebuilt:
+                self._tables.restore_cells(np.array([gone.entry.row], np.uint32), EntryRows.from_entries([gone.entry]))
         young.sort(key=lambda entry: entry.ordinal)
         self._window.announce(PageColumns.of(young))
         for number, entry in enumerate(young):
@@ -555,10 +571,13 @@ class _Young:
 
 
 class _Oldest:
-    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end."""
+    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end.
 
-    def __init__(self, store: EntryStore) -> None:
-        self._store = store
+    gone: rows that are removed, and that the store still has.
+    """
+
+    def __init__(self, store: EntryStore, gone: Mapping[int, Entry]) -> None:
+        self._store, self._gone = store, gone
         self._ahead: deque[Entry] = deque()
         self._removed: set[int] = set()
         self._read = -1
@@ -574,11 +593,13 @@ class _Oldest:
             if not len(rows):
                 return None
             self._read = int(rows[-1])
+            self._removed.update(row for row in rows.tolist() if row in self._gone)
             self._ahead.extend(entries_at(self._store, rows))
 
     def remove(self, row: int) -> None:
-        """Remove a row."""
-        self._removed.add(row)
+        """Remove a row; one that was not read yet is in `gone`, or the store does not have it any more."""
+        if row <= self._read:
+            self._removed.add(row)
 
 
 def _sieve(evidence: bytes) -> bytes:

@@ -23,6 +23,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
@@ -399,9 +402,7 @@ class Decider:
             return same
         best: _Best | None = None
         near_miss: NearMiss | None = None
-        sentences = self._evidence.sentence_values
-        common = sentences[self.host_text.common(self._host, sentences)]
-        for entry in self._candidates.find(self._evidence, common):
+        for entry in self._candidates.find(self._evidence, self._common):
             found = self._compare(entry, prepared)
             if isinstance(found, NearMiss):
                 if near_miss is None or found.rank > near_miss.rank:
@@ -409,6 +410,11 @@ class Decider:
             elif found is not None and not self._overrides.are_distinct(url, entry.url_hash):
                 best = _Best(entry, found) if best is None or found.score > best.match.score else best
         return best or near_miss
+
+    def _common(self) -> npt.NDArray[np.uint32]:
+        """Return the sentences of the page that are the own text of its host."""
+        sentences = self._evidence.sentence_values
+        return sentences[self.host_text.common(self._host, sentences)]
 
     def _same_text(self, prepared: PreparedPage, url: int) -> "_Best | None":
         """Return the match with the earliest entry of the same text, or None. A crowd of them costs no more."""

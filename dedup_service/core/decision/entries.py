@@ -15,9 +15,9 @@ from dedup_service.core.verdict import Distance
 __all__ = ["Entry"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
-    """One kept page.
+    """One kept page. Nobody changes it; it is not frozen because that would triple the time it takes to make one.
 
     sequence: its place in the log. words, body: fingerprints, unsigned 64-bit, None if absent. body_hash,
     text_hash, url_hash: of the exact form of the body, of title and body, and of the canonical URL, unsigned

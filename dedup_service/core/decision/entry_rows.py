@@ -97,23 +97,19 @@ class EntryRows:
     @classmethod
     def from_entries(cls, entries: Sequence[Entry]) -> Self:
         """Return `entries` as rows; they are in order of sequence."""
-        rows = [
-            (
-                e.sequence,
-                e.words or 0,
-                e.body or 0,
-                e.body_hash or 0,
-                e.text_hash or 0,
-                e.url_hash,
-                e.host,
-                e.ordinal,
-                len(e.evidence) + len(e.keys),
-                len(e.keys),
-                flags_of(e),
-            )
-            for e in entries
-        ]
-        return cls(np.array(rows, dtype=ROW), b"".join(entry.evidence + entry.keys for entry in entries))
+        rows = np.empty(len(entries), ROW)  # by columns, which takes half the time of an array of tuples
+        rows["sequence"] = [entry.sequence for entry in entries]
+        rows["words"] = [entry.words or 0 for entry in entries]
+        rows["body"] = [entry.body or 0 for entry in entries]
+        rows["body_hash"] = [entry.body_hash or 0 for entry in entries]
+        rows["text_hash"] = [entry.text_hash or 0 for entry in entries]
+        rows["url_hash"] = [entry.url_hash for entry in entries]
+        rows["host"] = [entry.host for entry in entries]
+        rows["ordinal"] = [entry.ordinal for entry in entries]
+        rows["evidence_bytes"] = [len(entry.evidence) + len(entry.keys) for entry in entries]
+        rows["keys_bytes"] = [len(entry.keys) for entry in entries]
+        rows["flags"] = [flags_of(entry) for entry in entries]
+        return cls(rows, b"".join([part for entry in entries for part in (entry.evidence, entry.keys)]))
 
     def __len__(self) -> int:
         return len(self.rows)

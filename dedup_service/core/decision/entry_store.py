@@ -274,7 +274,7 @@ class MemoryStore:
         """Do nothing: memory is not restored."""
 
     def _of_chunks(self, numbers: Numbers) -> Iterator[tuple["_Chunk", npt.NDArray[np.intp], npt.NDArray[np.int64]]]:
-        """Yield each chunk with the places in `numbers` of its rows, and their offsets; rows of no chunk are left out."""
+        """Yield each chunk with the places in `numbers` of its rows, and their offsets; leave out rows of no chunk."""
         wide = numbers.astype(np.int64)
         of_chunk = wide // CHUNK_ROWS
         for number in np.unique(of_chunk).tolist():

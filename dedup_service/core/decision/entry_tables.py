@@ -85,7 +85,7 @@ class EntryTables:
         }
 
     def probe_for(self, rule: MatchRule, store: EntryStore | None = None) -> None:
-        """Have the block indexes that a rule probes, and no others; new ones are built from the store, if it is given."""
+        """Have the block indexes that a rule probes, and no others; new ones are built from a store."""
         radii = {channel: radius for channel in CHANNELS if (radius := rule.radius(channel)) is not None}
         kept = {channel: index for channel, index in self.indexes.items() if radii.get(channel) == index.radius}
         new = {

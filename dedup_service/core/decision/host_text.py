@@ -121,14 +121,21 @@ class HostText:
         """
         title = title_hash(terms)
         quarter = len(keys) // 4
-        firsts = b"".join(keys[at : at + 4] for at in range(0, len(keys), quarter)) if quarter else b""
-        text = xxhash.xxh3_64_intdigest(firsts) if firsts else None
-        if text is not None and title is not None:
-            own = np.array([title >> 32 & _IDENTITY], np.uint32)
-            if self.common(host, own)[0]:
+        if not quarter:
+            self.follow(host, title, sentences)
+            return
+        text = xxhash.xxh3_64_intdigest(
+            keys[:4]
+            + keys[quarter : quarter + 4]
+            + keys[2 * quarter : 2 * quarter + 4]
+            + keys[3 * quarter : 3 * quarter + 4]
+        )
+        if title is not None:
+            region = host % REGIONS
+            stays, taken = learn_title(np.uint64(host), np.uint64(title), np.uint64(text), self._regions[region])
+            self._hold(region, taken)
+            if not stays:
                 title = text
-            else:
-                self.follow(host, text, own)
         self.follow(host, text if title is None else title, sentences)
 
     def follow(self, host: int, title: int | None, sentences: npt.NDArray[np.uint32]) -> None:
@@ -142,8 +149,13 @@ class HostText:
         if title is None or not len(sentences):
             return
         region = host % REGIONS
-        slots = self._regions[region]
-        held = self._held[region] + follow_all(np.uint64(host), np.uint64(title), sentences, slots)
+        self._hold(region, follow_all(np.uint64(host), np.uint64(title), sentences, self._regions[region]))
+
+    def _hold(self, region: int, more: int) -> None:
+        """Count sentences that a table has more; double it if it is half full."""
+        if not more:
+            return
+        slots, held = self._regions[region], self._held[region] + more
         while 2 * held > len(slots) // 2 and len(slots) < MAX_SETS * SET_WORDS:
             slots = self._regions[region] = doubled(slots)
         self._held[region] = held
@@ -300,6 +312,19 @@ def follow_all(host: np.uint64, title: np.uint64, sentences: npt.NDArray[np.uint
         slots[first] = key
         slots[first + WAYS] = _with_title(titles, tag)
     return taken
+
+
+@kernel
+def learn_title(host: np.uint64, title: np.uint64, text: np.uint64, slots: Slots) -> tuple[bool, int]:
+    """Let a host's title come with a text; return whether it says something, and how many empty slots were taken.
+
+    A title is learned as a sentence is, and its texts as titles are.
+    """
+    own = np.empty(1, np.uint32)
+    own[0] = np.uint32(title >> np.uint64(32) & np.uint64(_IDENTITY))
+    if common_among(host, own, slots)[0]:
+        return False, 0
+    return True, follow_all(host, text, own, slots)
 
 
 @kernel

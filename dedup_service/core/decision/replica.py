@@ -11,7 +11,7 @@ that were deleted before they were read (`ExpiredRecord`) have one outcome toget
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -20,7 +20,8 @@ from pyroaring import BitMap64  # sets of offsets: runs and bitmaps, a few bytes
 from dedup_service.core.decision.candidates import CandidateSizes, LocalCandidates
 from dedup_service.core.decision.decider import Decider, DeciderState, MutablePageNames
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
-from dedup_service.core.decision.entry_store import HeldEntries
+from dedup_service.core.decision.entry_store import EntryStore, HeldEntries
+from dedup_service.core.decision.entry_tables import EntryTables
 from dedup_service.core.decision.host_text import HostText
 from dedup_service.core.decision.overrides import Overrides
 from dedup_service.core.errors import StateError
@@ -41,7 +42,13 @@ from dedup_service.core.log_records import (
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.verdict import CLAIM_REFUSED, Action, Verdict, VerdictKind, guard_counter, with_present_names
 
-__all__ = ["Outcome", "Replica", "ReplicaState"]
+__all__ = ["OpenEntries", "Outcome", "Replica", "ReplicaState"]
+
+OpenEntries = Callable[[str, Policy], tuple[EntryStore, EntryTables]]
+"""Opens the settled entries of a log, with their tables: (identity of the log, policy in force).
+
+A log has them from its first policy on.
+"""
 
 _MAX_REMOVALS = 1000
 """Removed pages that `take_removals` remembers."""
@@ -71,7 +78,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """The state of a replica at `sequence`, without its entries and page names.
+    """The state of a replica at `sequence`, without its settled entries and page names.
 
     log: identity of the log. policy_sequence: of the record that put `policy` in force, -1 before any.
     seen: (topic, partition) → offsets that have an outcome, a serialised BitMap64. counts: pages by verdict, by
@@ -92,7 +99,9 @@ class ReplicaState:
 class Replica:
     """Applies records in the order of the log.
 
-    names: of the kept pages. rows, state: from a snapshot, or neither. shards: parts of each block index.
+    names: of the kept pages. state: of another replica; None: before the first record. entries: opens the settled
+    entries at that state, once there is a policy; None keeps entries in memory, where `rows` are the live ones to begin
+    with, and `shards` the parts of each block index.
     """
 
     def __init__(
@@ -102,6 +111,7 @@ class Replica:
         shards: int = 1,
         rows: EntryPieces = (),
         state: ReplicaState | None = None,
+        entries: OpenEntries | None = None,
     ) -> None:
         state = state or ReplicaState()
         self.sequence = state.sequence
@@ -111,6 +121,7 @@ class Replica:
         self.counts: Counter[str] = Counter(with_present_names(state.counts))
         self._names = names
         self._shards = shards
+        self._open_entries = entries
         self._overrides = Overrides(state.corrections)
         self._candidates: LocalCandidates | None = None
         self._removals: deque[tuple[str, str]] = deque(maxlen=_MAX_REMOVALS)
@@ -211,7 +222,7 @@ class Replica:
         return removals
 
     def state(self) -> ReplicaState:
-        """Return the state without entries and names, for a snapshot."""
+        """Return the state without settled entries and names, for a snapshot."""
         return ReplicaState(
             sequence=self.sequence,
             log=self.log,
@@ -360,8 +371,18 @@ class Replica:
         self.policy, self.policy_sequence = record.policy, sequence
 
     def _new_decider(self, policy: Policy, rows: EntryPieces, state: DeciderState) -> Decider:
+        store, tables = None, None
+        if self._open_entries is not None:
+            store, tables = self._open_entries(self.log or "", policy)
+            rows = [EntryRows.from_entries(state.young)] if state.young else []
         self._candidates = LocalCandidates(
-            policy.rule, rows, layout=policy.layout, removed=state.removed, shards=self._shards
+            policy.rule,
+            rows,
+            store=store,
+            tables=tables,
+            layout=policy.layout,
+            removed=state.removed,
+            shards=self._shards,
         )
         return Decider(
             policy.rule,

@@ -17,7 +17,7 @@ Invariant: the answer is a function of the entries that are in the window, in an
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,11 @@ __all__ = ["Comparison", "PageColumns", "Window"]
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
 _FIRST_ROWS = 64
-_FIRST_FOUND = 1 << 12
+_TILE = 128
+"""Rows that are compared with all pages of a batch before the next ones: 32 KiB of sketches."""
+
+_FIRST_TILES = 1
+"""Tiles of which all rows may be found for all pages before there is more room."""
 
 _KEYS, _WORDS, _BODY = 1, 2, 4
 """What a page is compared by."""
@@ -96,6 +100,14 @@ class Comparison:
     by_sieve: npt.NDArray[np.bool_]
     by_distance: npt.NDArray[np.bool_]
     passed: Places
+
+
+class _Found(NamedTuple):
+    """Pairs that were found. pages: int32[n], rows: int64[n], flags: uint8[n]."""
+
+    pages: npt.NDArray[np.int32]
+    rows: Places
+    flags: npt.NDArray[np.uint8]
 
 
 class Window:
@@ -214,15 +226,13 @@ class Window:
 
         pages: marks may be fewer than announced. radii: of words and body; None: that channel is not compared.
         """
-        offsets, passed = np.zeros(len(pages) + 1, np.int64), np.zeros(len(pages), np.int64)
-        places, flags = np.empty(_FIRST_FOUND + self._end, np.int64), np.empty(_FIRST_FOUND + self._end, np.uint8)
+        room = (1 + _FIRST_TILES) * _TILE * len(pages)
+        found = _Found(np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.uint8))
+        passed, progress = np.zeros(len(pages), np.int64), np.array([self._start, 0], np.int64)
         words, body = (-1 if radius is None else radius for radius in radii)
-        done = 0
-        while done < len(pages):
-            done = _compared(
-                done,
+        while True:
+            _compare_tiles(
                 pages.marks,
-                self._start,
                 self._end,
                 self._columns.sketches,
                 self._sieves,
@@ -232,18 +242,19 @@ class Window:
                 min_jaccard,
                 words,
                 body,
-                offsets,
+                *found,
                 passed,
-                places,
-                flags,
+                progress,
             )
-            if done < len(pages):
-                room = 2 * len(places) + self._end
-                places, flags = np.resize(places, room), np.resize(flags, room)
-        found = flags[: offsets[-1]]
-        return Comparison(
-            offsets, places[: offsets[-1]] + self._first, (found & 1).astype(bool), (found & 2).astype(bool), passed
-        )
+            row, count = progress.tolist()
+            if row >= self._end + len(pages):
+                break
+            found = _Found(*(np.concatenate([array, np.empty_like(array)]) for array in found))
+        order = np.argsort(found.pages[:count], kind="stable")
+        by = found.flags[order]
+        offsets = np.searchsorted(found.pages[order], np.arange(len(pages) + 1))
+        places = found.rows[order] + self._first
+        return Comparison(offsets, places, (by & 1).astype(bool), (by & 2).astype(bool), passed)
 
     def similar(self, places: Places, evidence: Evidence, common: npt.NDArray[np.uint32], min_jaccard: float) -> Places:
         """Return which of the places may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
@@ -281,10 +292,8 @@ def _moved(array: npt.NDArray[T], rows: slice, size: int) -> npt.NDArray[T]:
 
 
 @long_kernel
-def _compared(
-    first: int,
+def _compare_tiles(  # noqa: C901 - a step of its own would take views of the sketches, ten times as long
     page_marks: npt.NDArray[np.uint8],
-    start: int,
     end: int,
     sketches: npt.NDArray[np.uint64],
     sieves: npt.NDArray[np.uint64],
@@ -294,49 +303,49 @@ def _compared(
     min_jaccard: float,
     words: int,
     body: int,
-    offsets: npt.NDArray[np.int64],
+    found_pages: npt.NDArray[np.int32],
+    found_rows: npt.NDArray[np.int64],
+    found_flags: npt.NDArray[np.uint8],
     passed: npt.NDArray[np.int64],
-    places: npt.NDArray[np.int64],
-    flags: npt.NDArray[np.uint8],
-) -> int:
-    """Compare pages from number `first` on, which are in rows from `end` on, with all rows before; return how many are
-    done: the next one may not fit into `places`.
+    progress: npt.NDArray[np.int64],
+) -> None:
+    """Compare all pages with all rows before theirs, a tile of rows at a time, whose sketches stay in the cache.
 
-    words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and `Comparison`; flags: 1
-    for the sieve and the sketch, 2 for a fingerprint.
+    progress: the next row, and how many pairs were found; it stops before a tile whose pairs may not fit. The pages are
+    in rows from `end` on. words, body: radii, -1 for a channel that is not compared. The rest is as in `Window` and
+    `Comparison`; flags: 1 for the sieve and the sketch, 2 for a fingerprint.
     """
-    rows = np.zeros(end + len(page_marks) + 8, np.uint8)
-    eights = rows[: len(rows) & ~7].view(np.uint64)
-    for page in range(first, len(page_marks)):
-        own = end + page
-        count = offsets[page]
-        if count + own - start > len(places):
-            return page
-        before = rows[start:own]
-        mark_equal(sieves[0, start:own], sieves[1, start:own], sieves[:, own], most_differing, before)
-        mark_near(fingerprints[0, start:own], fingerprints[0, own], words, np.uint8(_WORDS), before)
-        if body >= 0:
-            mark_near(fingerprints[1, start:own], fingerprints[1, own], body, np.uint8(_BODY), before)
-        mask_marks(marks[start:own], page_marks[page], before)
-        rows[own] = 0
-        let_through = 0
-        for eight in range(start >> 3, (own + 7) >> 3):
-            if eights[eight] == 0:
-                continue
-            for row in range(max(start, 8 * eight), min(own, 8 * eight + 8)):
-                by = rows[row]
-                if by == 0:
+    tile = np.zeros(_TILE, np.uint8)
+    eights = tile.view(np.uint64)
+    start, count = progress[0], progress[1]
+    while start < end + len(page_marks) and count + _TILE * len(page_marks) <= len(found_rows):
+        for page in range(max(0, start + 1 - end), len(page_marks)):
+            own = end + page
+            stop = min(start + _TILE, own)
+            before = tile[: stop - start]
+            mark_equal(sieves[0, start:stop], sieves[1, start:stop], sieves[:, own], most_differing, before)
+            mark_near(fingerprints[0, start:stop], fingerprints[0, own], words, np.uint8(_WORDS), before)
+            if body >= 0:
+                mark_near(fingerprints[1, start:stop], fingerprints[1, own], body, np.uint8(_BODY), before)
+            mask_marks(marks[start:stop], page_marks[page], before)
+            tile[stop - start :] = 0
+            for eight in range(_TILE >> 3):
+                if eights[eight] == 0:
                     continue
-                flag = 2 if by & (_WORDS | _BODY) else 0
-                if by & _KEYS:
-                    let_through += 1
-                    if are_close(sketches[own], sketches[row], min_jaccard):
-                        flag |= 1
-                if flag:
-                    places[count], flags[count] = row, flag
-                    count += 1
-        passed[page], offsets[page + 1] = let_through, count
-    return len(page_marks)
+                for place in range(8 * eight, 8 * eight + 8):
+                    by, row = tile[place], start + place
+                    if by == 0:
+                        continue
+                    flag = 2 if by & (_WORDS | _BODY) else 0
+                    if by & _KEYS:
+                        passed[page] += 1
+                        if are_close(sketches, own, sketches, row, min_jaccard):
+                            flag |= 1
+                    if flag:
+                        found_pages[count], found_rows[count], found_flags[count] = page, row, flag
+                        count += 1
+        start += _TILE
+    progress[0], progress[1] = start, count
 
 
 # Loops of their own, from 0 on and without branches, which the compiler vectorises.

@@ -52,12 +52,12 @@ class EvidenceColumns:
 
     def put(self, row: int, other: "EvidenceColumns") -> None:
         """Write all rows of other columns from `row` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):
+        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
             mine[row : row + len(theirs)] = theirs
 
     def move(self, rows: npt.NDArray[np.int64] | slice, other: "EvidenceColumns", first: int = 0) -> None:
         """Copy rows to other columns from row `first` on."""
-        for mine, theirs in zip(self._columns, other._columns, strict=True):
+        for mine, theirs in zip(self._columns, other._columns, strict=True):  # noqa: SLF001
             moved = mine[rows]
             theirs[first : first + len(moved)] = moved
 
@@ -66,9 +66,12 @@ class EvidenceColumns:
     ) -> npt.NDArray[np.int64]:
         """Return which rows may have a Jaccard similarity of `min_jaccard` to a page: int64[m].
 
-        rows: int64[n], to look at, with shingles. evidence: of the page. common: those of its sentences that are
-        common on its host, ascending; without them the similarity is that of the sketches.
+        rows: int64[n], to look at, with shingles. evidence: of the page. common: those of its sentences that are common
+        on its host, ascending; without them the similarity is that of the sketches. A page without shingles is similar
+        to none.
         """
+        if not evidence.shingles:  # its evidence may have no sketch, or a part of one
+            return rows[:0]
         return screened(
             np.frombuffer(evidence.sketch, np.uint64),
             evidence.shingles,
@@ -89,11 +92,17 @@ class EvidenceColumns:
 
 
 @kernel_inline
-def are_close(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64], min_jaccard: float) -> bool:
-    """Return whether two sketches, uint64[SKETCH_WORDS], say a Jaccard similarity of `min_jaccard` or more."""
+def are_close(
+    ours: npt.NDArray[np.uint64], one: int, theirs: npt.NDArray[np.uint64], other: int, min_jaccard: float
+) -> bool:
+    """Return whether two rows of sketches, uint64[n, SKETCH_WORDS], say a Jaccard similarity of `min_jaccard` or more.
+
+    Rows are given by their numbers, since a view of each would take longer than the comparison; unsigned numbers need
+    no check for negative ones, which keeps the compiler from vectorising.
+    """
     differing = 0
-    for word in range(SKETCH_WORDS):
-        differing += popcount(one[word] ^ other[word])
+    for word in range(np.uint64(SKETCH_WORDS)):
+        differing += popcount(ours[np.uint64(one), word] ^ theirs[np.uint64(other), word])
     return bool(max(0.0, 1.0 - 2.0 * differing / (64 * SKETCH_WORDS)) >= min_jaccard)
 
 
@@ -115,5 +124,5 @@ def close_pairs(
     close = np.zeros(len(pages), np.bool_)
     for pair in range(len(pages)):
         other = candidates[pair]
-        close[pair] = shingles[other] > 0 and are_close(ours[pages[pair]], theirs[other], min_jaccard)
+        close[pair] = shingles[other] > 0 and are_close(ours, pages[pair], theirs, other, min_jaccard)
     return close

@@ -2,7 +2,7 @@
 
 A page may have to be probed after other pages of its batch entered or left the cells, so changes and probes
 alternate as the caller says. The result is that of `CellRows.insert`, `remove` and `probe` called in the same
-order; `insert_step` and `remove_step` are theirs, and all probes are made here. Cells that the loop needs
+order, made of the same steps. Cells that the loop needs
 next are fetched while it works on those before.
 
 The loop stops where Python has to help: a table must grow or shrink, or the found rows need more room. `progress`
@@ -55,6 +55,7 @@ __all__ = [
     "CellChanges",
     "PathColumns",
     "follow_changes",
+    "probe_many",
 ]
 
 CHANGE, PAGE, ENTRIES, PATH_KEYS = range(PROGRESS, PROGRESS + 4)
@@ -243,6 +244,55 @@ def probe_page(
 
 
 @kernel_inline
+def probe_pages(
+    start: int,
+    end: int,
+    keys: npt.NDArray[np.uint32],
+    sieves: npt.NDArray[np.uint64],
+    most_differing: int,
+    cells: int,
+    sieve_pages: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    probed: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
+) -> int:
+    """Probe pages from number `start` up to `end`, the keys of the latter fetched; return how many pages are done.
+
+    It stops where `found` may be too short for a page. Arguments as for `follow_changes`.
+    """
+    most = keys.shape[1] * keys.shape[2] * field(cells, SLOTS)
+    for page in range(start, end):
+        first = offsets[page]
+        if first + most > len(found):
+            return page
+        if page + 1 < len(keys):
+            prefetch_first(keys[page + 1], cells)
+        passed, probed[page] = probe_page(
+            keys[page], sieves[page], most_differing, cells, sieve_pages, found[first : first + most]
+        )
+        offsets[page + 1] = first + passed
+    return end
+
+
+@long_kernel
+def probe_many(
+    start: int,
+    keys: npt.NDArray[np.uint32],
+    sieves: npt.NDArray[np.uint64],
+    most_differing: int,
+    cells: int,
+    sieve_pages: npt.NDArray[np.int64],
+    offsets: npt.NDArray[np.int64],
+    probed: npt.NDArray[np.int64],
+    found: npt.NDArray[np.int64],
+) -> int:
+    """Probe all pages from number `start` on, as `probe_pages` does; return how many pages are done."""
+    if start < len(keys):
+        prefetch_first(keys[start], cells)
+    return int(probe_pages(start, len(keys), keys, sieves, most_differing, cells, sieve_pages, offsets, probed, found))
+
+
+@kernel_inline
 def prefetch_path(levels: npt.NDArray[np.uint8], path: npt.NDArray[np.uint32], cells: int) -> None:
     """Fetch the cells of a path."""
     taken = 0
@@ -339,10 +389,10 @@ def follow_changes(
         offsets, probed, found: int64[n + 1], int64[n] and int64[...] receive where the rows of each page begin, how
             many there were before the sieve, and the rows, ascending within a page.
     """
-    most = keys.shape[1] * keys.shape[2] * field(cells, SLOTS)
     if progress[PAGE] < len(keys):
         prefetch_first(keys[progress[PAGE]], cells)
-    for page in range(progress[PAGE], len(keys) + 1):
+    while True:
+        page = progress[PAGE]
         until = min(due[page], len(rows)) if page < len(keys) else len(rows)
         while progress[CHANGE] < until:
             outcome = apply_change(
@@ -367,15 +417,12 @@ def follow_changes(
             if field(cells, SPARSE) >= 0 or field(turned, SPARSE) >= 0:
                 return RESHAPE
         if page == len(keys):
-            break
-        first = offsets[page]
-        if first + most > len(found):
-            return MORE_FOUND
-        if page + 1 < len(keys):
-            prefetch_first(keys[page + 1], cells)
-        passed, probed[page] = probe_page(
-            keys[page], sieves[page], most_differing, cells, sieve_pages, found[first : first + most]
+            return DONE
+        end = page + 1
+        while end < len(keys) and due[end] <= progress[CHANGE]:
+            end += 1
+        progress[PAGE] = probe_pages(
+            page, end, keys, sieves, most_differing, cells, sieve_pages, offsets, probed, found
         )
-        offsets[page + 1] = first + passed
-        progress[PAGE] = page + 1
-    return DONE
+        if progress[PAGE] < end:
+            return MORE_FOUND

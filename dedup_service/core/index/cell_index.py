@@ -12,8 +12,8 @@ Nothing is cut off: an entry whose keys all led to full cells is counted in them
 levels · slots entries, and the *sieve*, the first 128 bits of the sketch, leaves out most of those that
 share a key by chance: bits of two sketches of similarity J are equal with probability (1 + J)/2.
 
-`CellRows` stores rows, numbers below 2**32 that the caller gives; `CellIndex` gives each entry a row, and
-stores and finds its sequence. About 60 bytes an entry, sieves not counted (docs/performance.md).
+The index holds rows, numbers below 2**32 that the caller gives its entries. About 60 bytes an entry, sieves not
+counted (docs/performance.md).
 
 Slots do not depend on one another: the entries that a probe finds are the union of what it finds in each
 slot alone, so that slots can be spread over machines.
@@ -21,7 +21,7 @@ Invariants: answers are a function of the insertions and removals in their order
 back by their paths, in any order, gives the same index. Not thread-safe.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,9 @@ from dedup_service.core.index.cell_batch import (
     CellChanges,
     PathColumns,
     follow_changes,
+    probe_many,
 )
-from dedup_service.core.index.cell_redo import redo_changes
+from dedup_service.core.index.cell_redo import list_operations, redo_operations
 from dedup_service.core.index.cell_table import (
     EMPTY_PART,
     MAX_ROWS,
@@ -52,9 +53,9 @@ from dedup_service.core.index.cell_table import (
     insert_entry,
     remove_entry,
     restore_entries,
-    row_of_path,
     split_paths,
 )
+from dedup_service.core.index.quotient_segment import HASH_BITS
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.core.index.row_words import RowWords, read_words, write_words, write_words_of
 
@@ -64,7 +65,6 @@ __all__ = [
     "SIEVE_BYTES",
     "CellAnswers",
     "CellChanges",
-    "CellIndex",
     "CellRows",
     "CellStatistics",
     "path_keys",
@@ -82,6 +82,7 @@ MOST_DIFFERING = int(8 * SIEVE_BYTES * (1 - MIN_EQUAL))
 """Bits of the sieve in which an entry may differ from a page."""
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
+_SORTED_SHIFT = HASH_BITS - 16
 _FOUND = 1 << 16
 """Rows for which a batch of probes has room at first."""
 
@@ -110,9 +111,16 @@ class CellRows:
 
     A row is a number below 2**32 - 1 that the caller gives an entry, and may give another one once that entry
     was removed. Rows should be dense: each has 16 bytes for its sieve.
+
+    >>> index = CellRows(slots=2, levels=1)
+    >>> keys = np.array([[1], [2], [3], [4], [5], [6], [7], [8]], "<u4").tobytes()
+    >>> path = index.insert(10, 0, keys, bytes(16))
+    >>> rows, probed = index.probe(keys, bytes(16))
+    >>> rows.tolist(), probed
+    ([10], 1)
     """
 
-    __slots__ = ("_cells", "_entries", "_found", "_levels", "_no_changes", "_sieves", "_slots", "_turned")
+    __slots__ = ("_cells", "_entries", "_found", "_levels", "_sieves", "_slots", "_turned")
 
     def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
         if not 1 <= slots <= MAX_SLOTS or not 1 <= levels <= MAX_LEVELS:
@@ -124,7 +132,6 @@ class CellRows:
         self._sieves = RowWords(_SIEVE_WORDS)
         self._entries = 0
         self._found = np.empty(_FOUND, np.int64)
-        self._no_changes = _no_changes(levels)
 
     def __len__(self) -> int:
         """Return the number of entries that are in at least one cell."""
@@ -191,37 +198,17 @@ class CellRows:
         self._entries += progress[STORED] > 0
         return levels.tobytes() + path[: progress[TAKEN]].tobytes()
 
-    def row_of(self, ordinal: int, path: bytes) -> int | None:
-        """Return the row that the cells of a path hold; None if the path says that there is none.
-
-        StateError for a path that is wrong. Only the first cell is looked at: `remove` checks the others.
-        """
+    def remove(self, row: int, ordinal: int, path: bytes) -> bool:
+        """Remove an entry by its path; return False if the index does not have it so, and then nothing changes."""
         levels = _levels_of(path)
-        row = -2
-        if levels is not None:
-            slot = ordinal % self._slots
-            row = int(row_of_path(slot, levels, path_keys(path), self._cells.address))
-        if row == -2:
-            raise StateError("no entry is in the cells of this path; the index and its entries differ")
-        return None if row < 0 else row
-
-    def remove(self, row: int | None, ordinal: int, path: bytes) -> bool:
-        """Remove an entry by its path; return False if the index does not have it so, and then nothing changes.
-
-        row: None for an entry in no cell.
-        """
-        levels = _levels_of(path)
-        if levels is None or not remove_entry(
-            -1 if row is None else row,
-            ordinal % self._slots,
-            levels,
-            path_keys(path),
-            self._cells.address,
-            self._turned.address,
-        ):
+        if levels is None:
+            return False
+        slot, keys = ordinal % self._slots, path_keys(path)
+        held = remove_entry(row, slot, levels, keys, self._cells.address, self._turned.address)
+        if held < 0:
             return False
         self._reshape()
-        self._entries -= row is not None
+        self._entries -= held > 0
         return True
 
     def restore(self, rows: RowNumbers, ordinals: Integers, sieves: Sieves, paths: bytes) -> None:
@@ -265,6 +252,11 @@ class CellRows:
             self._sieves.make_room(int(rows.max()) + 1)
         return read_words(rows, _SIEVE_WORDS, self._sieves.addresses)
 
+    def keep_sieves(self, first: int, gone: range = range(0)) -> None:
+        """Have no memory for the sieves of rows before `first`, if there are none yet, nor for rows that are gone."""
+        self._sieves.skip(first)
+        self._sieves.release(gone)
+
     def set_sieves(self, rows: RowNumbers, sieves: Sieves) -> None:
         """Write the sieves of rows: uint32[n], uint64[n, 2]."""
         if len(rows):
@@ -277,36 +269,41 @@ class CellRows:
         slots: npt.NDArray[np.uint8],
         paths: bytes,
         *,
-        is_added: bool,
-        at: int,
+        added: npt.NDArray[np.bool_],
+        at: Integers,
         ends: Integers,
         stamps: Integers,
     ) -> None:
-        """Apply insertions or removals again, after the tables were loaded (`cell_redo`).
+        """Apply insertions and removals again, after the tables were loaded (`cell_redo`); many at once are faster.
 
-        rows: uint32[n]; slots: uint8[n]; paths: end to end. at: place of these changes in the log. ends, stamps:
-        int64[p], of the pieces of the second table, the hash behind each of them and the place in the log when it
-        was copied. StateError if the paths are cut off.
+        rows: uint32[n]; slots: uint8[n]; paths: end to end; added: bool[n], false for a removal; at: int64[n], places
+        of these changes in the log. ends, stamps: int64[p], of the pieces of the second table, the hash behind each
+        of them and the place in the log when it was copied. StateError if the paths are cut off.
         """
         levels, keys, starts = _split(paths, len(rows))
-        done, progress = 0, np.zeros(PROGRESS, np.int64)
+        values, entries = np.empty(len(keys), np.int64), np.empty(len(keys), np.uint32)
+        holds = np.empty(len(keys), np.bool_)
+        list_operations(levels, keys, starts, values, entries, holds)
+        order = np.argsort((values >> _SORTED_SHIFT).astype(np.uint16), kind="stable")
+        done, progress = 0, np.zeros(1, np.int64)
         while True:
-            done = redo_changes(
+            done = redo_operations(
                 done,
-                is_added,
-                at,
+                order,
+                values,
+                entries,
+                holds,
                 rows,
                 slots,
-                levels,
-                keys,
-                starts,
+                added,
+                at,
                 self._cells.address,
                 self._turned.address,
                 ends,
                 stamps,
                 progress,
             )
-            if done == len(rows):
+            if done == len(order):
                 return
             self._reshape()
 
@@ -325,8 +322,8 @@ class CellRows:
         """
         if not keys:
             return np.empty(0, np.uint32), 0
-        unpacked = unpacked_keys(keys, self._levels)[np.newaxis]
-        _, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1))
+        unpacked = unpacked_keys(keys, self._levels)[np.newaxis].copy()  # writable, as others: one compiled loop
+        _, rows, probed = self.probe_many(unpacked, np.frombuffer(sieve, np.uint64).reshape(1, -1).copy())
         return rows, int(probed[0])
 
     def probe_many(self, keys: npt.NDArray[np.uint32], sieves: Sieves) -> tuple[Integers, RowNumbers, Integers]:
@@ -338,8 +335,13 @@ class CellRows:
             offsets int64[n + 1] and rows uint32[m]: page i has rows[offsets[i]:offsets[i + 1]], ascending; and
             how many entries each page had before the sieve, int64[n].
         """
-        answers = self.follow(self._no_changes, np.zeros(len(keys), np.int64), keys, sieves)
-        return answers.offsets, answers.rows, answers.probed
+        offsets, probed = np.zeros(len(keys) + 1, np.int64), np.zeros(len(keys), np.int64)
+        done, cells, sieve_pages = 0, self._cells.address, self._sieves.addresses
+        while True:
+            done = probe_many(done, keys, sieves, MOST_DIFFERING, cells, sieve_pages, offsets, probed, self._found)
+            if done == len(keys):
+                return offsets, self._found[: offsets[-1]].astype(np.uint32), probed
+            self._double_found()
 
     def follow(self, changes: CellChanges, due: Integers, keys: npt.NDArray[np.uint32], sieves: Sieves) -> CellAnswers:
         """Apply changes and probe pages between them: in one loop, without the interpreter lock.
@@ -383,7 +385,7 @@ class CellRows:
             outcome = follow_changes(*arguments, self._found, progress)
             self._reshape()
             if outcome == MORE_FOUND:
-                self._found = np.concatenate([self._found, np.empty_like(self._found)])
+                self._double_found()
         self._entries += int(progress[ENTRIES])
         if outcome == REFUSED:
             row = changes.rows[progress[CHANGE]]
@@ -397,6 +399,10 @@ class CellRows:
             raise StateError(f"a row is a number from 0 to {MAX_ROWS - 1}, got {row}: the index is full")
         self._sieves.make_room(row + 1)
 
+    def _double_found(self) -> None:
+        """Have more room for the rows that a batch finds."""
+        self._found = np.concatenate([self._found, np.empty_like(self._found)])
+
     def _reshape(self) -> None:
         """Let tables grow that refused a cell, and shrink from which most cells were removed."""
         for table in (self._cells, self._turned):
@@ -404,124 +410,9 @@ class CellRows:
             table.shrink()
 
 
-class CellIndex:
-    """Entries by their keys. slots: 1 to 64. levels: keys of each part, 1 to 32.
-
-    >>> index = CellIndex(slots=2, levels=1)
-    >>> keys = np.array([[1], [2], [3], [4], [5], [6], [7], [8]], "<u4").tobytes()
-    >>> path = index.insert(10, 0, keys, bytes(16))
-    >>> index.probe(keys, bytes(16)).tolist()
-    [10]
-    """
-
-    __slots__ = ("_cells", "_free", "_probed", "_rows_used", "_sequences")
-
-    def __init__(self, *, slots: int = 8, levels: int = LEVELS) -> None:
-        self._cells = CellRows(slots=slots, levels=levels)
-        self._sequences = RowWords(1)
-        self._free: list[int] = []
-        self._rows_used = self._probed = 0
-
-    def __len__(self) -> int:
-        """Return the number of entries that are in at least one cell."""
-        return len(self._cells)
-
-    @property
-    def probed(self) -> int:
-        """How many entries the last probe found before the sieve."""
-        return self._probed
-
-    @property
-    def largest_copy(self) -> int:
-        """Most cells that were copied while one insertion waited."""
-        return self._cells.largest_copy
-
-    def statistics(self) -> CellStatistics:
-        """Return the sizes of the index."""
-        sizes = self._cells.statistics()
-        return replace(sizes, bytes=sizes.bytes + self._sequences.size_bytes)
-
-    def insert(self, sequence: int, ordinal: int, keys: bytes, sieve: bytes) -> bytes:
-        """Store an entry and return its path, by which it can be removed, or put back into an empty index.
-
-        keys: packed (`core.evidence.keys`), b"" for none. sieve: SIEVE_BYTES bytes. The path has one byte a
-        part for the level, and four for each key up to there.
-        """
-        row = self._free[-1] if self._free else self._rows_used
-        stored = len(self._cells)
-        path = self._cells.insert(row, ordinal, keys, sieve)
-        if len(self._cells) > stored:
-            if self._free:
-                self._free.pop()
-            else:
-                self._rows_used += 1
-            self._sequences.make_room(row + 1)
-            write_words(row, np.array([sequence], np.int64).view(np.uint64), self._sequences.addresses)
-        return path
-
-    def remove(self, sequence: int, ordinal: int, path: bytes) -> None:
-        """Remove an entry by its path; StateError if the index does not have it so, and then nothing changes."""
-        try:
-            row = self._cells.row_of(ordinal, path)
-        except StateError:
-            raise _not_there(sequence) from None
-        if row is not None and self._sequence(row) != sequence:
-            raise _not_there(sequence)
-        if not self._cells.remove(row, ordinal, path):
-            raise _not_there(sequence)
-        if row is not None:
-            self._free.append(row)
-
-    def restore(self, sequences: Integers, ordinals: Integers, sieves: Sieves, paths: bytes) -> None:
-        """Put entries back by their paths, in any order.
-
-        sequences, ordinals: int64[n]. sieves: uint64[n, 2]. paths: all paths, end to end.
-        """
-        rows = np.arange(self._rows_used, self._rows_used + len(sequences), dtype=np.uint32)
-        self._cells.restore(rows, ordinals, sieves, paths)
-        self._rows_used += len(sequences)
-        self._sequences.make_room(self._rows_used)
-        write_words_of(rows, sequences.astype(np.int64).view(np.uint64).reshape(-1, 1), self._sequences.addresses)
-
-    def probe(self, keys: bytes, sieve: bytes) -> Integers:
-        """Return the sequences of the entries that the keys lead to and that pass the sieve: int64[m], ascending.
-
-        keys, sieve: as for `insert`.
-        """
-        rows, self._probed = self._cells.probe(keys, sieve)
-        return np.sort(self._sequences_of(rows))
-
-    def probe_many(self, keys: npt.NDArray[np.uint32], sieves: Sieves) -> tuple[Integers, Integers, Integers]:
-        """Return what the keys of many pages lead to, as `CellRows.probe_many`, with sequences int64[m] for rows.
-
-        Those of a page are in no order.
-        """
-        offsets, rows, probed = self._cells.probe_many(keys, sieves)
-        return offsets, self._sequences_of(rows), probed
-
-    def _sequence(self, row: int) -> int:
-        return int(self._sequences_of(np.array([row], np.uint32))[0])
-
-    def _sequences_of(self, rows: RowNumbers) -> Integers:
-        if not len(rows):
-            return np.empty(0, np.int64)
-        return read_words(rows, 1, self._sequences.addresses)[:, 0].view(np.int64)
-
-
 def _plain(column: npt.NDArray[Any], kind: type) -> npt.NDArray[Any]:
     """Return an array of the one layout for which the loop is compiled."""
     return np.require(column, kind, ["C", "W"])
-
-
-def _no_changes(levels: int) -> CellChanges:
-    return CellChanges(
-        np.empty(0, np.uint32),
-        np.empty(0, np.int64),
-        np.empty(0, np.bool_),
-        np.empty((0, PARTS, levels), np.uint32),
-        np.empty((0, _SIEVE_WORDS), np.uint64),
-        [],
-    )
 
 
 def _split(paths: bytes, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32], Integers]:
@@ -532,10 +423,6 @@ def _split(paths: bytes, count: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray
     if not split_paths(packed, levels, starts, keys):
         raise StateError(f"the paths of {count} entries are cut off or too long: {len(packed)} bytes")
     return levels, keys, starts
-
-
-def _not_there(sequence: int) -> StateError:
-    return StateError(f"entry {sequence} is not in the cells of its path; the index and its entries differ")
 
 
 def _levels_of(path: bytes) -> npt.NDArray[np.uint8] | None:

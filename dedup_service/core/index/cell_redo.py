@@ -8,13 +8,16 @@ its entry. For a cell there are three things to restore:
 - How many entries it turned away: a count, so a change is applied only if it came after its piece of that table was
   copied. Each piece has a stamp for that, the place in the log.
 - Its flag, and whether it exists: both follow from the other two after the last change.
+
+So changes of different cells may be applied in any order. They are sorted by the hash, since neighbours in the table
+share cache lines and pages: 5 µs an entry in order of the log, 1 µs sorted, at 10^7 entries.
 """
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.evidence.keys import PARTS
-from dedup_service.core.index.cell_table import LEVEL, MAX_TURNED, NO_ROW, PART, TAKEN, cell_hash, keys_of_part
+from dedup_service.core.index.cell_table import MAX_TURNED, NO_ROW, cell_hash, keys_of_part
 from dedup_service.core.index.quotient_segment import (
     ELEMENTS,
     add,
@@ -29,9 +32,9 @@ from dedup_service.core.index.quotient_segment import (
 )
 from dedup_service.core.kernels import kernel_inline, long_kernel
 
-__all__ = ["redo_changes"]
+__all__ = ["list_operations", "redo_operations"]
 
-_AHEAD = 3
+_AHEAD = 8
 
 Integers = npt.NDArray[np.int64]
 
@@ -105,60 +108,65 @@ def redo_cell(value: int, slot: int, row: int, is_added: bool, holds: bool, cell
     return True
 
 
-@kernel_inline
-def prefetch_path(keys: npt.NDArray[np.uint32], taken: int, levels: npt.NDArray[np.uint8], cells: int) -> None:
-    """Fetch the cells of a path, uint8[PARTS] and its keys from number `taken` on."""
-    for part in range(PARTS):
-        _, count = keys_of_part(levels[part])
-        for level in range(count):
-            prefetch_home(cell_hash(part, keys[taken + level]), cells)
-        taken += count
-
-
 @long_kernel
-def redo_changes(
-    start: int,
-    is_added: bool,
-    at: int,
-    rows: npt.NDArray[np.uint32],
-    slots: npt.NDArray[np.uint8],
+def list_operations(
     levels: npt.NDArray[np.uint8],
     keys: npt.NDArray[np.uint32],
     path_starts: Integers,
+    values: Integers,
+    entries: npt.NDArray[np.uint32],
+    holds: npt.NDArray[np.bool_],
+) -> None:
+    """List the cells of paths, those of an entry in order.
+
+    levels: uint8[n, PARTS]; keys of all paths, those of entry i from path_starts[i] on. values, entries, holds: for
+    each key receive the hash of its cell, the number of the entry, and whether the cell holds it.
+    """
+    for number in range(len(levels)):
+        at = path_starts[number]
+        for part in range(PARTS):
+            stored, count = keys_of_part(levels[number, part])
+            for level in range(count):
+                values[at] = cell_hash(part, keys[at])
+                entries[at] = number
+                holds[at] = stored and level == count - 1
+                at += 1
+
+
+@long_kernel
+def redo_operations(
+    start: int,
+    order: Integers,
+    values: Integers,
+    entries: npt.NDArray[np.uint32],
+    holds: npt.NDArray[np.bool_],
+    rows: npt.NDArray[np.uint32],
+    slots: npt.NDArray[np.uint8],
+    added: npt.NDArray[np.bool_],
+    at: Integers,
     cells: int,
     turned: int,
     ends: Integers,
     stamps: Integers,
     progress: Integers,
 ) -> int:
-    """Apply insertions or removals from number `start` on again; return how many are done.
+    """Apply the operations order[start:] again; return how many are done.
 
-    It stops where a table has to grow, and goes on with the same `progress` (int64[PROGRESS], zeros at first). rows:
-    uint32[n]; slots: uint8[n]; levels: uint8[n, PARTS]; keys of all paths, those of entry i from path_starts[i] on.
-    at, ends, stamps: place of these changes in the log, and the pieces of the second table; see `is_later`.
+    It stops where a table has to grow, and goes on with the same `progress`: int64[1], 0 at first. values, entries,
+    holds: of `list_operations`. rows: uint32[n], slots: uint8[n], added: bool[n], at: int64[n] of the entries, the
+    last one the place in the log. ends, stamps: pieces of the second table; see `is_later`.
     """
-    for number in range(start, len(rows)):
-        if number + _AHEAD < len(rows):
-            prefetch_path(keys, path_starts[number + _AHEAD], levels[number + _AHEAD], cells)
-        taken = path_starts[number]
-        row, slot = int(np.int64(rows[number])), int(np.int64(slots[number]))
-        for part in range(PARTS):
-            stored, count = keys_of_part(levels[number, part])
-            if part >= progress[PART]:
-                for level in range(progress[LEVEL], count):
-                    holds = stored and level == count - 1
-                    value = cell_hash(part, keys[taken + level])
-                    done = True
-                    if not holds and progress[TAKEN] == 0 and is_later(value, at, ends, stamps):
-                        done = redo_count(value, slot, is_added, turned)
-                    if done:
-                        progress[TAKEN] = 1
-                        done = redo_cell(value, slot, row, is_added, holds, cells, turned)
-                    if not done:
-                        progress[PART], progress[LEVEL] = part, level
-                        return number
-                    progress[TAKEN] = 0
-                progress[LEVEL] = 0
-            taken += count
-        progress[PART] = 0
-    return len(rows)
+    for number in range(start, len(order)):
+        if number + _AHEAD < len(order):
+            prefetch_home(values[order[number + _AHEAD]], cells)
+        operation = order[number]
+        entry, value, is_holder = entries[operation], values[operation], holds[operation]
+        row, slot, is_added = int(np.int64(rows[entry])), int(np.int64(slots[entry])), added[entry]
+        counts = not is_holder and progress[0] == 0 and is_later(value, at[entry], ends, stamps)
+        if counts and not redo_count(value, slot, is_added, turned):
+            return number
+        progress[0] = 1
+        if not redo_cell(value, slot, row, is_added, is_holder, cells, turned):
+            return number
+        progress[0] = 0
+    return len(order)

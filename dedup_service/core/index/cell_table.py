@@ -29,11 +29,9 @@ from dedup_service.core.kernels import kernel, kernel_inline, long_kernel
 
 __all__ = [
     "EMPTY_PART",
-    "LEVEL",
     "MAX_ROWS",
     "MAX_TURNED",
     "NO_ROW",
-    "PART",
     "PROGRESS",
     "STORED",
     "TAKEN",
@@ -42,7 +40,6 @@ __all__ = [
     "keys_of_part",
     "remove_entry",
     "restore_entries",
-    "row_of_path",
     "split_paths",
 ]
 
@@ -188,28 +185,6 @@ def insert_entry(
     return bool(insert_step(row, slot, keys, cells, turned, levels, path, progress))
 
 
-@kernel
-def row_of_path(
-    slot: int,
-    levels: npt.NDArray[np.uint8],
-    path: npt.NDArray[np.uint32],
-    cells: int,
-) -> int:
-    """Return the row in the first cell that a path says holds its entry; -1 if it says none, -2 if that is wrong."""
-    taken = 0
-    for part in range(PARTS):
-        stored, count = keys_of_part(levels[part])
-        taken += count
-        if stored:
-            segment, home, rest = located(cell_hash(part, path[taken - 1]), slot, cells)
-            place, _ = seek(home, rest, segment)
-            if place < 0:
-                return -2
-            row = value_at(place, segment)
-            return -2 if row == NO_ROW else row
-    return -1
-
-
 @kernel_inline
 def remove_step(
     row: int,
@@ -248,9 +223,9 @@ def remove_entry(
     path: npt.NDArray[np.uint32],
     cells: int,
     turned: int,
-) -> bool:
-    """Remove one entry, as `remove_step` does; False if it is not stored so. row: -1 for an entry in no cell."""
-    return bool(remove_step(row, slot, levels, path, cells, turned) >= 0)
+) -> int:
+    """Remove one entry, as `remove_step` does."""
+    return int(remove_step(row, slot, levels, path, cells, turned))
 
 
 @kernel_inline

@@ -329,7 +329,7 @@ def add_missing_rows(
     for number in range(start, len(rows)):
         if number + ahead < len(rows):
             prefetch_home(identity(values[number + ahead]), table)
-        own = identity(values[number])
+        own, row = identity(values[number]), int(np.int64(rows[number]))
         if len(crowds):
             at = np.searchsorted(crowds, own)
             if at < len(crowds) and crowds[at] == own:
@@ -339,9 +339,9 @@ def add_missing_rows(
         count, there = 0, False
         while place >= 0:
             count += 1
-            there = there or value_at(place, segment) == np.int64(rows[number])
+            there = there or value_at(place, segment) == row
             place = next_in_run(place, rest, segment)
-        if not there and (count >= CROWD or not add(free, home, rest, int(np.int64(rows[number])), segment, table)):
+        if not there and (count >= CROWD or not add(free, home, rest, row, segment, table)):
             return number
     return len(rows)
 

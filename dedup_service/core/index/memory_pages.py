@@ -54,6 +54,18 @@ class MemoryPages:
         self._used += 1
         return self._free.pop()
 
+    def take_many(self, count: int) -> list[int]:
+        """Return the addresses of several pages."""
+        taken: list[int] = []
+        while len(taken) < count:
+            if not self._free:
+                taken.append(self.take())
+            first = max(0, len(self._free) - count + len(taken))
+            taken += self._free[first:]
+            self._used += len(self._free) - first
+            del self._free[first:]
+        return taken
+
     def give_back(self, address: int) -> None:
         """Give back a page that `take` returned."""
         self._used -= 1

@@ -134,12 +134,12 @@ class QuotientTable:
         return True
 
     def reserve(self, elements: int) -> None:
-        """Prepare an empty table for so many elements: few segments grow until there are more."""
+        """Prepare an empty table for so many elements, if it is not: few segments grow until there are more."""
         depth = 0
         while elements / (1 << depth) > _MAX_ELEMENTS * self._max_load * 0.75:
             depth += 1
-        if not len(self) and depth:
-            self._release(self._segments.pop())
+        if not len(self) and depth > self._table[DIRECTORY_DEPTH]:
+            self._release_all()
             self._begin(depth, elements >> depth)
 
     def copy_piece(self, position: int, piece: npt.NDArray[np.uint8]) -> tuple[int, int]:
@@ -155,8 +155,7 @@ class QuotientTable:
 
         StateError if they are not the pieces of a whole table.
         """
-        while self._segments:
-            self._release(self._segments.pop())
+        self._release_all()
         end, depth = 0, int(heads[:, DEPTH].max())
         directory = []
         for head in heads:
@@ -266,16 +265,17 @@ class QuotientTable:
         self._set_pages(segment, pages, pages, pages if wide else 0)
         return pages
 
-    def _release(self, segment: Record) -> None:
-        self._set_pages(segment, 0, 0, 0)
+    def _release_all(self) -> None:
+        while self._segments:
+            self._set_pages(self._segments.pop(), 0, 0, 0)
 
     def _set_pages(self, segment: Record, *wanted: int) -> None:
         """Take or give back pages, so that each column has as many as wanted."""
         addresses = segment[FIELDS:].reshape(COLUMNS, COLUMN_PAGES)
         for column, memory in enumerate((self._tags, self._values, self._tags)):
             have = int(np.count_nonzero(addresses[column]))
-            for page in range(have, wanted[column]):
-                addresses[column, page] = memory.take()
+            if have < wanted[column]:
+                addresses[column, have : wanted[column]] = memory.take_many(wanted[column] - have)
             for page in range(wanted[column], have):
                 memory.give_back(int(addresses[column, page]))
             addresses[column, wanted[column] :] = 0

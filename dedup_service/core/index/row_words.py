@@ -14,12 +14,15 @@ _IN_PAGE = PAGE_ROWS - 1
 
 
 class RowWords:
-    """`words` words a row; rows are numbered from 0. New words are arbitrary."""
+    """`words` words a row; rows are numbered from 0. New words are arbitrary.
+
+    Row numbers ascend for ever: `skip` and `release` leave out those that are not used any more.
+    """
 
     __slots__ = ("_memory", "_pages", "addresses")
 
     addresses: npt.NDArray[np.int64]
-    """Of each page; a longer array after growth."""
+    """Of each page, 0 where there is none; a longer array after growth."""
 
     def __init__(self, words: int) -> None:
         self._memory = MemoryPages(8 * words * PAGE_ROWS)
@@ -39,12 +42,28 @@ class RowWords:
     def make_room(self, rows: int) -> None:
         """Have so many rows at least."""
         while self._pages * PAGE_ROWS < rows:
-            if self._pages == len(self.addresses):
-                longer = np.zeros(max(16, self._pages + self._pages // 4), np.int64)
-                longer[: self._pages] = self.addresses
-                self.addresses = longer
+            self._have_addresses(self._pages + 1)
             self.addresses[self._pages] = self._memory.take()
             self._pages += 1
+
+    def skip(self, rows: int) -> None:
+        """Have no memory for the first rows, which are not used, of a table that has no rows yet."""
+        if not self._pages:
+            self._have_addresses(rows // PAGE_ROWS)
+            self._pages = rows // PAGE_ROWS
+
+    def release(self, rows: range) -> None:
+        """Give back the memory of rows that are not used any more, as far as they fill pages."""
+        for page in range(-(-rows.start // PAGE_ROWS), min(rows.stop // PAGE_ROWS, self._pages)):
+            if self.addresses[page]:
+                self._memory.give_back(int(self.addresses[page]))
+                self.addresses[page] = 0
+
+    def _have_addresses(self, pages: int) -> None:
+        if pages > len(self.addresses):
+            longer = np.zeros(max(16, pages + pages // 4), np.int64)
+            longer[: self._pages] = self.addresses[: self._pages]
+            self.addresses = longer
 
 
 @kernel_inline

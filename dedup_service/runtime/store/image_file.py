@@ -65,16 +65,21 @@ class ImageWriter:
         self._pending: list[Future[None]] = [self._thread.submit(self._create)]
         self._ended: Future[ImageFileLabel] | None = None
 
-    def buffer(self) -> Bytes | None:
-        """Return memory for the next piece, uint8[MAX_PIECE_BYTES], or None as long as many wait to be written."""
+    def buffer(self, *, wait: bool = False) -> Bytes | None:
+        """Return memory for the next piece, uint8[MAX_PIECE_BYTES].
+
+        As long as many pieces wait to be written, return None, or wait for one. StoreFullError if writing failed.
+        """
         self._raise_failure()
-        try:
-            return self._free.get_nowait()
-        except queue.Empty:
-            if self._made == _BUFFERS:
-                return None
+        if self._made < _BUFFERS and self._free.empty():
             self._made += 1
             return np.empty(MAX_PIECE_BYTES, np.uint8)
+        try:
+            buffer = self._free.get(block=wait)
+        except queue.Empty:
+            return None
+        self._raise_failure()
+        return buffer
 
     def add(self, table: int, end: int, stamp: int, buffer: Bytes, size: int, more: bytes) -> None:
         """Write the first `size` bytes of a buffer, which this takes back, and `more`."""
@@ -109,15 +114,17 @@ class ImageWriter:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def _write(self, table: int, end: int, stamp: int, buffer: Bytes, size: int, more: bytes) -> None:
-        digest = xxhash.xxh3_64(buffer[:size].data, _seed_of(self._seed, len(self._pieces)))
-        digest.update(more)
-        head = buffer[:HEAD_BYTES].view("<i8").copy()
-        self._pieces.append((end, self.written_bytes, stamp, digest.intdigest(), size, len(more), table, head))
-        self._put(buffer[:size].data)
-        self._put(memoryview(more))
-        self._free.put(buffer)
-        if self._unsynced >= _SYNC_BYTES:
-            self._sync()
+        try:
+            digest = xxhash.xxh3_64(buffer[:size].data, _seed_of(self._seed, len(self._pieces)))
+            digest.update(more)
+            head = buffer[:HEAD_BYTES].view("<i8").copy()
+            self._pieces.append((end, self.written_bytes, stamp, digest.intdigest(), size, len(more), table, head))
+            self._put(buffer[:size].data)
+            self._put(memoryview(more))
+            if self._unsynced >= _SYNC_BYTES:
+                self._sync()
+        finally:
+            self._free.put(buffer)
 
     def _put(self, data: memoryview) -> None:
         with translated_os_errors(self.path):

@@ -16,7 +16,7 @@ import re
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -333,14 +333,14 @@ class PageStore:
         sequence: int,
         tail: str,
         images: Images | None = None,
-        extra: bytes = b"",
+        extra: bytes | Callable[[], bytes] = b"",
         text_budget_bytes: int | None = None,
     ) -> "PendingCommit":
         """Note the present state, which `finish` makes durable. sequence, tail: last record of the log, its digest.
 
         images: of the tables; without it the tables have to be built again from the rows after opening. extra: other
-        state. text_budget_bytes: above it the oldest texts are dropped, a segment at a time. A commit that is not
-        finished is finished first.
+        state, or what `finish` calls for it. text_budget_bytes: above it the oldest texts are dropped, a segment at a
+        time. A commit that is not finished is finished first.
         """
         self.finish_commit()
         obsolete = self._drop_texts(text_budget_bytes)
@@ -358,7 +358,7 @@ class PageStore:
             next_row=self._next_row,
             segments=[segment.label() for segment in self._segments.values()],
             images=None if cut is None else cut.label,
-            extra=extra,
+            extra=b"",
         )
         manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # labels change later
         parts = [part for segment in self._segments.values() for part in segment.cut()]
@@ -367,7 +367,7 @@ class PageStore:
         self._removed_counts.clear()
         self._commits += 1
         live = LiveRows(self._segment_rows, self._live.first, self._live.bits.copy())
-        self._pending = PendingCommit(self, manifest, self._commits, live, parts, dropped, obsolete)
+        self._pending = PendingCommit(self, manifest, self._commits, live, parts, dropped, obsolete, extra)
         return self._pending
 
     def commit(self, sequence: int, tail: str, images: Images | None = None, extra: bytes = b"") -> None:
@@ -585,6 +585,7 @@ class PendingCommit:
         parts: list[UnsyncedPart],
         dropped: list[Segment],
         obsolete: set[Path],
+        extra: bytes | Callable[[], bytes],
     ) -> None:
         self._store = store
         self._manifest = manifest
@@ -593,6 +594,7 @@ class PendingCommit:
         self._parts = parts
         self._dropped = dropped
         self._obsolete = obsolete
+        self._extra = extra
         self._lock = threading.Lock()
         self._finished = False
 
@@ -604,6 +606,7 @@ class PendingCommit:
             for part in self._parts:
                 part.sync()
             folder = self._store.folder
+            self._manifest.extra = self._extra if isinstance(self._extra, bytes) else self._extra()
             self._manifest.live = write_live(folder, self._number, self._live.first, self._live.bits)
             sync_directory(folder)
             write_checked(folder / MANIFEST, self._manifest)

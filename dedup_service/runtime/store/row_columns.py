@@ -53,12 +53,18 @@ class RowColumns:
         for segment, count in zip(segments.tolist(), counts.tolist(), strict=True):
             self._in_cells[segment] += sign * count
 
-    def cut(self, segments: Collection[int]) -> tuple[list[ColumnLabel], list[UnsyncedPart], set[Path]]:
-        """Return labels, what is not durable, and files that go once a manifest without them is durable.
+    def drop(self, segments: Collection[int]) -> list[int]:
+        """Forget the segments that are not among these and have no row in the cells; return their numbers."""
+        gone = [segment for segment in self._labels if segment not in segments and not self._in_cells[segment]]
+        for segment in gone:
+            del self._labels[segment], self._in_cells[segment]
+            if segment in self._open:
+                self._open.pop(segment).close()
+        return gone
 
-        segments: those that the store has.
-        """
-        parts, obsolete = [], set()
+    def cut(self) -> tuple[list[ColumnLabel], list[UnsyncedPart]]:
+        """Return labels, and what is not durable yet."""
+        parts = []
         for segment, file in list(self._open.items()):
             part = file.cut()
             if part is not None:
@@ -69,16 +75,9 @@ class RowColumns:
             if segment < self.next_row // self._segment_rows:
                 file.close()
                 del self._open[segment]
-        for segment in self._labels.keys() - set(segments):
-            if not self._in_cells[segment]:
-                obsolete |= set(column_paths(self._folder, segment))
-                del self._labels[segment], self._in_cells[segment]
-                if segment in self._open:
-                    self._open.pop(segment).close()
         for segment, label in self._labels.items():
             label.in_cells = self._in_cells[segment]
-        labels = [msgspec.structs.replace(self._labels[segment]) for segment in sorted(self._labels)]
-        return labels, [part for part in parts if part.path not in obsolete], obsolete
+        return [msgspec.structs.replace(self._labels[segment]) for segment in sorted(self._labels)], parts
 
     def pieces(self) -> Iterator[tuple[int, Columns]]:
         """Yield the first row and the columns of some rows, all committed ones; StoreDamagedError if altered."""

@@ -9,12 +9,14 @@
 `young` and `removed` are what `extra` of the last commit had: the entries of the window, and those that the cells still
 need. If tables cannot be restored from their images, they are built from the rows.
 
-Other threads may iterate what `held` returned; everything else is for the deciding thread.
+Other threads may iterate what `held` returned, after `close`, too: that raises StateError. Damage that they find is
+raised by the next `step` as well. Everything else is for the deciding thread.
 """
 
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -26,6 +28,7 @@ from dedup_service.core.decision.candidates import RemovedEntry
 from dedup_service.core.decision.entry_rows import EntryRows, Spans
 from dedup_service.core.decision.entry_store import HeldEntries, Numbers, row_of_sequence
 from dedup_service.core.decision.entry_tables import EntryTables, cell_columns
+from dedup_service.core.errors import StateError
 from dedup_service.core.index import CellChanges
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
@@ -59,6 +62,8 @@ class StoredEntries:
         self.tables = tables
         self._images = images
         self._turn = threading.RLock()
+        self._damage: StoreDamagedError | None = None
+        self._is_closed = False
 
     @classmethod
     def open(
@@ -165,12 +170,17 @@ class StoredEntries:
                 note(changes.rows[mask], changes.ordinals[mask], of_these)
 
     def step(self) -> None:
-        """Do a little of what has to be done from time to time; StoreFullError if the disk is full."""
+        """Do a little of what has to be done from time to time; StoreFullError if the disk is full.
+
+        StoreDamagedError if a thread that iterates what `held` returned has found damage.
+        """
+        if self._damage is not None:
+            raise self._damage
         self._images.step(_IMAGE_PIECES)
         with self._turn:
             self.pages.compact(_COMPACTED_BYTES)
 
-    def begin_commit(self, sequence: int, tail: str, extra: bytes) -> PendingCommit:
+    def begin_commit(self, sequence: int, tail: str, extra: bytes | Callable[[], bytes]) -> PendingCommit:
         """Note the present state, which `finish` makes durable; see `PageStore.begin_commit`."""
         with self._turn:
             return self.pages.begin_commit(sequence, tail, self._images, extra)
@@ -200,13 +210,36 @@ class StoredEntries:
     def close(self) -> None:
         """Close all files. What was not committed is lost."""
         with self._turn:
+            self._is_closed = True
             self._images.close()
             self.pages.close()
 
-    def _piece(self, numbers: npt.NDArray[np.int64]) -> EntryRows:
-        """Return the entries of those rows that are live; any thread may call it."""
+    def _piece(self, after: int, end: int) -> tuple[int, EntryRows] | None:
+        """Return the next live rows behind `after` and below `end`: the last number, and the entries. None: no more.
+
+        Any thread may call it.
+        """
+        with self._in_turn():
+            numbers = self.pages.first(after, _PIECE_ROWS)
+            numbers = numbers[numbers < end]
+            return (int(numbers[-1]), self.pages.entries(numbers)) if len(numbers) else None
+
+    def _size(self) -> tuple[int, int]:
+        """Return the number of live entries and the bytes of their evidence; any thread may call it."""
+        with self._in_turn():
+            return len(self), self.pages.disk_bytes()["evidence"]
+
+    @contextmanager
+    def _in_turn(self) -> Iterator[None]:
+        """Read in another thread, while the deciding one waits."""
         with self._turn:
-            return self.pages.entries(numbers[self.pages.live(numbers)])
+            if self._is_closed:
+                raise StateError("the kept pages are closed: they cannot be read any more; ask a process that runs")
+            try:
+                yield
+            except StoreDamagedError as error:
+                self._damage = error
+                raise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,13 +252,13 @@ class _HeldRows:
     def pieces(self) -> Iterator[EntryRows]:
         """Yield copies of the live entries, in order of sequence."""
         after = -1
-        while len(numbers := self.entries.first(after, _PIECE_ROWS)) and numbers[0] < self.end:
-            yield self.entries._piece(numbers[numbers < self.end])  # noqa: SLF001 - of the same module
-            after = int(numbers[-1])
+        while (piece := self.entries._piece(after, self.end)) is not None:  # noqa: SLF001 - of the same module
+            after, entries = piece
+            yield entries
 
     def size(self) -> tuple[int, int]:
         """Return the number of live entries and the bytes of their evidence."""
-        return len(self.entries), self.entries.pages.disk_bytes()["evidence"]
+        return self.entries._size()  # noqa: SLF001
 
 
 def _empty(store: PageStore, rule: MatchRule, layout: IndexLayout, shards: int) -> tuple[EntryTables, TableImages]:

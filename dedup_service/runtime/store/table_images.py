@@ -26,7 +26,7 @@ Invariants: at each call, the tables have the rows of the store that are live, a
 The deciding thread alone calls this; only `PendingCommit.finish` may run in another one.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,15 +37,17 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import INDEXED, EntryRows
 from dedup_service.core.decision.entry_tables import HashColumn
+from dedup_service.core.errors import StateError
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
 from dedup_service.core.index.quotient_pieces import END, MAX_PIECE_BYTES
 from dedup_service.core.index.quotient_table import QuotientTable
-from dedup_service.runtime.store.cell_log import CellLog, log_paths
+from dedup_service.runtime.store.cell_log import CellLog, Change, log_paths
+from dedup_service.runtime.store.errors import StoreDamagedError
 from dedup_service.runtime.store.image_file import ImageReader, ImageWriter, image_path
 from dedup_service.runtime.store.manifest import ImageFileLabel, ImagesLabel, LogLabel
 from dedup_service.runtime.store.page_store import ImagesCut, PageStore
-from dedup_service.runtime.store.row_columns import COLUMN, RowColumns
+from dedup_service.runtime.store.row_columns import COLUMN, RowColumns, column_paths
 
 __all__ = ["DUE_SHARE", "CellEntries", "TableImages", "Tables"]
 
@@ -66,6 +68,12 @@ _ROWS = 1 << 16
 
 _AHEAD_PIECES = 64
 _LATER = 1 << 62
+
+_LOADERS = 2
+"""Threads that load pieces: one copies while the other one waits for the disk."""
+
+_REDONE = 1 << 18
+"""Entries of the log of cells that are applied again together: 100 MB."""
 
 RowNumbers = npt.NDArray[np.uint32]
 Integers = npt.NDArray[np.int64]
@@ -149,7 +157,7 @@ class TableImages:
         if self._walk is None and self._image is None:
             self._begin()
         while self._walk is not None and self._walk.table < len(self._names):
-            self._copy(1)
+            self._copy(1, wait=True)
         if self._walk is not None:
             self._walk.writer.label(wait=True)
 
@@ -157,10 +165,14 @@ class TableImages:
         """Note the present state, for `PageStore.begin_commit`. segments: numbers of those that the commit has."""
         self._append_columns()
         obsolete = self._adopt()
-        columns, parts, gone = self._columns.cut(segments)
+        size = self._store.segment_rows
+        for segment in self._columns.drop(segments):
+            obsolete |= set(column_paths(self._store.folder, segment))
+            self._tables.cells.keep_sieves(0, range(segment * size, (segment + 1) * size))
+        columns, parts = self._columns.cut()
         logs = [log.label() for log in self._logs]
         parts += [part for log in self._logs if (part := log.cut()) is not None]
-        return ImagesCut(ImagesLabel(self._image, logs, columns, len(self._tables.cells)), parts, obsolete | gone)
+        return ImagesCut(ImagesLabel(self._image, logs, columns, len(self._tables.cells)), parts, obsolete)
 
     def restore(self) -> bool:
         """Fill the tables as they were at the last commit; False, and they stay empty, if there is no image of them.
@@ -173,11 +185,16 @@ class TableImages:
         label = self._store.manifest.images
         assert label is not None
         self._logs += [CellLog(self._store.folder, self._store.manifest.identity, log) for log in label.logs]
-        with ThreadPoolExecutor(1, "columns") as thread:
-            columns = thread.submit(self._load_columns)
-            pieces = self._load_image(self._image)
-            self._redo(self._image, pieces)
-            columns.result()
+        try:
+            with ThreadPoolExecutor(1, "columns") as thread:
+                columns = thread.submit(self._load_columns)
+                pieces = self._load_image(self._image)
+                self._redo(self._image, pieces)
+                columns.result()
+        except StoreDamagedError:
+            raise
+        except StateError as error:  # files that fit their checksums, and not each other
+            raise StoreDamagedError(f"the images in {self._store.folder} do not fit together: {error}") from error
         self._tables.cells.count_entries(label.entries)
         return True
 
@@ -243,12 +260,12 @@ class TableImages:
         self._walk = _Walk(writer, self._store.next_row, self._number)
         self.changes = 0
 
-    def _copy(self, budget_pieces: int) -> bool:
+    def _copy(self, budget_pieces: int, *, wait: bool = False) -> bool:
         walk = self._walk
         assert walk is not None
         hashes = list(self._tables.hashes.values())
         for _ in range(budget_pieces):
-            buffer = None if walk.table == len(self._names) else walk.writer.buffer()
+            buffer = None if walk.table == len(self._names) else walk.writer.buffer(wait=wait)
             if buffer is None:
                 break
             end, size = self._quotients[walk.table].copy_piece(walk.position, buffer)
@@ -307,6 +324,7 @@ class TableImages:
         if self._tables.blocks is not None:
             self._tables.blocks.reserve(len(self._store))
         for first, columns in self._columns.pieces():
+            self._tables.cells.keep_sieves(first)
             numbers = np.arange(first, first + len(columns), dtype=np.uint32)
             self._tables.cells.set_sieves(numbers, np.ascontiguousarray(columns["sieve"]))
             live = self._store.live(numbers)
@@ -321,36 +339,55 @@ class TableImages:
 
     def _load_image(self, label: ImageFileLabel) -> Pieces:
         """Fill the tables with an image, but for dead rows; return the index entries of its pieces."""
-        hashes = list(self._tables.hashes.values())
-        live, buffer = self._store.live_bits, np.empty(MAX_PIECE_BYTES, np.uint8)
         reader = ImageReader(self._store.folder, self._store.manifest.identity, label)
         try:
+            pieces, numbers = reader.pieces, np.zeros(len(reader.pieces), np.int64)
             for table, quotient in enumerate(self._quotients):
-                own = np.flatnonzero(reader.pieces["table"] == table)
-                quotient.begin_load(reader.pieces["head"][own])
-                for number, piece in enumerate(own.tolist()):
-                    if piece % _AHEAD_PIECES == 0:
-                        reader.announce(piece, min(piece + 2 * _AHEAD_PIECES, len(reader.pieces) - 1))
-                    content, crowds = reader.piece(piece, buffer)
-                    quotient.load_piece(number, content, live if table < len(hashes) else None)
-                    if crowds:
-                        hashes[table].table.load_crowds(crowds, self._store.live)
+                own = pieces["table"] == table
+                quotient.begin_load(pieces["head"][own])
+                numbers[own] = np.arange(np.count_nonzero(own))
+            todo = iter(range(len(pieces)))  # next() of it is one step of the interpreter, so threads may share it
+            with ThreadPoolExecutor(_LOADERS, "image") as threads:
+                loads = [threads.submit(self._load_pieces, reader, numbers, todo) for _ in range(_LOADERS)]
+                crowds = [crowd for load in loads for crowd in load.result()]
+            for table, more in crowds:
+                list(self._tables.hashes.values())[table].table.load_crowds(more, self._store.live)
+            for quotient in self._quotients:
                 quotient.end_load()
-            return reader.pieces
+            return pieces
         finally:
             reader.close()
+
+    def _load_pieces(self, reader: ImageReader, numbers: Integers, todo: Iterator[int]) -> list[tuple[int, bytes]]:
+        """Load the pieces that come next until there is none; return the crowds of tables. numbers: in the table."""
+        live, buffer, crowds = self._store.live_bits, np.empty(MAX_PIECE_BYTES, np.uint8), []
+        for piece in todo:
+            if piece % _AHEAD_PIECES == 0:
+                reader.announce(piece, min(piece + 2 * _AHEAD_PIECES, len(reader.pieces) - 1))
+            content, more = reader.piece(piece, buffer)
+            table = int(reader.pieces["table"][piece])
+            is_hashes = table < len(self._tables.hashes)
+            self._quotients[table].load_piece(int(numbers[piece]), content, live if is_hashes else None)
+            if more:
+                crowds.append((table, more))
+        return crowds
 
     def _redo(self, label: ImageFileLabel, pieces: Pieces) -> None:
         """Apply what changed since the image was begun."""
         turned = pieces[pieces["table"] == len(self._names) - 1]
         ends, stamps = turned["end"].astype(np.int64), turned["stamp"].astype(np.int64)
-        for log in self._logs:
-            for change in log.changes():
-                at = change.at if log.number == label.number else _LATER
-                self.changes += len(change.rows)
-                self._tables.cells.redo(
-                    change.rows, change.slots, change.paths, is_added=change.is_added, at=at, ends=ends, stamps=stamps
-                )
+        for changes in _batched(self._changes_since(label)):
+            added = np.concatenate([np.full(len(change.rows), change.is_added) for change in changes])
+            self.changes += len(added)
+            self._tables.cells.redo(
+                np.concatenate([change.rows for change in changes]),
+                np.concatenate([change.slots for change in changes]),
+                b"".join(change.paths for change in changes),
+                added=added,
+                at=np.concatenate([np.full(len(change.rows), change.at) for change in changes]),
+                ends=ends,
+                stamps=stamps,
+            )
         for numbers in self._store.appended_since(label.first_row):
             for start in range(numbers.start, numbers.stop, _ROWS):
                 some = np.arange(start, min(start + _ROWS, numbers.stop), dtype=np.uint32)
@@ -358,6 +395,12 @@ class TableImages:
                 rows = self._store.rows(some)
                 for column in self._tables.hashes.values():
                     column.add_missing(some, rows)
+
+    def _changes_since(self, label: ImageFileLabel) -> Iterator[Change]:
+        """Yield what the logs have; all of a later log came after the last piece of the image."""
+        for log in self._logs:
+            for change in log.changes():
+                yield change if log.number == label.number else change._replace(at=_LATER)
 
     def _forget(self) -> None:
         """Give up all images: the tables are built from rows."""
@@ -367,3 +410,17 @@ class TableImages:
         self._image = None
         self._columns.close()
         self._columns = RowColumns(self._store.folder, self._store.manifest.identity, self._store.segment_rows)
+
+
+def _batched(changes: Iterable[Change]) -> Iterator[list[Change]]:
+    """Yield changes in order, many entries at a time."""
+    batch: list[Change] = []
+    entries = 0
+    for change in changes:
+        batch.append(change)
+        entries += len(change.rows)
+        if entries >= _REDONE:
+            yield batch
+            batch, entries = [], 0
+    if batch:
+        yield batch

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.decider import Decider
 from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_store import MemoryStore
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -18,6 +20,7 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import PROFILES, rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.normalise import letters
+from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import VerdictKind
 from tests.core.decision.crowded import Run, page_at, page_of
 
@@ -27,29 +30,28 @@ LAYOUTS = [IndexLayout(slots=slots, window=window) for slots, window in ((1, 1),
 
 @dataclass
 class Shard:
-    """Candidates beside the entries that their owner keeps, as a decider does."""
+    """Candidates beside the entries that were added to them and not removed."""
 
     candidates: LocalCandidates
     entries: dict[int, Entry] = field(default_factory=dict)
 
-    def begin(self, ordinal: int) -> None:
-        """Announce a page."""
-        for sequence, path in self.candidates.begin(ordinal):
-            if sequence in self.entries:
-                self.entries[sequence] = replace(self.entries[sequence], keys=path, settled=True)
-
-    def find(self, sequence: int, page: PreparedPage) -> set[int]:
-        """The live candidates for a page."""
-        return set(self.candidates.find(sequence, page, Evidence(page.evidence))) & set(self.entries)
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry."""
-        self.entries[entry.sequence] = entry
-        self.candidates.add(entry, Evidence(entry.evidence))
+    def find(self, sequence: int, page: PreparedPage, ordinal: int, entry: Entry | None = None) -> set[int]:
+        """The candidates for a page, of which an entry may be added."""
+        with self.candidates.batch([(sequence, page)]):
+            self.candidates.begin(ordinal)
+            found = {candidate.sequence for candidate in self.candidates.find(Evidence(page.evidence))}
+            if entry is not None:
+                self.candidates.add(entry)
+                self.entries[sequence] = entry
+        assert found <= set(self.entries)
+        return found
 
     def remove(self, sequence: int, ordinal: int) -> None:
         """Remove an entry."""
-        self.candidates.remove(self.entries.pop(sequence), ordinal)
+        del self.entries[sequence]
+        entry = self.candidates.get(sequence)
+        assert entry is not None
+        self.candidates.remove(entry, ordinal)
 
 
 @given(st.sampled_from(LAYOUTS), st.sampled_from([1, 2, 8]), st.lists(st.integers(0, 1 << 32), max_size=50))
@@ -60,15 +62,12 @@ def test_slots_find_together_what_one_index_finds(layout: IndexLayout, count: in
     shards = [Shard(LocalCandidates(rule, layout=layout)) for _ in range(count)]
     for ordinal, seed in enumerate(seeds):
         page, sequence = page_at(seed), 2 * ordinal + 1
-        for shard in (whole, *shards):
-            shard.begin(ordinal)
-        found = [shard.find(sequence, page) for shard in shards]
-        assert set().union(*found) == whole.find(sequence, page)
-        assert sum(map(len, found)) == len(whole.find(sequence, page))
-        if seed % 4:
-            entry = Entry.from_page(sequence, page, seed, ordinal)
-            whole.add(entry)
-            shards[ordinal % layout.slots % count].add(entry)
+        entry = Entry.from_page(sequence, page, seed, ordinal) if seed % 4 else None
+        owner = shards[ordinal % layout.slots % count]
+        found = [shard.find(sequence, page, ordinal, entry if shard is owner else None) for shard in shards]
+        expected = whole.find(sequence, page, ordinal, entry)
+        assert set().union(*found) == expected
+        assert sum(map(len, found)) == len(expected)
         if whole.entries and seed % 5 == 0:
             gone = sorted(whole.entries)[seed % len(whole.entries)]
             whole.remove(gone, ordinal)
@@ -131,26 +130,27 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
 def test_a_channel_that_the_rule_does_not_probe_has_no_index(profile: str) -> None:
     """Only `simhash` probes bodies; the other profiles find them by keys and exact texts."""
     candidates = LocalCandidates(PROFILES[profile])
-    entry = Entry.from_page(1, crowd(1, text_hash=5), 1, 1)
-    candidates.add(entry, Evidence(entry.evidence))
+    candidates.add(Entry.from_page(1, crowd(1, text_hash=5), 1, 1))
     expected = {"words", "body"} if profile == "simhash" else {"words"}
     assert set(candidates.sizes().channels) == expected
 
 
-def test_of_many_entries_with_one_text_the_earliest_are_candidates() -> None:
+@pytest.mark.parametrize("window", [2, 90, 4096])
+def test_of_many_entries_with_one_text_the_earliest_are_candidates(window: int) -> None:
     """Copies are not kept, so there are more than one only where pages were updated to one text."""
-    candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=2))
-    entries: list[Entry] = []
-    for number in range(100):
-        entry = Entry.from_page(number, crowd(number, text_hash=5), number, number)
-        candidates.begin(number)
-        candidates.add(entry, Evidence(entry.evidence))
-        entries.append(entry)
+    candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=window))
     copy = replace(crowd(200, text_hash=5), keys=b"")
-    assert candidates.equal_texts(copy, entries.__getitem__) == list(range(64))
-    candidates.begin(100)
-    candidates.remove(entries[3], 99)
-    assert candidates.equal_texts(copy, entries.__getitem__) == [at for at in range(65) if at != 3]
+    for number in range(100):
+        candidates.begin(number)
+        candidates.add(Entry.from_page(number, crowd(number, text_hash=5), number, number))
+    with candidates.batch([(100, copy), (101, copy)]):
+        candidates.begin(100)
+        assert [entry.sequence for entry in candidates.equal_texts(copy)] == list(range(64))
+        removed = candidates.get(3)
+        assert removed is not None
+        candidates.remove(removed, 100)
+        candidates.begin(101)
+        assert [entry.sequence for entry in candidates.equal_texts(copy)] == [at for at in range(65) if at != 3]
 
 
 @pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])
@@ -194,3 +194,114 @@ def test_the_state_of_a_decider_says_how_many_pages_it_decided() -> None:
     run.decide([page_at(number) for number in range(20)])
     assert run.decider.state().ordinal == 20
     assert Decider(rule_for(), "space", run).state().ordinal == 0
+
+
+def sequences(found: list[Entry] | list[Entry | None]) -> list[int | None]:
+    """Which entries these are. In a batch, some are settled earlier."""
+    return [None if entry is None else entry.sequence for entry in found]
+
+
+@given(
+    st.sampled_from([1, 2, 3, 7, 40]),
+    st.sampled_from([rule_for(), KEYS_ALONE, PROFILES["simhash"]]),
+    st.lists(st.integers(0, 1 << 32), min_size=1, max_size=60),
+    st.lists(st.integers(1, 25), min_size=1),
+)
+@settings(max_examples=60)
+def test_a_batch_is_cut_where_it_is_longer_than_the_window(
+    window: int, rule: MatchRule, seeds: list[int], sizes: list[int]
+) -> None:
+    """Every answer is that of pages that come one by one, whatever the batches are and wherever entries are removed."""
+    layout = IndexLayout(slots=2, window=window)
+    batched, single = (LocalCandidates(rule, layout=layout) for _ in range(2))
+    pages = [(3 * ordinal, page_at(seed)) for ordinal, seed in enumerate(seeds)]
+    first = 0
+    for size in sizes * len(pages):
+        batch = pages[first : first + size]
+        with batched.batch(batch):
+            for ordinal, (sequence, page) in enumerate(batch, first):
+                batched.begin(ordinal)
+                with single.batch([(sequence, page)]):
+                    single.begin(ordinal)
+                    evidence, url = Evidence(page.evidence), url_hash(page.page.canonical_url)
+                    assert sequences(batched.find(evidence)) == sequences(single.find(evidence))
+                    assert sequences(batched.equal_texts(page)) == sequences(single.equal_texts(page))
+                    assert sequences([batched.visit(url)]) == sequences([single.visit(url)])
+                    for candidates in (batched, single):
+                        gone = candidates.visit(url) if seeds[ordinal] % 3 == 0 else candidates.first()
+                        if gone is not None and seeds[ordinal] % 5 < 2:
+                            candidates.remove(gone, ordinal)
+                        if seeds[ordinal] % 7:
+                            candidates.add(Entry.from_page(sequence, page, url, ordinal))
+        assert batched.removed() == single.removed()
+        assert list(batched.held().rows().entries()) == list(single.held().rows().entries())
+        assert batched.young() == single.young()
+        first += size
+        if first >= len(pages):
+            break
+
+
+def test_pages_that_were_not_announced_are_refused() -> None:
+    """A page is decided inside of a batch that has it."""
+    candidates, page = LocalCandidates(rule_for()), page_at(3)
+    with pytest.raises(RuntimeError, match="no page was announced"):
+        candidates.find(Evidence(page.evidence))
+    with candidates.batch([(1, page)]):
+        candidates.begin(0)
+        with pytest.raises(RuntimeError, match="more pages are decided than the batch has"):
+            candidates.begin(1)
+
+
+@pytest.mark.parametrize("window", [1, 20, 4096])
+def test_another_rule_finds_what_it_would_have_found_from_the_start(window: int) -> None:
+    """An index that a rule asks for is built from the entries that are there, and dropped when no rule asks for it."""
+    layout, rules = IndexLayout(slots=2, window=window), [rule_for(), PROFILES["simhash"], KEYS_ALONE, rule_for(k=5)]
+    changed = Shard(LocalCandidates(rules[0], layout=layout))
+    steady = [Shard(LocalCandidates(rule, layout=layout)) for rule in rules]
+    seen = set()
+    for ordinal in range(160):
+        page, chosen = page_at(ordinal), ordinal // 16 % len(rules)
+        changed.candidates.use(rules[chosen])
+        radii = {"words": rules[chosen].radius("words"), "body": rules[chosen].radius("body")}
+        indexes = changed.candidates.tables.indexes
+        assert {name: index.radius for name, index in indexes.items()} == {
+            name: radius for name, radius in radii.items() if radius is not None
+        }
+        entry = Entry.from_page(ordinal, page, ordinal, ordinal)
+        found = changed.find(ordinal, page, ordinal, entry)
+        assert found == [shard.find(ordinal, page, ordinal, entry) for shard in steady][chosen]
+        of_steady = steady[chosen].candidates.tables.indexes
+        assert {name: len(index) for name, index in indexes.items()} == {
+            name: len(index) for name, index in of_steady.items()
+        }
+        seen.add((chosen, bool(found)))
+        if ordinal % 4 == 3:
+            for shard in (changed, *steady):
+                shard.remove(min(shard.entries) if ordinal % 8 == 3 else max(shard.entries), ordinal)
+    assert {chosen for chosen, found in seen if found} == set(range(len(rules)))
+
+
+@pytest.mark.parametrize("window", [1, 5, 60])
+@pytest.mark.parametrize("rule", [rule_for(), PROFILES["simhash"]], ids=["balanced", "simhash"])
+def test_candidates_go_on_with_a_store_that_has_their_entries(window: int, rule: MatchRule) -> None:
+    """Tables are built from its rows; entries of the window, and those that the cells still need, are told."""
+    layout, store = IndexLayout(slots=2, window=window), MemoryStore()
+    steady = Shard(LocalCandidates(rule, layout=layout))
+    other = Shard(LocalCandidates(rule, layout=layout, store=store))
+    for ordinal in range(150):
+        page = page_at(ordinal)
+        entry = Entry.from_page(ordinal, page, ordinal, ordinal) if ordinal % 4 else None
+        found = other.find(ordinal, page, ordinal, entry)
+        assert found == steady.find(ordinal, page, ordinal, entry)
+        if ordinal % 3 == 2:
+            for shard in (steady, other):
+                shard.remove(min(shard.entries) if ordinal % 2 else max(shard.entries), ordinal)
+        if ordinal % 10 == 9:
+            removed = other.candidates.removed()
+            young = [EntryRows.from_entries(other.candidates.young())]
+            again = LocalCandidates(rule, young, layout=layout, store=store, removed=removed)
+            assert len(again) == len(other.candidates)
+            other = Shard(again, other.entries)
+        assert list(other.candidates.held().rows().entries()) == list(steady.candidates.held().rows().entries())
+    sizes, expected = other.candidates.sizes().cells, steady.candidates.sizes().cells
+    assert (sizes.entries, sizes.cells, sizes.overflowed) == (expected.entries, expected.cells, expected.overflowed)

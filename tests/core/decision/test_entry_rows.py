@@ -58,15 +58,6 @@ def test_a_part_has_its_own_evidence_and_keys(some: list[Entry], chosen: list[bo
     assert rows.settled.tolist() == [entry.settled for entry in some]
 
 
-@given(st.lists(entries), st.sampled_from(["words", "body"]))
-def test_a_block_index_gets_the_entries_that_can_be_compared(some: list[Entry], channel: str) -> None:
-    """These are the entries that are indexed and have a fingerprint in the channel."""
-    some = numbered(some)
-    sequences, fingerprints = EntryRows.from_entries(some).indexed(channel)
-    held = [(e.sequence, e.channel(channel)) for e in some if e.indexed and e.channel(channel) is not None]
-    assert list(zip(sequences.tolist(), fingerprints.tolist(), strict=True)) == held
-
-
 @given(MAYBE)
 def test_a_column_of_signed_integers_keeps_all_bits(value: int | None) -> None:
     """SQLite has no others."""

@@ -3,8 +3,8 @@
 import numpy as np
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_arrays import EntryArrays, HeldEntries
 from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_store import HeldEntries, HeldValues, MemoryStore
 from dedup_service.core.decision.host_text import TITLES, HostText
 from dedup_service.core.evidence.packed import Evidence, equal_sketch_bits
 from dedup_service.core.evidence.similarity import Similarity
@@ -17,9 +17,17 @@ ENTRIES = [
 ]
 
 
+def stored(entries: list[Entry]) -> MemoryStore:
+    """A store with these entries, in rows from 0."""
+    store = MemoryStore()
+    store.append(EntryRows.from_entries(entries))
+    return store
+
+
 def held(entries: list[Entry]) -> HeldEntries:
-    """A view of entries, as a filter has them."""
-    return EntryArrays([EntryRows.from_entries(entries)]).held()
+    """A view of entries, as a filter has them: some settled, the latest in the window."""
+    settled = len(entries) * 2 // 3
+    return HeldEntries((*stored(entries[:settled]).held().parts, HeldValues(tuple(entries[settled:]))))
 
 
 def jaccard(one: Entry, other: Entry) -> float:
@@ -40,12 +48,10 @@ def test_pages_with_much_in_common_are_found_in_order() -> None:
 
 def test_removed_pages_are_not_found() -> None:
     """Their rows are still there; an empty view has no nearest page."""
-    arrays = EntryArrays([EntryRows.from_entries(ENTRIES[:20])])
-    page = ENTRIES[0]
-    before = nearest(arrays.held(), page, 3, HostText())
-    for entry_ in before:
-        arrays.remove(entry_.sequence)
-    after = nearest(arrays.held(), page, 3, HostText())
+    store, page = stored(ENTRIES[:20]), ENTRIES[0]
+    before = nearest(store.held(), page, 3, HostText())
+    store.remove(np.array([entry_.sequence - ENTRIES[0].sequence for entry_ in before]))
+    after = nearest(store.held(), page, 3, HostText())
     assert not {at.sequence for at in before} & {at.sequence for at in after}
     assert len(after) == 3
     assert nearest(HeldEntries(), page, 3, HostText()) == []
@@ -68,9 +74,9 @@ def test_host_text_brings_no_page_nearer() -> None:
 
 def test_a_view_knows_its_live_entries() -> None:
     """Entries are known by sequence; a removed one is not live."""
-    arrays = EntryArrays([EntryRows.from_entries(ENTRIES[:5])])
-    arrays.remove(ENTRIES[2].sequence)
-    assert [arrays.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
+    store = stored(ENTRIES[:5])
+    store.remove(np.array([2]))
+    assert [store.held().has(at.sequence) for at in ENTRIES[:6]] == [True, True, False, True, True, False]
 
 
 def test_equal_bits_are_counted_for_every_page() -> None:

@@ -75,7 +75,7 @@ class Three:
             else:
                 ordinal, number = self.live.pop(step.row)
                 path = self.paths.pop(step.row)
-                assert self.single.remove(self.single.row_of(ordinal, path), ordinal, path)
+                assert self.single.remove(step.row, ordinal, path)
                 self.plain.remove(number)
             ordinals.append(ordinal)
         given = [known.pop(step.row, b"") if step.kind == "remove" else b"" for step in changes]

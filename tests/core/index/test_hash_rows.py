@@ -9,23 +9,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from dedup_service.core.index import SequenceMap
 from dedup_service.core.index.hash_rows import HashRows, first_bits
-from dedup_service.core.splitmix import FIRST_MULTIPLIER, SECOND_MULTIPLIER
+from tests.core.index.twins import WORD, twin, unmixed
 
-WORD = (1 << 64) - 1
-
-
-def unmixed(value: int) -> int:
-    """Return the hash that SplitMix64's finaliser mixes to this value."""
-    value ^= value >> 31 ^ value >> 62
-    value = value * pow(int(SECOND_MULTIPLIER), -1, 1 << 64) & WORD
-    value ^= value >> 27 ^ value >> 54
-    value = value * pow(int(FIRST_MULTIPLIER), -1, 1 << 64) & WORD
-    return value ^ value >> 30 ^ value >> 60
-
-
-TWINS = [unmixed(5 << 40 | low) for low in range(4)]
+TWINS = [unmixed(5 << 40), *(twin(unmixed(5 << 40), number) for number in range(1, 4))]
 """Different hashes of which the table knows the same bits."""
 NEIGHBOURS = [unmixed((5 << 40) + (number << 29)) for number in range(1, 30)]
 """Hashes that have one home or adjacent ones."""
@@ -121,19 +108,6 @@ class History(RuleBasedStateMachine):
 
 History.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
 TestHistory = History.TestCase
-
-
-def test_a_collision_changes_no_answer() -> None:
-    """A sequence map proposes sequences of another hash with the same bits; confirmation leaves them out."""
-    found = SequenceMap()
-    for sequence, value in enumerate(TWINS * 10):
-        found.add(value, sequence)
-    for number, value in enumerate(TWINS):
-        assert found.some(value, 3, lambda at, value=value: TWINS[at % 4] == value) == [number, number + 4, number + 8]
-    found.remove(TWINS[1], 1)
-    assert found.first(TWINS[1], lambda at: at % 4 == 1) == 5
-    with pytest.raises(KeyError):
-        found.remove(TWINS[1], 1)
 
 
 def test_a_table_of_many_segments_is_small_and_grows_by_one() -> None:

@@ -105,6 +105,17 @@ def test_crowds_are_part_of_the_pieces() -> None:
     assert len(again) == np.count_nonzero(live)
 
 
+@pytest.mark.parametrize("reserved", [(ROWS, 100), (100, ROWS), (ROWS, 4 * ROWS), (4 * ROWS, ROWS)])
+def test_a_table_is_prepared_more_than_once(reserved: tuple[int, int]) -> None:
+    """The larger number counts, as long as the table is empty."""
+    values, table = hashes(ROWS), HashRows()
+    for rows in (*reserved, 10 * ROWS):
+        table.reserve(rows)
+        if rows == reserved[-1]:
+            table.add_missing(values, np.arange(ROWS, dtype=np.uint32))
+    assert_rows(table, values, np.ones(ROWS, np.bool_))
+
+
 def test_pieces_that_are_no_whole_table_are_refused() -> None:
     """One that is missing, and one of another size."""
     table = HashRows()

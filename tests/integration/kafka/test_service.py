@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -29,8 +29,11 @@ from dedup_service.runtime.kafka.control.operator_records import (
 )
 from dedup_service.runtime.kafka.messages.log_record import encode
 from dedup_service.runtime.kafka.service import Service, ServiceSettings
+from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER
 from dedup_service.runtime.kafka.topics import Topics
 from dedup_service.runtime.resources import SpaceOptions, build_fingerprinter
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import MANIFEST
 from tests.integration.conftest import Broker
 
 pytestmark = pytest.mark.slow
@@ -157,6 +160,28 @@ def test_a_service_continues_where_it_stopped_with_or_without_its_state(
         progress = Progress()
         with running(settings(broker, topics, tmp_path / state), progress):
             progress.wait_for(everything_decided(broker, topics))
+    assert check(broker.bootstrap, topics, sent).complaints == []
+
+
+@pytest.mark.parametrize("kind", ["evidence", "rows", "live-*", MANIFEST])
+def test_a_service_whose_files_are_damaged_has_the_state_of_the_log(
+    broker: Broker, topics: Topics, tmp_path: Path, kind: str
+) -> None:
+    """Damage is found at the start, or ends the service, and then the next start builds the state again."""
+    sent = list(stream(13, PAGES))
+    publish(broker, topics, sent[: PAGES // 2])
+    progress = Progress()
+    with running(settings(broker, topics, tmp_path / "state"), progress):
+        progress.wait_for(everything_decided(broker, topics))
+    (path,) = (tmp_path / "state" / PAGES_FOLDER).glob(kind if kind in {"live-*", MANIFEST} else f"*.{kind}")
+    content = bytearray(path.read_bytes())
+    content[0] ^= 1
+    path.write_bytes(content)
+    publish(broker, topics, sent[PAGES // 2 :])
+    with suppress(StoreDamagedError), running(settings(broker, topics, tmp_path / "state"), Progress()):
+        progress.wait_for(everything_decided(broker, topics))
+    with running(settings(broker, topics, tmp_path / "state"), Progress()):
+        progress.wait_for(everything_decided(broker, topics))
     assert check(broker.bootstrap, topics, sent).complaints == []
 
 

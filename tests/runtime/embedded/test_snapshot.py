@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from dedup_service.core.decision.entry_arrays import EntryTable
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
+from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_store import MemoryStore
 from dedup_service.runtime.embedded.snapshot import (
     SNAPSHOT_VERSION,
     Snapshot,
@@ -93,6 +93,14 @@ def traced_peak(work: Callable[[], object]) -> tuple[int, int]:
     return peak, left
 
 
+def stored(pieces: EntryPieces) -> MemoryStore:
+    """A store with these entries."""
+    store = MemoryStore()
+    for piece in pieces:
+        store.append(piece)
+    return store
+
+
 def test_reading_a_snapshot_holds_its_bytes_once(tmp_path: Path) -> None:
     """Neither at the peak nor afterwards are the bytes of the file and the arrays made of it there together."""
     pieces = [
@@ -103,6 +111,6 @@ def test_reading_a_snapshot_holds_its_bytes_once(tmp_path: Path) -> None:
     ]
     size = PAGES * 4096
     write_snapshot(tmp_path / "s", replace(LABEL, entries=PAGES, evidence_bytes=size), pieces, WHOLE.extra)
-    peak, left = traced_peak(lambda: EntryTable(read_snapshot(tmp_path / "s").rows))
+    peak, left = traced_peak(lambda: stored(read_snapshot(tmp_path / "s").rows))
     assert left < 1.25 * size
     assert peak < 1.25 * size

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entry_rows import INDEXED, EntryRows
+from dedup_service.core.decision.entry_tables import HashColumn
 from dedup_service.core.evidence.keys import PARTS
 from dedup_service.core.index.block_index import BlockIndex
 from dedup_service.core.index.cell_index import CellRows
@@ -17,7 +18,7 @@ from dedup_service.core.index.hash_rows import HashRows
 from dedup_service.core.index.quotient_segment import USED, read_in_order
 from dedup_service.core.index.quotient_table import QuotientTable
 from dedup_service.runtime.store.page_store import PageStore
-from dedup_service.runtime.store.table_images import HashColumn, TableImages, Tables
+from dedup_service.runtime.store.table_images import TableImages, Tables
 from tests.runtime.store.pages import Pages, pages
 
 SLOTS, LEVELS = 4, 3
@@ -161,8 +162,7 @@ def assert_same(found: Tables, model: Model) -> None:
     assert expected.blocks is not None
     assert len(found.blocks) == len(expected.blocks)
     for row in values[:50]:
-        one, other = found.blocks.probe(row[1]), expected.blocks.probe(row[1])
-        assert one.sequences.tolist() == other.sequences.tolist()
+        assert found.blocks.probe(row[1]).sequences.tolist() == expected.blocks.probe(row[1]).sequences.tolist()
 
 
 def table_pages(seed: tuple[int, ...] | int, count: int, largest: int = 60) -> Pages:

@@ -164,6 +164,28 @@ def test_tables_are_built_from_the_rows_alone(tmp_path: Path) -> None:
         images.complete()
 
 
+def test_rows_that_left_take_no_memory_and_no_files(tmp_path: Path) -> None:
+    """Sieves and columns of segments whose rows are all gone, from the cells too; also after a restart."""
+    working = Working(tmp_path)
+    sizes = []
+    for _ in range(6):
+        working.append(SEGMENT_ROWS)
+        working.commit()
+        working.remove(1.0)
+        working.commit()
+        sizes.append(working.model.tables.cells.statistics().sieve_bytes)
+    working.append(10)
+    working.remove(0)
+    working.images.complete()
+    working.commit()
+    assert max(sizes[2:]) - sizes[2] < 16 * 1024  # less than a page of sieves
+    assert len(list(tmp_path.glob("*.columns"))) == 1
+    with reopened(working) as (tables, _, from_images):
+        assert from_images
+        assert_same(tables, working.model)
+        assert tables.cells.statistics().sieve_bytes <= max(sizes)
+
+
 def test_an_image_is_due_after_a_share_of_changes(tmp_path: Path) -> None:
     """And the files of the one before go with the commit that names it."""
     working = Working(tmp_path, due_share=0.5, least_due=0)

@@ -134,6 +134,13 @@ class PendingOutcomes:
             del waiting[earlier]
         self._size -= len(done)
 
+    def copy(self) -> "PendingOutcomes":
+        """Return a copy, within milliseconds for any number of them."""
+        copy = PendingOutcomes(written=self.written, topic=self._topic)
+        copy._waiting = {key: dict(waiting) for key, waiting in self._waiting.items()}
+        copy._latest, copy._size = dict(self._latest), self._size
+        return copy
+
     def items(self) -> Iterator[tuple[Source, PendingOutcome]]:
         """Yield all pending outcomes, for a snapshot."""
         for (topic, partition), waiting in self._waiting.items():

@@ -1,7 +1,8 @@
 """Restore the deciding state at the committed end of the log: from a usable snapshot and the log after it.
 
 Invariants: the state equals that of a replica that read the whole log. A damaged snapshot, or one whose last
-record differs from the log's, is ignored with a warning. A snapshot of another log, or one ahead of the log,
+record differs from the log's, is ignored with a warning; so is one whose damage shows only as the log after it is
+applied: the restore then begins again, from the log alone. A snapshot of another log, or one ahead of the log,
 means that the topic or the folder is wrong: the restore raises, and the service does not start until a
 person has looked at it.
 """
@@ -19,7 +20,9 @@ from dedup_service.runtime.embedded.database import ForeignStateError
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.client.errors import UnreachableError
 from dedup_service.runtime.kafka.messages.log_record import decode
-from dedup_service.runtime.kafka.state.local_state import LocalState, StoredSnapshot, pending_outcomes_of, tail_of
+from dedup_service.runtime.kafka.state.deciding_state import pending_outcomes_of
+from dedup_service.runtime.kafka.state.kept_pages import UNUSABLE, StoredSnapshot, tail_of
+from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.page_names import PageNameReader
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
 
@@ -102,8 +105,15 @@ def restore(
     stored = _usable_snapshot(local, log, end, identity, stop)
     if stop.is_set():
         return None
-    run = _Run(local, log, stored, identity, written, shards, stop, pages)
-    return run.apply_up_to(max(end, run.start), progress, max_waiting)
+    while True:
+        try:
+            run = _Run(local, log, stored, identity, written, shards, stop, pages)
+            return run.apply_up_to(max(end, run.start), progress, max_waiting)
+        except UNUSABLE as error:
+            if stored is None:
+                raise
+            local.pages.ignore(str(error))
+            stored = None
 
 
 class _Run:
@@ -123,16 +133,14 @@ class _Run:
         self._stop = stop
         self._local = local
         self._log = log
-        sequence = -1 if stored is None else stored.label.sequence
+        sequence = -1 if stored is None else stored.sequence
         self.start = sequence + 1
         local.names.begin(identity or "", sequence, _page_name_reader(log, stop, self._holds))
-        local.snapshots.begin(sequence)
-        if stored is None:
-            self._replica, self._outcomes = Replica(local.names, shards=shards), PendingOutcomes(topic=pages)
-        else:
-            self._replica = Replica(local.names, shards=shards, rows=stored.rows, state=stored.state.replica)
-            self._outcomes = pending_outcomes_of(stored.state, pages)
-        self._tail = "" if stored is None else stored.label.tail
+        local.pages.begin(stored, shards=shards)
+        state = None if stored is None else stored.state.replica
+        self._replica = Replica(local.names, shards=shards, state=state, entries=local.pages.entries)
+        self._outcomes = PendingOutcomes(topic=pages) if stored is None else pending_outcomes_of(stored.state, pages)
+        self._tail = "" if stored is None else stored.tail
         for (topic, partition), offset in written.items():
             self._outcomes.written_below(topic, partition, offset)
 
@@ -171,7 +179,8 @@ class _Run:
             if outcome is not None:
                 self._outcomes.add(outcome)
         self._tail = tail_of(records[-1].value)
-        if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
+        self._local.pages.step()
+        if self._local.pages.due(self._replica.sequence):
             self._local.take_snapshot(self._replica, self._outcomes, self._tail)
 
 
@@ -186,24 +195,24 @@ def _usable_snapshot(
     local: LocalState, log: LogSource, end: int, identity: str | None, stop: threading.Event
 ) -> StoredSnapshot | None:
     """Return the snapshot if its last record is in the log; None, with a warning, if it is to be ignored."""
-    stored = local.snapshots.load()
+    stored = local.pages.stored()
     if stored is None:
         return None
-    sequence = stored.label.sequence
-    if identity is not None and stored.label.journal != identity:
+    sequence = stored.sequence
+    if identity is not None and stored.log != identity:
         raise ForeignStateError(
-            f"{local.folder} has a snapshot of log {stored.label.journal}, the topic holds log {identity}: use the "
+            f"{local.folder} has a snapshot of log {stored.log}, the topic holds log {identity}: use the "
             "--state, --prefix and --bootstrap that belong together; if the topic was recreated on purpose, delete "
-            f"{local.snapshots.path}"
+            f"{local.pages.folder}"
         )
     if not _wait_until_past(log, sequence, end, stop):
         raise StateError(
             f"{local.folder} has a snapshot at {sequence}, the log ends at {log.end()}: the topic lost records or was "
-            f"recreated; restore the topic, or, if this is on purpose, delete {local.snapshots.path}"
+            f"recreated; restore the topic, or, if this is on purpose, delete {local.pages.folder}"
         )
     last = log.read_one(sequence)
-    if last is None or last.offset != sequence or tail_of(last.value) != stored.label.tail:
-        local.snapshots.ignore(f"the log has another record at its sequence {sequence}")
+    if last is None or last.offset != sequence or tail_of(last.value) != stored.tail:
+        local.pages.ignore(f"the log has another record at its sequence {sequence}")
         return None
     return stored
 

@@ -38,7 +38,8 @@ from dedup_service.runtime.kafka.client.transactional_producer import Transactio
 from dedup_service.runtime.kafka.messages.headers import STATS_KEY, stats_headers
 from dedup_service.runtime.kafka.messages.log_record import decode, log_message
 from dedup_service.runtime.kafka.messages.verdict import stats_value
-from dedup_service.runtime.kafka.state.local_state import LocalState, tail_of
+from dedup_service.runtime.kafka.state.kept_pages import tail_of
+from dedup_service.runtime.kafka.state.local_state import LocalState
 from dedup_service.runtime.kafka.state.restore import RestoredReplica
 from dedup_service.runtime.kafka.state.step_offsets import DECIDE, StepOffsets
 from dedup_service.runtime.kafka.status import StepStatus, StepTimings
@@ -167,11 +168,12 @@ class DecideStep:
         committed is done again after the next start.
         """
         try:
-            self._producer.open(stop)
-            while not stop.is_set():
-                self.turn(stop)
-            self._drain(drain_until())
-            self._take_snapshot()
+            with self._local.pages.in_use():
+                self._producer.open(stop)
+                while not stop.is_set():
+                    self.turn(stop)
+                self._drain(drain_until())
+                self._take_snapshot()
         finally:
             self._close()
 
@@ -359,12 +361,16 @@ class DecideStep:
             self._page_buffer.end(revoked.partition)
 
     def _maintain_state(self) -> None:
-        """From time to time, forget outcomes that other processes wrote; take a snapshot if one is due."""
+        """From time to time, forget outcomes that other processes wrote; take a snapshot if one is due.
+
+        Raises StoreFullError if the disk does not take the state: the next start continues from the last snapshot.
+        """
         if time.monotonic() >= self._refresh_at:
             self._refresh_at = time.monotonic() + _REFRESH_S
             self._learn_of_others()
             self._report_index()
-        if self._local.snapshot_due(self._replica.sequence, len(self._replica)):
+        self._local.pages.step()
+        if self._local.pages.due(self._replica.sequence):
             self._take_snapshot()
 
     def _take_snapshot(self) -> None:

@@ -24,7 +24,7 @@ from dedup_service.core.rules.match_row import MatchRow
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import DistanceBound, MatchRule
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.kafka.state.local_state import (
+from dedup_service.runtime.kafka.state.deciding_state import (
     UnreadableDecidingStateError,
     decode_deciding_state,
     encode_deciding_state,
@@ -116,7 +116,9 @@ STATE = ReplicaState(
     corrections=(CorrectionRecord("u:1", "u:2", duplicate=False, reason="two"),),
     decider=DeciderState(
         ordinal=6,
-        removed=(RemovedEntry(5, Entry(7, 1, None, 2, 3, evidence=b"e", ordinal=4, keys=b"keys", settled=True)),),
+        removed=(
+            RemovedEntry(5, Entry(7, 1, None, 2, 3, evidence=b"e", ordinal=4, keys=b"keys", settled=True, row=11)),
+        ),
         host_text=b"h",
         guards=GuardState(groups=b"g", decided=1, recent=b"r", before=2, learned=3, usual=4),
         expiry=ExpiryState(up_to=3, times=b"t", by_count=2, by_age=1),
@@ -139,8 +141,8 @@ BOUNDS = (
     "combined",
 )
 ROW = {"name": "row", "least_letters": 160, "jaccard": 0.5, **dict.fromkeys(BOUNDS)}
-VERSION_3 = {
-    "version": 3,
+VERSION_4 = {
+    "version": 4,
     "memory": {
         "replica": {
             "sequence": 9,
@@ -180,11 +182,14 @@ VERSION_3 = {
         "written": {("pages", 0): 4},
         "decider": msgspec.msgpack.encode(
             {
-                "version": 1,
+                "version": 2,
                 "ordinal": 6,
                 "removed_at": [5],
+                "removed_rows": [11],
                 "removed": np.array([(7, 1, 0, 2, 0, 3, 0, 4, 5, 4, 1 + 4 + 8 + 32)], ENTRY_ROW).tobytes(),
                 "removed_evidence": b"ekeys",
+                "young": b"",
+                "young_evidence": b"",
                 "host_text": b"h",
                 "guards": {"groups": b"g", "decided": 1, "recent": b"r", "before": 2, "learned": 3, "usual": 4},
                 "expiry": {"up_to": 3, "times": b"t", "by_count": 2, "by_age": 1},
@@ -194,9 +199,9 @@ VERSION_3 = {
 }
 
 
-def test_version_3_stays_as_it_is() -> None:
+def test_version_4_stays_as_it_is() -> None:
     """Fields keep the names that they were first written with, whatever the classes call them now."""
-    value = msgspec.msgpack.encode(VERSION_3)
+    value = msgspec.msgpack.encode(VERSION_4)
     assert encode_deciding_state(STATE, PendingOutcomes(PENDING, {("pages", 0): 4})) == value
     decoded = decode_deciding_state(value)
     assert (decoded.replica, dict(decoded.pending), decoded.written) == (STATE, PENDING, {("pages", 0): 4})
@@ -211,7 +216,7 @@ def test_a_state_without_later_fields_is_read() -> None:
 
 def test_a_state_from_before_expiry_keeps_all() -> None:
     """Neither its policy has bounds, nor its decider anything that expired."""
-    value = deepcopy(VERSION_3)
+    value = deepcopy(VERSION_4)
     decider = msgspec.msgpack.decode(value["memory"]["decider"])
     del decider["expiry"], value["memory"]["replica"]["policy"]["keep"]
     value["memory"]["decider"] = msgspec.msgpack.encode(decider)
@@ -231,15 +236,15 @@ def test_a_state_without_that_of_its_decider_is_refused(decider: bytes | None) -
         decode_deciding_state(msgspec.msgpack.encode(value))
 
 
-@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 3}), b"\x80"])
+@pytest.mark.parametrize("value", [b"", b"rubbish", msgspec.msgpack.encode({"version": 4}), b"\x80"])
 def test_other_bytes_are_refused(value: bytes) -> None:
     """Bytes that are not a deciding state raise one error, whatever is wrong with them."""
     with pytest.raises(UnreadableDecidingStateError):
         decode_deciding_state(value)
 
 
-@pytest.mark.parametrize("version", [1, 2, 9])
+@pytest.mark.parametrize("version", [1, 3, 9])
 def test_another_version_is_named(version: int) -> None:
     """It is refused, naming both versions, before its content is decoded."""
-    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 3"):
+    with pytest.raises(UnreadableDecidingStateError, match=f"version {version}, this twinsieve reads 4"):
         decode_deciding_state(msgspec.msgpack.encode({"version": version, "memory": "otherwise"}))

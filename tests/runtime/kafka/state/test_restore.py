@@ -1,15 +1,18 @@
 """A restore gives the same state from the log alone and from any snapshot, or a clear refusal."""
 
 import logging
+import shutil
 import threading
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.replica import ReplicaState
 from dedup_service.core.errors import StateError
 from dedup_service.core.log_records import (
     LogRecord,
@@ -22,43 +25,60 @@ from dedup_service.core.log_records import (
 from dedup_service.core.rules.keep import Keep
 from dedup_service.core.verdict import Action
 from dedup_service.runtime.embedded.database import ForeignStateError
-from dedup_service.runtime.embedded.snapshot import read_label
 from dedup_service.runtime.events import RestoreEvent
 from dedup_service.runtime.kafka.state import restore as restore_module
-from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, SNAPSHOT_FILE, LocalState
+from dedup_service.runtime.kafka.state.local_state import NAMES_FILE, PAGES_FOLDER, LocalState
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome
 from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
+from dedup_service.runtime.store.errors import StoreFullError
+from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 
 from .list_log import ListLog, first, page
 
 SOME = [first(), *(page(number, f"u{number}", number % 7) for number in range(20))]
 
 
-def state_of(restored: RestoredReplica) -> tuple[object, ...]:
-    """Return everything that two readers of one log have in common."""
-    return (
-        list(restored.replica.rows().entries()),
-        restored.replica.state(),
-        dict(restored.pending_outcomes.items()),
-        restored.position,
-        restored.tail,
+@dataclass(frozen=True)
+class Read:
+    """Everything that two readers of one log have in common, and what the log was asked for."""
+
+    entries: list[Entry]
+    state: ReplicaState
+    pending: dict[Source, PendingOutcome]
+    position: int
+    tail: str
+    end: int = field(compare=False)
+
+
+def read_of(restored: RestoredReplica) -> Read:
+    """Return what is compared."""
+    replica = restored.replica
+    pending = dict(restored.pending_outcomes.items())
+    return Read(
+        list(replica.rows().entries()), replica.state(), pending, restored.position, restored.tail, restored.end
     )
 
 
-def run(folder: Path, log: ListLog, *, keep: bool = False, written: int = 0) -> RestoredReplica:
-    """Restore in `folder`; take a snapshot if `keep`."""
+def run(folder: Path, log: ListLog, *, keep: bool = False, images: bool = False, written: int = 0) -> Read:
+    """Restore in `folder`; take a snapshot if `keep`, with images of the tables if `images`."""
     with LocalState.open(folder) as local:
         restored = restore(local, log, {("pages", 0): written})
         assert restored is not None
+        if images and local.pages._entries is not None:
+            local.pages._entries._images.complete()
         if keep:
             local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
-    return restored
+        return read_of(restored)
 
 
-def fresh(
-    tmp_path_factory: pytest.TempPathFactory, records: Sequence[LogRecord], written: int = 0
-) -> tuple[object, ...]:
+def fresh(tmp_path_factory: pytest.TempPathFactory, records: Sequence[LogRecord], written: int = 0) -> Read:
     """Return the state that the log alone gives."""
-    return state_of(run(tmp_path_factory.mktemp("fresh"), ListLog(records), written=written))
+    return run(tmp_path_factory.mktemp("fresh"), ListLog(records), written=written)
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files of a state folder."""
+    return [path for path in folder.rglob("*") if path.is_file()]
 
 
 def bounded(keep: Keep) -> PolicyRecord:
@@ -80,7 +100,7 @@ records = st.lists(
 
 
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans())
+@given(st.sampled_from(["body", None]), records, st.integers(0, 26), st.integers(0, 13), st.booleans(), st.booleans())
 def test_a_snapshot_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory,
     rule: str | None,
@@ -88,14 +108,14 @@ def test_a_snapshot_changes_nothing(
     cut: int,
     written: int,
     names_lost: bool,
+    images: bool,
 ) -> None:
-    """Wherever it was taken, with or without page names, the state is that of the log alone, window and cells too."""
+    """Wherever it was taken, with or without names and images of tables: the state of the log, window and cells too."""
     log, folder = [first(rule=rule), *some], tmp_path_factory.mktemp("cut")
-    run(folder, ListLog(log[: cut + 1]), keep=True)
+    run(folder, ListLog(log[: cut + 1]), keep=True, images=images)
     if names_lost:
         (folder / NAMES_FILE).unlink()
-    restored = state_of(run(folder, ListLog(log), written=written))
-    assert restored == fresh(tmp_path_factory, log, written)
+    assert run(folder, ListLog(log), written=written) == fresh(tmp_path_factory, log, written)
 
 
 def test_names_in_the_file_are_not_read_from_the_log(tmp_path: Path) -> None:
@@ -104,26 +124,92 @@ def test_names_in_the_file_are_not_read_from_the_log(tmp_path: Path) -> None:
     log = ListLog([*SOME, page(20, "copy", 3)])
     restored = run(tmp_path, log)
     assert log.read_singly == [0, 40]
-    assert restored.replica.counts["duplicate"] == 14
+    assert restored.state.counts["duplicate"] == 14
 
 
-@pytest.mark.parametrize("damage", ["truncated", "deleted", "rubbish"])
-def test_a_damaged_snapshot_only_costs_time(
+def pages_folder(folder: Path) -> Path:
+    """Return the folder of the kept pages."""
+    return folder / PAGES_FOLDER
+
+
+DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
+    "truncated": lambda content: content[:-1],
+    "flipped": lambda content: (
+        content[: len(content) // 2] + bytes([content[len(content) // 2] ^ 4]) + content[len(content) // 2 + 1 :]
+    ),
+    "rubbish": lambda content: b"rubbish",
+    "missing": lambda content: None,
+}
+
+
+@pytest.mark.parametrize("images", [False, True])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_of_any_file_only_costs_time(
     tmp_path: Path,
     tmp_path_factory: pytest.TempPathFactory,
     damage: str,
+    images: bool,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A truncated, deleted or overwritten snapshot gives the log's state, with a warning unless deleted."""
-    run(tmp_path, ListLog(SOME), keep=True)
-    path = tmp_path / SNAPSHOT_FILE
-    if damage == "deleted":
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[:-1] if damage == "truncated" else b"rubbish")
+    """Whichever file of a snapshot is altered, the state is the log's, with a warning unless nothing of it is read."""
+    log = [*SOME, page(20, "copy", 3), *(page(number, f"u{number}", number) for number in range(21, 30))]
+    expected = fresh(tmp_path_factory, log)
+    whole = tmp_path / "whole"
+    run(whole, ListLog(SOME), keep=True, images=images)
+    names = [path.relative_to(whole) for path in files_of(pages_folder(whole))]
+    assert len(names) > 3
+    for name in names:
+        folder = tmp_path / name.name
+        shutil.copytree(whole, folder, ignore=shutil.ignore_patterns("lock"))
+        altered = DAMAGE[damage]((folder / name).read_bytes())
+        (folder / name).unlink()
+        if altered is not None:
+            (folder / name).write_bytes(altered)
+        with caplog.at_level(logging.WARNING):
+            assert run(folder, ListLog(log), keep=True) == expected, name
+        assert run(folder, ListLog(log)) == expected, name
+    assert "is not used" in caplog.text
+
+
+def test_damage_that_the_log_after_it_shows_begins_the_restore_again(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A block is verified when it is first read; the entry of a copy's original is read as the copy comes."""
+    some = [first(rule=None), *SOME[1:]]
+    run(tmp_path, ListLog(some), keep=True, images=True)
+    (path,) = pages_folder(tmp_path).glob("*.evidence")
+    path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:])
+    log = [*some, page(20, "copy", 0)]
     with caplog.at_level(logging.WARNING):
-        assert state_of(run(tmp_path, ListLog(SOME))) == fresh(tmp_path_factory, SOME)
-    assert ("is not used" in caplog.text) == (damage != "deleted")
+        assert run(tmp_path, ListLog(log)) == fresh(tmp_path_factory, log)
+    assert "does not match its checksum" in caplog.text
+    assert "is not used" in caplog.text
+
+
+def test_the_snapshot_of_an_earlier_version_is_left_until_there_is_a_new_one(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is named in a warning, the log rebuilds the state, and the file goes with the first snapshot."""
+    (tmp_path / "snapshot").write_bytes(b"twinsnap of before")
+    with caplog.at_level(logging.WARNING):
+        assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
+    assert "is of an earlier version" in caplog.text
+    assert (tmp_path / "snapshot").exists()
+    run(tmp_path, ListLog(SOME), keep=True)
+    assert not (tmp_path / "snapshot").exists()
+
+
+def test_a_folder_of_another_version_is_built_again(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log has everything, so a service is updated and set back without a person."""
+    run(tmp_path, ListLog(SOME), keep=True)
+    manifest = read_manifest(pages_folder(tmp_path))
+    manifest.version += 1
+    write_checked(pages_folder(tmp_path) / MANIFEST, manifest)
+    with caplog.at_level(logging.WARNING):
+        assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
+    assert f"has version {manifest.version}" in caplog.text
 
 
 def test_a_snapshot_of_another_log_is_refused(tmp_path: Path) -> None:
@@ -139,7 +225,7 @@ def test_a_log_shorter_than_the_snapshot_is_refused(tmp_path: Path, monkeypatch:
     run(tmp_path, ListLog(SOME), keep=True)
     with pytest.raises(StateError, match=r"snapshot at 40, the log ends at 20"):
         run(tmp_path, ListLog(SOME[:10]))
-    assert read_label(tmp_path / SNAPSHOT_FILE) is not None
+    assert read_manifest(pages_folder(tmp_path)).sequence == 40
 
 
 def test_a_log_that_differs_from_the_snapshot_is_read_from_the_start(
@@ -149,15 +235,15 @@ def test_a_log_that_differs_from_the_snapshot_is_read_from_the_start(
     run(tmp_path, ListLog([*SOME, page(20, "one", 50)]), keep=True)
     other = [*SOME, page(20, "other", 60), page(21, "copy", 60)]
     with caplog.at_level(logging.WARNING):
-        assert state_of(run(tmp_path, ListLog(other))) == fresh(tmp_path_factory, other)
+        assert run(tmp_path, ListLog(other)) == fresh(tmp_path_factory, other)
     assert "another record at its sequence 42" in caplog.text
 
 
 def test_an_empty_log_gives_an_empty_state(tmp_path: Path) -> None:
     """Nothing is restored, nothing is stored, and reading starts at 0."""
     restored = run(tmp_path, ListLog([]), keep=True)
-    assert (restored.replica.sequence, restored.position, restored.tail) == (-1, 0, "")
-    assert not (tmp_path / SNAPSHOT_FILE).exists()
+    assert (restored.state.sequence, restored.position, restored.tail) == (-1, 0, "")
+    assert not pages_folder(tmp_path).exists()
 
 
 def test_a_restore_can_be_stopped(tmp_path: Path) -> None:
@@ -189,7 +275,7 @@ def test_a_restore_that_ends_early_says_so(tmp_path: Path, monkeypatch: pytest.M
     assert early is not None
     assert (early.position, early.end, early.replica.policy) == (15, log.end(), first().policy)
     whole = run(tmp_path, log)
-    assert (whole.position, whole.end, whole.replica.policy) == (log.end(), log.end(), later)
+    assert (whole.position, whole.end, whole.state.policy) == (log.end(), log.end(), later)
 
 
 def test_progress_ends_with_the_total(tmp_path: Path) -> None:
@@ -206,20 +292,27 @@ def test_snapshots_are_taken_as_the_log_is_read(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(restore_module, "_BATCH_RECORDS", 5)
     with LocalState.open(tmp_path, snapshot_every=10) as local:
         restore(local, ListLog(SOME), {})
-    label = read_label(tmp_path / SNAPSHOT_FILE)
-    assert label is not None
-    assert 10 <= label.sequence <= 40
+    assert 10 <= read_manifest(pages_folder(tmp_path)).sequence <= 40
 
 
-def test_a_snapshot_that_cannot_be_written_is_only_a_warning(
+def test_a_snapshot_that_cannot_be_written_ends_the_use_of_the_folder(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A full disk gives a warning; the next start reads the log."""
-    (tmp_path / "snapshot.tmp").mkdir()
-    with caplog.at_level(logging.WARNING):
-        run(tmp_path, ListLog(SOME), keep=True)
-    assert "no snapshot written" in caplog.text
-    assert state_of(run(tmp_path, ListLog(SOME))) == fresh(tmp_path_factory, SOME)
+    """A full disk gives a warning, the next step raises, and the next start continues from the snapshot before."""
+    run(tmp_path, ListLog(SOME[:9]), keep=True)
+    with LocalState.open(tmp_path) as local:
+        restored = restore(local, ListLog(SOME), {})
+        assert restored is not None
+        (pages_folder(tmp_path) / "manifest.tmp").mkdir()  # in the way of the temporary file
+        with caplog.at_level(logging.WARNING):
+            local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
+            local.pages.wait()
+        with pytest.raises(StoreFullError, match=r"manifest\.json"):
+            local.pages.step()
+    assert "no snapshot in" in caplog.text
+    (pages_folder(tmp_path) / "manifest.tmp").rmdir()
+    assert read_manifest(pages_folder(tmp_path)).sequence == 16
+    assert run(tmp_path, ListLog(SOME)) == fresh(tmp_path_factory, SOME)
 
 
 @pytest.mark.parametrize("snapshot_first", [False, True])
@@ -236,8 +329,8 @@ def test_a_retracted_page_is_in_no_byte_of_the_folder(tmp_path: Path, snapshot_f
         [*kept, *copies, RetractionRecord(url, "taken down"), *(page(7 + at, f"u{at}", at) for at in range(5))]
     )
     restored = run(tmp_path, log, keep=True, written=20)
-    assert restored.replica.counts["retraction"] == 1
-    for path in tmp_path.iterdir():
+    assert restored.state.counts["retraction"] == 1
+    for path in files_of(tmp_path):
         assert url.encode() not in path.read_bytes(), path
 
 
@@ -251,6 +344,7 @@ def test_names_of_expired_pages_leave_the_folder(tmp_path: Path) -> None:
             assert restored is not None
             local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
         local.take_snapshot(restored.replica, restored.pending_outcomes, restored.tail)
+        expected = read_of(restored)
     content = (tmp_path / NAMES_FILE).read_bytes()
     assert [at for at in range(40) if b"address-%03d" % at in content] == [37, 38, 39]
-    assert state_of(run(tmp_path, ListLog(log))) == state_of(restored)
+    assert run(tmp_path, ListLog(log)) == expected

@@ -1,0 +1,258 @@
+"""The kept pages of a service on disk, and its snapshots: commits of that store with the rest of the deciding state.
+
+    stored = pages.stored()                          # the last snapshot, if it can be used
+    pages.begin(stored)
+    replica = Replica(names, state=..., entries=pages.entries)
+    ...                                              # after each batch of records, on the deciding thread:
+    pages.step()
+    if pages.due(replica.sequence):
+        pages.take_snapshot(replica, outcomes, tail)
+
+The folder is a `StoredEntries`. The deciding thread only notes what a snapshot has, which takes milliseconds; another
+thread makes it durable. A snapshot costs what changed since the one before, so one is due after a number of records.
+
+The log has everything, so a folder that cannot be used is emptied and filled again from the log: one that is damaged,
+whose log continued differently, or that an earlier version wrote. It is emptied only once the log gives its first
+policy, so a log that cannot be read deletes nothing. A service that finds damage while it runs condemns the folder and
+ends; its next start builds it again.
+
+Invariants: what a kill leaves is the last finished snapshot. After a failure of the disk the store is not used again:
+the next `step` raises, and the service ends.
+"""
+
+import logging
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import xxhash
+
+from dedup_service.core.decision.entry_store import EntryStore
+from dedup_service.core.decision.entry_tables import EntryTables
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.log_records import Policy
+from dedup_service.runtime.kafka.state.deciding_state import (
+    DecidingState,
+    UnreadableDecidingStateError,
+    decode_deciding_state,
+    encode_deciding_state,
+)
+from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.store.errors import (
+    ForeignStoreError,
+    StoreDamagedError,
+    StoreFullError,
+    StoreNumbersUsedError,
+    translated_os_errors,
+)
+from dedup_service.runtime.store.manifest import MANIFEST, StoreLabel, read_manifest
+from dedup_service.runtime.store.page_store import PendingCommit
+from dedup_service.runtime.store.stored_entries import StoredEntries
+
+__all__ = ["SNAPSHOT_EVERY", "UNUSABLE", "KeptPages", "StoredSnapshot", "tail_of"]
+
+_LOG = logging.getLogger(__name__)
+
+SNAPSHOT_EVERY = 100_000
+"""Records between two snapshots: reading them from the log takes seconds (`benchmarks/restore.py`)."""
+
+UNUSABLE = (StoreDamagedError, StoreNumbersUsedError)
+"""Errors of a store that is built again from the log."""
+
+_CONDEMNED = "manifest.damaged"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredSnapshot:
+    """What a snapshot has beside the settled entries. log: identity of its log; tail: of its last record."""
+
+    log: str
+    sequence: int
+    tail: str
+    state: DecidingState
+
+
+def tail_of(value: bytes | None) -> str:
+    """Return a digest that identifies a record of the log: xxh3_64 of its value, in hexadecimal."""
+    return xxhash.xxh3_64_hexdigest(value or b"")
+
+
+class KeptPages:
+    """The kept pages in `folder`. every: minimum number of records between two snapshots.
+
+    superseded: a file of earlier versions, which is removed once there is a snapshot. The deciding thread alone calls
+    this; `close` may come from another one.
+    """
+
+    def __init__(self, folder: Path, every: int = SNAPSHOT_EVERY, *, superseded: Path) -> None:
+        self.folder = folder
+        self._every = every
+        self._superseded = superseded
+        self._shards = 1
+        self._stored: StoredSnapshot | None = None
+        self._entries: StoredEntries | None = None
+        self._taken_at = -1
+        self._writing: threading.Thread | None = None
+        self._failure: StoreFullError | None = None
+        self._deciding = threading.Lock()
+
+    def stored(self) -> StoredSnapshot | None:
+        """Return the last snapshot; None if there is none, or, with a warning, if it cannot be read."""
+        self._end()
+        if (self.folder / _CONDEMNED).exists():
+            self.ignore("a file of it is damaged")
+        elif (self.folder / MANIFEST).exists():
+            return self._read()
+        elif self.folder.is_dir() and any(path.suffix != ".tmp" for path in self.folder.iterdir()):
+            self.ignore(f"it has no {MANIFEST}")
+        elif self._superseded.exists():
+            _LOG.warning(
+                "snapshot %s is of an earlier version: the state is built again from the log, which takes longer",
+                self._superseded,
+            )
+        return None
+
+    def _read(self) -> StoredSnapshot | None:
+        try:
+            manifest = read_manifest(self.folder)
+            if not manifest.extra:  # a kill before the first snapshot
+                return None
+            state = decode_deciding_state(manifest.extra)
+        except (StoreDamagedError, ForeignStoreError, UnreadableDecidingStateError) as error:
+            self.ignore(str(error))
+            return None
+        return StoredSnapshot(manifest.label.log, manifest.sequence, manifest.tail, state)
+
+    def ignore(self, reason: str) -> None:
+        """Warn that the folder is not used, and why."""
+        _LOG.warning(
+            "snapshot %s is not used: %s; the folder is emptied, and the state built again from the log, which takes "
+            "longer",
+            self.folder,
+            reason,
+        )
+
+    def begin(self, stored: StoredSnapshot | None, *, shards: int = 1) -> None:
+        """Go on from a snapshot that `stored` returned, or, with None, from the beginning of the log."""
+        self._end()
+        self._stored, self._shards = stored, shards
+        self._taken_at = -1 if stored is None else stored.sequence
+
+    def entries(self, log: str, policy: Policy) -> tuple[EntryStore, EntryTables]:
+        """Open the entries of a log with a policy, for its replica; without a snapshot to go on from, empty ones.
+
+        Raises StoreDamagedError if a file is altered, and StoreFullError.
+        """
+        if self._stored is None:
+            self._empty()
+        removed = () if self._stored is None else self._stored.state.replica.decider.removed
+        self._entries = StoredEntries.open(
+            self.folder,
+            StoreLabel(log, policy.space_id),
+            policy.rule,
+            policy.layout,
+            lambda _extra: removed,
+            shards=self._shards,
+        )
+        self._stored = None
+        return self._entries, self._entries.tables
+
+    def step(self) -> None:
+        """Do a little of what has to be done from time to time; call it after each batch of records.
+
+        StoreFullError if the disk did not take something, the last snapshot included.
+        """
+        if self._failure is not None:
+            raise self._failure
+        if self._entries is not None and not self._is_writing():  # what waits for the disk is for that thread
+            self._entries.step()
+
+    def due(self, sequence: int) -> bool:
+        """Whether the log has grown enough since the last snapshot, and that one is durable."""
+        return sequence - self._taken_at >= self._every and not self._is_writing()
+
+    def take_snapshot(self, replica: Replica, outcomes: PendingOutcomes, tail: str) -> None:
+        """Note the state and make it durable in the background, unless the sequence is unchanged.
+
+        A disk that does not take it is a warning; the next `step` raises. tail: `tail_of` the record at the replica's
+        sequence.
+        """
+        if self._entries is None or self._failure is not None or replica.sequence == self._taken_at:
+            return
+        self.wait()
+        self._taken_at = replica.sequence
+        try:
+            encoded = partial(encode_deciding_state, replica.state(), outcomes.copy())
+            pending = self._entries.begin_commit(replica.sequence, tail, encoded)
+        except StoreFullError as error:
+            self._fail(error)
+            return
+        self._writing = threading.Thread(target=self._finish, args=(pending,), name="snapshot", daemon=True)
+        self._writing.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the snapshot under way, if any, for `timeout_s` at most; return whether none is left."""
+        if self._writing is not None:
+            self._writing.join(timeout_s)
+        return not self._is_writing()
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Decide with the entries: inside, `close` from another thread leaves them open.
+
+        Damage that is found inside condemns the folder, so that the next start builds it again.
+        """
+        with self._deciding:
+            try:
+                yield
+            except UNUSABLE as error:
+                self._condemn()
+                raise type(error)(f"{error}; start again: the state is then built again from the log") from error
+
+    def close(self, timeout_s: float | None = None) -> bool:
+        """Finish a snapshot, for `timeout_s` at most, and close all files; False if a thread still uses them."""
+        if not self.wait(timeout_s) or not self._deciding.acquire(blocking=False):
+            return False
+        try:
+            self._end()
+        finally:
+            self._deciding.release()
+        return True
+
+    def _is_writing(self) -> bool:
+        return self._writing is not None and self._writing.is_alive()
+
+    def _finish(self, pending: PendingCommit) -> None:
+        try:
+            pending.finish()
+            with translated_os_errors(self._superseded):
+                self._superseded.unlink(missing_ok=True)
+        except StoreFullError as error:
+            self._fail(error)
+
+    def _fail(self, error: StoreFullError) -> None:
+        self._failure = error
+        _LOG.warning("no snapshot in %s: %s; a start reads more of the log instead", self.folder, error)
+
+    def _condemn(self) -> None:
+        """Let no start use the folder: without a manifest it is no store. A rename needs no space."""
+        self.wait()
+        with suppress(OSError):
+            (self.folder / MANIFEST).replace(self.folder / _CONDEMNED)
+
+    def _end(self) -> None:
+        """Close the entries. What is in no snapshot is lost."""
+        self.wait()
+        entries, self._entries, self._failure = self._entries, None, None
+        if entries is not None:
+            with suppress(StoreFullError):  # of a snapshot, of which a warning told
+                entries.close()
+
+    def _empty(self) -> None:
+        with translated_os_errors(self.folder):
+            if self.folder.exists():
+                shutil.rmtree(self.folder)

@@ -1,0 +1,146 @@
+"""A generated crawl as records of a log: sites with templates, copies, repeat visits, claims, and what operators do.
+
+Texts are few and short, and sites share templates, so that cells crowd and equal texts, equal fingerprints and
+equal keys are frequent. Invariant: the same seed gives the same records.
+"""
+
+import random
+from collections.abc import Iterator
+from functools import cache
+
+from dedup_service.core.evidence.keys import LEVELS, min_hash_keys, packed_keys
+from dedup_service.core.evidence.packed import SHINGLE, pack_evidence
+from dedup_service.core.log_records import CorrectionRecord, RetractionRecord, TimeRecord
+from dedup_service.core.page import Fingerprint, Page, PreparedPage
+from dedup_service.core.rules.keep import KEEP_ALL, Keep
+from dedup_service.core.splitmix import splitmix64
+from dedup_service.core.text.ngrams import distinct_ngrams
+from dedup_service.core.text.normalise import letters
+from dedup_service.core.url import url_hash
+
+__all__ = ["Change", "Crawl"]
+
+SITES, LATE = 6, 40
+SHORT = 60
+
+Change = RetractionRecord | CorrectionRecord | TimeRecord | Keep
+"""What is not a page: a record, or bounds of expiry that are in force from here on."""
+
+
+class Crawl:
+    """Pages and changes in random order. pages: expected number of pages, by which bounds of expiry are chosen."""
+
+    def __init__(self, seed: int, pages: int) -> None:
+        self._rng = random.Random(seed)
+        self._pages = pages
+        self._stories: list[tuple[str, list[str]]] = []
+        self._visited: list[tuple[str, str, str]] = []  # URL, title, text
+        self._minute = 1_000
+        self._templates = [[self._sentence() for _ in range(5 * site)] for site in range(SITES)]
+
+    def batches(self, most: int) -> Iterator[tuple[list[PreparedPage], list[Change]]]:
+        """Yield the pages in batches of 1 to `most`, each with the changes after it."""
+        left = self._pages
+        while left > 0:
+            batch = [self.page() for _ in range(min(left, self._rng.randint(1, most)))]
+            left -= len(batch)
+            yield batch, [self._change() for _ in range(self._rng.choice([0, 1, 3]))]
+
+    def page(self) -> PreparedPage:
+        """Return the next page."""
+        chance = self._rng.random()
+        if chance < 0.16 and self._visited:
+            return self._visited_again(unchanged=chance < 0.08)
+        title, text, far = self._content()
+        url = f"http://site{self._rng.randrange(SITES)}/{len(self._visited)}"
+        claimed = self._known()[0] if self._visited and self._rng.random() < 0.06 else None
+        if claimed is not None and self._rng.random() < 0.5:
+            title, text, far = self._of_url(claimed)
+        self._visited.append((url, title, text))
+        return self._prepared(url, title, text, far, claimed)
+
+    def _content(self) -> tuple[str, str, int]:
+        """Return title, text and the fingerprint of a page of one of the kinds of a crawl."""
+        rng = self._rng
+        chance, template = rng.random(), rng.choice(self._templates)
+        if chance < 0.4 or not self._stories:
+            own = [self._sentence() for _ in range(rng.choice([3, 6, 12]))]
+            self._stories.append((f"{rng.choice(['news', 'report', 'notice'])} {len(self._stories) % 50}", own))
+            return self._framed(len(self._stories) - 1, own, template, 0)
+        if chance < 0.45:
+            return "welcome", "".join(template), 7  # a template alone: equal texts and equal fingerprints
+        if chance < 0.5:
+            return "", "", 0
+        number = max(0, len(self._stories) - 1 - int(rng.expovariate(1 / LATE))) if chance < 0.8 else rng.randrange(9)
+        own = list(self._stories[number % len(self._stories)][1])
+        if chance < 0.6:
+            return self._framed(number % len(self._stories), own, template, 0)
+        if rng.random() < 0.3:
+            own = own[: rng.randint(1, len(own))] + [self._sentence() for _ in range(rng.choice([0, 1, len(own)]))]
+        else:
+            own[rng.randrange(len(own))] = self._sentence()
+        return self._framed(number % len(self._stories), own, template, rng.choice([1, 3, 4, 20]))
+
+    def _framed(self, number: int, own: list[str], template: list[str], bits: int) -> tuple[str, str, int]:
+        title = self._stories[number][0] if self._rng.random() < 0.8 else f"another title {self._rng.randrange(5)}"
+        far = splitmix64(number)
+        for bit in self._rng.sample(range(64), bits):
+            far ^= 1 << bit
+        return title, "".join([*template, *own]), far
+
+    def _visited_again(self, *, unchanged: bool) -> PreparedPage:
+        url, title, text = self._known()
+        far = url_hash(text)
+        if not unchanged:
+            title, text, far = self._of_url(self._known()[0]) if self._rng.random() < 0.3 else self._content()
+            self._visited.append((url, title, text))
+        return self._prepared(url, title, text, far, None)
+
+    def _of_url(self, url: str) -> tuple[str, str, int]:
+        title, text = next((title, text) for known, title, text in reversed(self._visited) if known == url)
+        return title, text, url_hash(text)
+
+    def _known(self) -> tuple[str, str, str]:
+        late = int(self._rng.expovariate(1 / LATE))
+        return self._visited[-1 - late] if late < len(self._visited) else self._rng.choice(self._visited)
+
+    def _prepared(self, url: str, title: str, text: str, far: int, claimed: str | None) -> PreparedPage:
+        page = Page(url=url, canonical_url=url, id=url, title=title, claimed_url=None if claimed == url else claimed)
+        if not text:
+            return PreparedPage(page, Fingerprint(), None, reason="no text")
+        evidence, keys, size = _read(title, text)
+        return PreparedPage(
+            page,
+            Fingerprint(far, splitmix64(far) if self._rng.random() < 0.9 else None),
+            url_hash(text),
+            evidence,
+            "too little text" if size < SHORT else None,
+            url_hash(f"{title}\n{text}"),
+            keys,
+        )
+
+    def _change(self) -> Change:
+        chance = self._rng.random()
+        if chance < 0.4:
+            self._minute += self._rng.randint(-1, 3)
+            return TimeRecord(self._minute)
+        if chance < 0.65:
+            return RetractionRecord(self._known()[0], "gone")
+        if chance < 0.9:
+            one, other = self._known()[0], self._known()[0]
+            return CorrectionRecord(one, other if other != one else f"{one}/", chance < 0.8, "seen")
+        bounds = Keep(max_pages=self._pages // self._rng.choice([4, 10]), max_age_minutes=self._rng.choice([None, 20]))
+        return self._rng.choice([KEEP_ALL, bounds])
+
+    def _sentence(self) -> str:
+        words = ("".join(self._rng.choices("abcdefghijklmnop", k=self._rng.randint(3, 8))) for _ in range(8))
+        figure = f" {self._rng.randrange(40)} ships" if self._rng.random() < 0.2 else ""
+        return f"{' '.join(words)}{figure}. "
+
+
+@cache
+def _read(title: str, text: str) -> tuple[bytes, bytes, int]:
+    """Return evidence and keys of a text, and how many letters it has."""
+    folded = letters(text)
+    keys = packed_keys(min_hash_keys(distinct_ngrams(folded, SHINGLE), LEVELS))
+    return pack_evidence(title, text, folded, b""), keys, len(folded)

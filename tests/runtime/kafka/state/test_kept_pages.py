@@ -1,0 +1,156 @@
+"""The kept pages of a service while they are in use: damage, readers in other threads, and the end."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dedup_service.core.decision.replica import Replica
+from dedup_service.core.errors import StateError
+from dedup_service.core.log_records import LogRecord
+from dedup_service.runtime.kafka.messages.log_record import decode
+from dedup_service.runtime.kafka.state.kept_pages import KeptPages
+from dedup_service.runtime.kafka.state.local_state import PAGES_FOLDER, LocalState
+from dedup_service.runtime.kafka.state.restore import RestoredReplica, restore
+from dedup_service.runtime.store.errors import StoreDamagedError
+from dedup_service.runtime.store.manifest import MANIFEST, read_manifest
+
+from .list_log import ListLog, first, page
+from .test_restore import fresh, run
+
+PAGES = [first(rule=None), *(page(number, f"u{number}", number) for number in range(40))]
+
+
+def restored(local: LocalState, records: Sequence[LogRecord]) -> RestoredReplica:
+    """Return the state at the end of a log."""
+    found = restore(local, ListLog(records), {})
+    assert found is not None
+    return found
+
+
+def damage_evidence(folder: Path) -> None:
+    """Alter the first byte of the evidence."""
+    (path,) = (folder / PAGES_FOLDER).glob("*.evidence")
+    with path.open("r+b") as file:
+        content = file.read(1)
+        file.seek(0)
+        file.write(bytes([content[0] ^ 1]))
+
+
+def apply(replica: Replica, record: LogRecord) -> None:
+    """Apply one more record, as it is read from the log."""
+    (stored,) = ListLog([record]).records
+    replica.apply_many([(replica.sequence + 2, decode(stored.value))])
+
+
+def test_damage_found_while_deciding_builds_the_folder_again(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The service ends with the name of the file; its next start has the state of the log."""
+    run(tmp_path, ListLog(PAGES), keep=True, images=True)
+    log = [*PAGES, page(40, "copy", 0)]
+    with LocalState.open(tmp_path) as local:
+        state = restored(local, PAGES)
+        damage_evidence(tmp_path)
+        with pytest.raises(StoreDamagedError, match=r"\.evidence.*built again from the log"), local.pages.in_use():
+            apply(state.replica, log[-1])
+    assert not (tmp_path / PAGES_FOLDER / MANIFEST).exists()
+    with caplog.at_level(logging.WARNING):
+        assert run(tmp_path, ListLog(log), keep=True) == fresh(tmp_path_factory, log)
+    assert "a file of it is damaged" in caplog.text
+    assert read_manifest(tmp_path / PAGES_FOLDER).sequence == 2 * len(PAGES)
+
+
+def test_damage_that_a_reader_finds_ends_the_deciding_too(tmp_path: Path) -> None:
+    """`why` gets the error, and so does the next step, which is the deciding thread's."""
+    run(tmp_path, ListLog(PAGES), keep=True, images=True)
+    with LocalState.open(tmp_path) as local:
+        held = restored(local, PAGES).replica.held()
+        damage_evidence(tmp_path)
+        with pytest.raises(StoreDamagedError, match=r"\.evidence"):
+            list(held)
+        with pytest.raises(StoreDamagedError, match=r"\.evidence"):
+            local.pages.step()
+
+
+def test_held_entries_are_those_of_their_moment(tmp_path: Path) -> None:
+    """Pages that came later are not among them, as long as the ones before have not been removed."""
+    with LocalState.open(tmp_path) as local:
+        replica = restored(local, PAGES).replica
+        held, before = replica.held(), replica.rows().rows["sequence"].tolist()
+        for number in range(40, 60):
+            apply(replica, page(number, f"u{number}", number))
+        assert held.rows().rows["sequence"].tolist() == before
+        assert len(replica.rows()) == 60
+
+
+def test_entries_that_were_closed_are_not_read(tmp_path: Path) -> None:
+    """A reader that goes on after the end gets an error, not the memory of files that are gone."""
+    with LocalState.open(tmp_path) as local:
+        held = restored(local, PAGES).replica.held()
+        pieces = iter(held)
+    with pytest.raises(StateError, match="kept pages are closed"):
+        next(pieces)
+    with pytest.raises(StateError, match="kept pages are closed"):
+        held.size()
+
+
+def test_readers_and_the_deciding_thread_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Other threads read all entries again and again, while pages come, leave, and are stored, and to the end."""
+    failures: list[BaseException] = []
+    reads = [0, 0]
+    enough = threading.Event()
+
+    def read(number: int, replica: Replica) -> None:
+        held = replica.held()
+        try:
+            while True:
+                sequences = held.rows().rows["sequence"].tolist()
+                assert sequences == sorted(sequences)
+                reads[number] += 1
+                if min(reads) > 3:
+                    enough.set()
+        except StateError:
+            return
+        except BaseException as error:
+            failures.append(error)
+
+    with LocalState.open(tmp_path, snapshot_every=10) as local:
+        state = restored(local, PAGES)
+        threads = [threading.Thread(target=read, args=(number, state.replica)) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        number = 40
+        while number < 140 or not (enough.is_set() or failures):
+            apply(state.replica, page(number, f"u{number % 90}", number))
+            local.pages.step()
+            if local.pages.due(state.replica.sequence):
+                local.take_snapshot(state.replica, state.pending_outcomes, state.tail)
+            number += 1
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_a_folder_in_use_stays_open(tmp_path: Path) -> None:
+    """A deciding step that does not stop in time keeps its files until the process ends; none is unmapped."""
+    local = LocalState.open(tmp_path)
+    state = restored(local, PAGES)
+    with local.pages.in_use():
+        closing = threading.Thread(target=local.close, args=(0.0,))
+        closing.start()
+        closing.join()
+        assert len(state.replica.rows()) == 40
+    local.close()
+
+
+def test_without_a_policy_there_is_nothing_to_keep(tmp_path: Path) -> None:
+    """A step and a snapshot before the first policy do nothing."""
+    pages = KeptPages(tmp_path / PAGES_FOLDER, superseded=tmp_path / "snapshot")
+    pages.begin(None)
+    pages.step()
+    assert pages.stored() is None
+    assert pages.close()
+    assert not (tmp_path / PAGES_FOLDER).exists()
