@@ -94,8 +94,9 @@ def test_pages_without_an_entry_keep_their_evidence(tmp_path: Path) -> None:
     state = opened(tmp_path)
     decide(state, range(20))
     copies = [verdict.sequence for verdict in decide(state, range(20), "b")]
-    commit(state)
-    decide(state, range(100, 105))
+    for start in (100, 105, 110):
+        commit(state)
+        decide(state, range(start, start + 5))
     assert set(copies) <= set(evidence_in_journal(state))
     assert 1 not in evidence_in_journal(state)
     state.close()
