@@ -1,16 +1,12 @@
 """Files of a snapshot are complete or refused."""
 
-import gc
-import tracemalloc
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
-from dedup_service.core.decision.entry_store import MemoryStore
+from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.runtime.embedded.snapshot import (
     SNAPSHOT_VERSION,
     Snapshot,
@@ -74,43 +70,3 @@ def test_a_truncated_or_altered_snapshot_is_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(UnreadableSnapshotError):
             read_snapshot(path)
-
-
-PAGES = 8000
-
-
-def traced_peak(work: Callable[[], object]) -> tuple[int, int]:
-    """Return the bytes that `work` allocated at its peak, and those that it left behind."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        kept = work()
-        gc.collect()
-        left, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    del kept
-    return peak, left
-
-
-def stored(pieces: EntryPieces) -> MemoryStore:
-    """A store with these entries."""
-    store = MemoryStore()
-    for piece in pieces:
-        store.append(piece)
-    return store
-
-
-def test_reading_a_snapshot_holds_its_bytes_once(tmp_path: Path) -> None:
-    """Neither at the peak nor afterwards are the bytes of the file and the arrays made of it there together."""
-    pieces = [
-        EntryRows.from_entries(
-            [Entry(at, at, None, at, at, evidence=bytes(4096), settled=True) for at in range(first, first + 1000)]
-        )
-        for first in range(0, PAGES, 1000)
-    ]
-    size = PAGES * 4096
-    write_snapshot(tmp_path / "s", replace(LABEL, entries=PAGES, evidence_bytes=size), pieces, WHOLE.extra)
-    peak, left = traced_peak(lambda: stored(read_snapshot(tmp_path / "s").rows))
-    assert left < 1.25 * size
-    assert peak < 1.25 * size
