@@ -20,8 +20,8 @@ A string that equals its neighbour is stored once: `id` is NULL if it is the URL
 
 `name` is the index of ids and URLs: 32 bits of their hash → sequence. What it finds is compared with the strings.
 
-`evidence` has the evidence and the keys of pages, until they are with the kept pages in `pages/` (`evidence`). A journal
-in memory has none of pages that added an entry.
+`evidence` has the evidence and the keys of pages, until they are with the kept pages in `pages/` (`evidence`). A
+journal in memory has none of pages that added an entry.
 
 `hour` has, for each hour in which pages were appended, the last sequence before them. `deletion` uses it.
 
@@ -329,7 +329,8 @@ class Journal:
     def erase_mentions(self, erased: Erased) -> bool:
         """Erase what other rows say of erased pages, and leave no bytes of either on the disk.
 
-        Reads the whole log. The evidence of both goes, too: a commit of `pages/` has to cover them. Return False if a reader kept the write-ahead file: its bytes go with the next checkpoint.
+        Reads the whole log. The evidence of both goes, too: a commit of `pages/` has to cover them. Return False if a
+        reader kept the write-ahead file: its bytes go with the next checkpoint.
         """
         with self.database.transaction() as connection:
             more = erase_mentions(connection, self.texts, erased)

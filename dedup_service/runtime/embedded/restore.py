@@ -7,8 +7,8 @@ aside. After that, nothing but a copy can bring them back.
 
 Invariant: the state equals that of the decider that wrote the log. Entries whose number differs from the journal's own
 count are never used. Where rows were deleted (`deletion`, `erasure`) the log alone gives every live entry, but not all
-that guards and the hosts' own text were counted from: a warning says so. Expiry is repeated as the decider did it; where
-rows were deleted, the journal's own mark says what expired.
+that guards and the hosts' own text were counted from: a warning says so. Expiry is repeated as the decider did it;
+where rows were deleted, the journal's own mark says what expired.
 """
 
 import logging
@@ -102,7 +102,7 @@ class Restorer:
             reason = misfit(manifest, journal.header.identity, journal.log, journal.sequence)
             if reason is not None:
                 raise _UnusableError(reason)
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif self.folder.exists() and any(path.suffix != ".tmp" for path in self.folder.iterdir()):
             raise _UnusableError(f"there is no {MANIFEST}")
         elif journal.log.counter(MOVED):
             raise _UnusableError("they are missing")
@@ -114,13 +114,11 @@ class Restorer:
                 return self._replayed_log(entries)
             restored = self._made(entries, state_in(entries.extra))
             replay(journal.log, entries.sequence, restored.decider)
-            found = len(restored.decider)
-            if found != journal.entries:
-                raise _UnusableError(f"with the log after them there are {found} entries, it counts {journal.entries}")
-            return restored
+            _check_count(len(restored.decider), journal.entries)
         except BaseException:
             entries.close()
             raise
+        return restored
 
     def _from_log(self) -> Restored:
         entries = self._open()
@@ -200,6 +198,11 @@ class Restorer:
         )
 
 
+def _check_count(found: int, counted: int) -> None:
+    if found != counted:
+        raise _UnusableError(f"with the log after them there are {found} entries, it counts {counted}")
+
+
 def state_in(extra: bytes) -> DeciderState:
     """Return the state of the decider in a commit; StoreDamagedError if it cannot be read."""
     try:
@@ -217,8 +220,10 @@ def misfit(manifest: Manifest, journal: str, log: JournalReader, end: int) -> st
         return f"they belong to journal {manifest.label.log}, this is {journal}"
     if manifest.next_row < log.counter(MOVED):
         return f"they have {manifest.next_row} rows, the journal has left {log.counter(MOVED)} to them"
-    if not manifest.extra:
-        return None
+    return _misfit_of_commit(manifest, log, end) if manifest.extra else None
+
+
+def _misfit_of_commit(manifest: Manifest, log: JournalReader, end: int) -> str | None:
     if manifest.sequence > end:
         return f"they are at sequence {manifest.sequence}, the log ends at {end}"
     if manifest.sequence <= log.deleted_up_to():

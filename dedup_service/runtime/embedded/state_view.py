@@ -1,8 +1,8 @@
 """What a state folder holds at one moment, while another process may write to it: its kept pages and hosts' own text.
 
-Nothing is locked and nothing is written. A view is made of the last commit of the kept pages, which is opened first, and
-of a read transaction on the journal, which is at least as new; so what the journal has left to the pages (`evidence`)
-is in that commit. If a commit came between the two and more was left, both are opened again.
+Nothing is locked and nothing is written. A view is made of the last commit of the kept pages, which is opened first,
+and of a read transaction on the journal, which is at least as new; so what the journal has left to the pages
+(`evidence`) is in that commit. If a commit came between the two and more was left, both are opened again.
 
 No tables are built: what changed after the commit is read from the journal, as `restore` does, but without a decider.
 """
@@ -140,9 +140,10 @@ class StateView:
                 wanted = (rows["sequence"] > self._expired_up_to) & ~np.isin(rows["sequence"], self._elsewhere)
                 return pages.entries(live[wanted])
             except StoreDamagedError as error:
-                again = PageStore.open_read_only(pages.folder, pages.manifest.label)
-                if again is None or attempt + 1 == _ATTEMPTS:
-                    raise StateDamagedError(f"{error}") from error
+                if attempt + 1 == _ATTEMPTS:
+                    raise StateDamagedError(str(error)) from error
+                with store_errors():
+                    again = PageStore.open_read_only(pages.folder, pages.manifest.label)
                 pages.close()
                 self._pages = again
         return EntryRows.none()

@@ -47,6 +47,7 @@ from dedup_service.runtime.store.manifest import (
     ImagesLabel,
     Manifest,
     StoreLabel,
+    read_checked,
     read_manifest,
     sync_directory,
     write_checked,
@@ -165,7 +166,7 @@ class PageStore:
 
         Another process may write to it: nothing is changed on the disk, and what was read stays as it is. Call nothing
         that appends, removes or commits. Raises as `open`; StoreDamagedError also for a file that was replaced
-        meanwhile, after some tries, and for bytes that are erased while they are read.
+        meanwhile, after some tries, and later for a row that is erased after it was opened.
         """
         for attempt in range(_READ_ATTEMPTS):
             if not (folder / MANIFEST).exists():
@@ -174,10 +175,13 @@ class PageStore:
             if manifest.label != label:
                 raise ForeignStoreError(f"{folder} has the pages of log {manifest.label.log}, this is log {label.log}")
             try:
-                return cls(folder, manifest, read_only=True)
+                store = cls(folder, manifest, read_only=True)
+                store._trust_what_is_erased()
             except StoreDamagedError:
-                if attempt + 1 == _READ_ATTEMPTS or read_manifest(folder) == manifest:
+                if attempt + 1 == _READ_ATTEMPTS:
                     raise
+            else:
+                return store
         return None
 
     def __len__(self) -> int:
@@ -487,6 +491,17 @@ class PageStore:
     def _add(self, segment: Segment) -> None:
         self._segments[segment.number] = segment
         self._table.set(segment)
+
+    def _trust_what_is_erased(self) -> None:
+        """Do not verify blocks that an erasure is changing: some of their rows are dead, the others as they were."""
+        if not (self.folder / INTENT).exists():
+            return
+        for span in read_checked(self.folder / INTENT, Erasure).spans:
+            segment = self._segments.get(int(span.file.split("-")[0]))
+            if segment is not None:
+                file = segment.files[span.file.rsplit(".", 1)[1]]
+                if file.path.name == span.file:
+                    file.trust(span.blocks)
 
     def _forget(self, number: int) -> Segment:
         segment = self._segments.pop(number)

@@ -14,8 +14,8 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import Verdict, VerdictKind
-from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.evidence import MOVED
+from dedup_service.runtime.embedded.filter import NearDuplicateFilter
 from dedup_service.runtime.embedded.state import State, StateSettings
 from dedup_service.runtime.embedded.state_info import state_info
 from dedup_service.runtime.events import BatchEvent, NullObserver

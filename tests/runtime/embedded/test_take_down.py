@@ -12,8 +12,9 @@ from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.verdict import VerdictKind
 from dedup_service.runtime.embedded.database import Database
-from dedup_service.runtime.embedded.state import State, StateSettings
+from dedup_service.runtime.embedded.state import PAGES_FOLDER, State, StateSettings
 from dedup_service.runtime.embedded.state_info import open_read_only
+from dedup_service.runtime.store.manifest import read_manifest
 
 from .prepared import SPACE, SPACE_ID, kill, prepared, state_of
 
@@ -51,6 +52,12 @@ def readable(folder: Path) -> bytes:
     return content + b"".join(frames)
 
 
+def everywhere(folder: Path) -> bytes:
+    """All bytes of all files of a folder, and those that a commit has as text."""
+    extra = read_manifest(folder / PAGES_FOLDER).extra
+    return extra + b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
 def assert_gone(folder: Path, *words: str) -> None:
     """None of the words is in any file."""
     found = readable(folder)
@@ -73,6 +80,54 @@ def test_nothing_of_the_page_is_left_in_the_folder(tmp_path: Path) -> None:
     again = opened(tmp_path)
     assert again.decide([(secret("https://b.example/copy"), None)])[0].kind is VerdictKind.UNIQUE
     again.close()
+
+
+@pytest.mark.parametrize("later", [0, 3, 30, 90])
+@pytest.mark.parametrize("removed_before", [False, True])
+def test_its_evidence_goes_wherever_it_is(tmp_path: Path, later: int, removed_before: bool) -> None:
+    """In the journal, in the state of a commit, or with the kept pages; also of a page that was removed before."""
+    state = opened(tmp_path)
+    others(state, 100)
+    page = secret()
+    state.decide([(page, None)])
+    for start in range(0, later, 5):
+        others(state, 200 + start, 5)
+    if removed_before:
+        state.retract(URL, erase=False)
+        others(state, 400, 5)
+    state._commits.wait()
+    parts = [page.evidence[at : at + 24] for at in range(16, len(page.evidence) - 24, 24)]
+    parts = [part for part in parts if len(set(part)) > 8]
+    assert parts
+    before = everywhere(tmp_path)
+    assert all(part in before for part in parts)
+    if removed_before:
+        with pytest.raises(StateError, match="are erased"):
+            state.retract(URL)
+    else:
+        state.retract(URL)
+    for _ in range(2):
+        found = everywhere(tmp_path)
+        assert not [part for part in parts if part in found]
+        state.close()
+        state = opened(tmp_path)
+    assert state.journal.log.erasing() == []
+    state.close()
+
+
+def test_a_take_down_that_was_interrupted_is_completed_at_the_next_opening(tmp_path: Path) -> None:
+    """The retraction is in the journal, the evidence still everywhere."""
+    state = opened(tmp_path)
+    page = secret()
+    state.decide([(page, None)])
+    others(state, 100)
+    state._commits.wait()
+    state.retract(URL, mentions=False)
+    part = page.evidence[len(page.evidence) // 2 :][:24]
+    kill(state)
+    assert part in everywhere(tmp_path)
+    opened(tmp_path).close()
+    assert part not in everywhere(tmp_path)
 
 
 def test_every_visit_and_every_mention_goes(tmp_path: Path) -> None:

@@ -45,13 +45,13 @@ def test_a_retracted_page_is_read_nowhere(cli: Cli, state: Path) -> None:
     """Neither URL nor title is in the folder, and `--keep-record` leaves both."""
     assert cli("retract", "https://news.example/0", "--state", state, "--keep-record").code == 0
     assert cli("retract", "https://news.example/1", "--state", state).code == 0
-    content = b"".join(path.read_bytes() for path in state.iterdir())
+    content = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
     assert b"https://news.example/0" in content
     assert b"https://news.example/1" not in content
     again = cli("retract", "https://news.example/0", "--state", state)
     assert again.code == 3
     assert "Its text, title and URL are erased" in again.err
-    assert b"https://news.example/0" not in b"".join(path.read_bytes() for path in state.iterdir())
+    assert b"https://news.example/0" not in b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
 
 
 def test_an_unknown_page_is_reported(cli: Cli, state: Path) -> None:
