@@ -44,7 +44,7 @@ from dedup_service.core.decision.entry_rows import ROW, EntryRows
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
-from dedup_service.runtime.embedded.snapshot import encode_state
+from dedup_service.runtime.store.decider_state import encode_state
 from dedup_service.runtime.store.manifest import StoreLabel
 from dedup_service.runtime.store.stored_entries import StoredEntries
 

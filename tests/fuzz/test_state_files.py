@@ -4,31 +4,23 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryRows
 from dedup_service.core.errors import ConfigurationError
 from dedup_service.core.rules.profiles import PROFILES, parse_profile, profile_text
-from dedup_service.runtime.embedded.snapshot import (
-    SNAPSHOT_VERSION,
-    SnapshotLabel,
-    UnreadableSnapshotError,
-    decode_state,
-    encode_state,
-    read_label,
-    read_snapshot,
-    write_snapshot,
-)
-from dedup_service.runtime.kafka.state.local_state import (
+from dedup_service.runtime.kafka.state.deciding_state import (
     UnreadableDecidingStateError,
     decode_deciding_state,
     encode_deciding_state,
 )
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcomes
+from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
+from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError
+from dedup_service.runtime.store.manifest import MANIFEST, STORE_VERSION, Manifest, StoreLabel, read_manifest
 from tests.fuzz.budget import within
 from tests.fuzz.corpus.found import FOUND
 from tests.fuzz.examples import fuzzed
@@ -45,11 +37,7 @@ PIECES = (
     b"\x91" * 3_000,
     b"\xcf" + b"\xff" * 8,
 )
-ROWS = EntryRows.from_entries([Entry(at, at, None, at, at, evidence=b"e" * at) for at in range(1, 4)])
-LABEL = SnapshotLabel(
-    version=SNAPSHOT_VERSION, journal="j", space_id="s", sequence=3, tail="t", entries=len(ROWS),
-    evidence_bytes=len(ROWS.evidence), extra_bytes=1,
-)  # fmt: skip
+CONTENT = msgspec.json.encode(Manifest(STORE_VERSION, "a store", StoreLabel("log", "space"), 64))
 TOML = (
     "[match]\n",
     "[[match]]\n",
@@ -76,17 +64,12 @@ def check_profile(text: str) -> None:
         assert parse_profile(profile_text(rule)) == rule
 
 
-def check_snapshot(content: bytes, path: Path) -> None:
+def check_manifest(content: bytes, folder: Path) -> None:
     """What must hold for any file that a checksum calls whole."""
-    path.write_bytes(content + xxhash.xxh3_128_digest(content))
-    with within(content):
-        read_label(path)
-        try:
-            snapshot = read_snapshot(path)
-        except UnreadableSnapshotError:
-            return
-    assert sum(len(rows) for rows in snapshot.rows) == snapshot.label.entries
-    assert sum(len(rows.evidence) for rows in snapshot.rows) == snapshot.label.evidence_bytes
+    line = b'{"checksum":"%s","content":%s}' % (xxhash.xxh3_128_hexdigest(content).encode(), content)
+    (folder / MANIFEST).write_bytes(line)
+    with within(content), suppress(StoreDamagedError, ForeignStoreError):
+        assert read_manifest(folder).version == STORE_VERSION
 
 
 def check_state(value: bytes) -> None:
@@ -96,7 +79,7 @@ def check_state(value: bytes) -> None:
             decode_deciding_state(value)
         try:
             state = decode_state(value)
-        except UnreadableSnapshotError:
+        except UnreadableStateError:
             pass
         else:
             assert decode_state(encode_state(state)) == state
@@ -114,11 +97,9 @@ def test_any_text_is_a_profile_or_a_clear_error(text: str) -> None:
 
 @fuzzed(10)
 @given(data=st.data())
-def test_any_file_is_a_snapshot_or_refused(data: st.DataObject, tmp_path: Path) -> None:
+def test_any_file_is_a_manifest_or_refused(data: st.DataObject, tmp_path: Path) -> None:
     """Also one whose checksum fits, which a fault of our own may write."""
-    path = tmp_path / "snapshot"
-    write_snapshot(path, LABEL, [ROWS], b"x")
-    check_snapshot(data.draw(mutated(st.just(path.read_bytes()[:-16]), (b"-", b"9", b"0", b"null", *PIECES))), path)
+    check_manifest(data.draw(mutated(st.just(CONTENT), (b"-", b"9", b"0", b"null", b"[" * 3_000, *PIECES))), tmp_path)
 
 
 @fuzzed(10)

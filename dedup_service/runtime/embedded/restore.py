@@ -30,7 +30,7 @@ from dedup_service.runtime.embedded.database import StateDamagedError, StateFull
 from dedup_service.runtime.embedded.evidence import MOVED
 from dedup_service.runtime.embedded.journal import Journal
 from dedup_service.runtime.embedded.journal_reader import JournalReader
-from dedup_service.runtime.embedded.snapshot import UnreadableSnapshotError, decode_state
+from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state
 from dedup_service.runtime.store.errors import ForeignStoreError, StoreDamagedError, StoreFullError
 from dedup_service.runtime.store.manifest import MANIFEST, Manifest, StoreLabel, read_manifest
 from dedup_service.runtime.store.stored_entries import StoredEntries
@@ -82,7 +82,7 @@ class Restorer:
             raise StateFullError(str(error)) from error
         except StateDamagedError:
             raise  # of the journal
-        except (_UnusableError, ForeignStoreError, UnreadableSnapshotError, *_CONTRADICTIONS) as error:
+        except (_UnusableError, ForeignStoreError, UnreadableStateError, *_CONTRADICTIONS) as error:
             if not is_complete:
                 raise StateDamagedError(
                     f"the kept pages in {self.folder} cannot be used: {error}; the journal no longer has what they "
@@ -207,7 +207,7 @@ def state_in(extra: bytes) -> DeciderState:
     """Return the state of the decider in a commit; StoreDamagedError if it cannot be read."""
     try:
         return decode_state(extra)
-    except UnreadableSnapshotError as error:
+    except UnreadableStateError as error:
         raise StoreDamagedError(f"the state in {MANIFEST} cannot be used: {error}") from error
 
 

@@ -153,7 +153,7 @@ def read_manifest(folder: Path) -> Manifest:
                 "read the same input again with `filter`"
             )
         return msgspec.json.decode(content, type=Manifest)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise StoreDamagedError(f"{path} cannot be read: {error}") from error
 
 

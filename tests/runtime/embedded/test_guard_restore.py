@@ -14,8 +14,8 @@ from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.verdict import Verdict
-from dedup_service.runtime.embedded.snapshot import decode_state
 from dedup_service.runtime.embedded.state import JOURNAL_FILE, PAGES_FOLDER, State, StateSettings
+from dedup_service.runtime.store.decider_state import decode_state
 from dedup_service.runtime.store.manifest import MANIFEST, read_manifest, write_checked
 
 from .prepared import SPACE, SPACE_ID, kill, lose_pages, prepared

@@ -16,8 +16,8 @@ from dedup_service.core.evidence.similarity import Combined
 from dedup_service.core.log_records import Source
 from dedup_service.core.rules.rule import DistanceBound
 from dedup_service.core.verdict import Action
-from dedup_service.runtime.embedded.snapshot import UnreadableSnapshotError, decode_state, encode_state
 from dedup_service.runtime.kafka.state.pending_outcomes import PendingOutcome, PendingOutcomes
+from dedup_service.runtime.store.decider_state import UnreadableStateError, decode_state, encode_state
 
 __all__ = [
     "DECIDING_STATE_VERSION",
@@ -180,7 +180,7 @@ def decode_deciding_state(value: bytes) -> DecidingState:
         fields = _decoder.decode(value).state
         state = msgspec.convert(fields, DecidingState, from_attributes=True)
         return replace(state, replica=replace(state.replica, decider=decode_state(fields.decider)))
-    except (ValueError, RecursionError, msgspec.MsgspecError, TwinsieveError, UnreadableSnapshotError) as error:
+    except (ValueError, RecursionError, msgspec.MsgspecError, TwinsieveError, UnreadableStateError) as error:
         raise UnreadableDecidingStateError(f"its state cannot be read: {error}") from error
 
 
