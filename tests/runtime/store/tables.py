@@ -68,9 +68,7 @@ class Model:
         changes = self.changes(left)
         for number in left:
             entry = self.in_cells.pop(number)
-            row = self.tables.cells.row_of(entry.ordinal, entry.path)
-            assert row in {number, None}
-            assert self.tables.cells.remove(row, entry.ordinal, entry.path)
+            assert self.tables.cells.remove(number, entry.ordinal, entry.path)
         for number in numbers.tolist():
             self._change(number, added=False)
             del self.rows[number]
