@@ -1,6 +1,7 @@
 """A store has what a dictionary would have, before and after it is opened again."""
 
 import resource
+import shutil
 import threading
 from pathlib import Path
 
@@ -513,8 +514,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.verify()
         self.oracle = Oracle({n: row.copy() for n, row in self.committed.rows.items()})
         self.model = self.committed_model.without_tables()
-        self.model.tables, others = self.model.rebuilt(self.store)
+        copy = shutil.copytree(self.folder, self.folder.with_name(f"{self.folder.name} rebuilt"), dirs_exist_ok=True)
+        store = PageStore.open(copy, LABEL, segment_rows=SEGMENT_ROWS)  # rebuilding writes to the folder
+        self.model.tables, others = self.model.rebuilt(store)
         others.close()
+        store.close()
+        shutil.rmtree(copy)
         tables, self.images, _ = restored(self.store, self.model)
         assert_same(tables, self.model)
         self.model.tables = tables
