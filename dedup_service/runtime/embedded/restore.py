@@ -142,7 +142,7 @@ class Restorer:
         decider = restored.decider
         try:
             replay(journal.log, 0, decider, expire=complete)
-            if not complete:
+            if not complete and journal.expired_up_to:
                 decider.drop_expired(journal.expired_up_to)
         except StoreFullError:
             raise

@@ -150,7 +150,8 @@ def test_a_state_goes_on_as_if_it_had_not_been_stopped(
     """Batches, updates, retractions, bounds and pauses: the verdicts are those of a state that is never closed.
 
     The other is killed or closed between batches, and may delete old records. It loses its kept pages now and then, as
-    long as the journal has their evidence, and unless it deletes records: then the restore is not an equal one.
+    long as the journal has all evidence, also of what was taken down, and unless it deletes records: then the restore
+    is not an equal one.
     """
     chosen, clock = random.Random(seed), Clock()
     folder = tmp_path_factory.mktemp("state")
@@ -172,7 +173,7 @@ def test_a_state_goes_on_as_if_it_had_not_been_stopped(
                 steady._apply_policy(None, keep)
                 steady._decider.expiry.keep = keep
             if action < 4:
-                moved = state.journal.log.counter(MOVED)
+                moved = state.journal.log.counter(MOVED) or state.journal.log.counter("evidence_erased")
                 kill(state) if action == 2 else state.close()
                 if action == 3 and not deleting and not moved:
                     lose_pages(folder)
