@@ -7,7 +7,7 @@ have been removed, so the owner passes over those, and the sentences that are a 
 Invariant: what a page is told does not depend on the other pages of the batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +44,7 @@ _NO_KEYS = np.uint8(0xFE)
 
 
 class BatchProbe:
-    """What was found for some pages, the first of which is the present one.
+    """What was found for some pages. first: number of the present one.
 
     columns: of the pages, which the window has announced. store, tables: as they are now; they do not change until the
     last page. cells: what `CellRows.follow` answered for the pages.
@@ -60,8 +60,9 @@ class BatchProbe:
         tables: EntryTables,
         window: Window,
         cells: CellAnswers,
+        first: int = 0,
     ) -> None:
-        self.page = 0
+        self.page = first
         """Number of the present page."""
         self._pages, self._store, self._window = len(pages), store, window
         self._verified, self._min_jaccard = bool(rule.verified), min_jaccard
@@ -75,6 +76,7 @@ class BatchProbe:
         )
         found = [(np.repeat(np.arange(len(pages)), np.diff(cells.offsets)), cells.rows.astype(np.int64))]
         looked_at = cells.probed.astype(np.int64)
+        self._cut: dict[int, set[int]] = {}
         for channel, index in tables.indexes.items():
             fingerprinted = [
                 (number, value)
@@ -86,6 +88,9 @@ class BatchProbe:
             counts = np.diff(near.offsets)
             np.add.at(looked_at, numbers.astype(np.int64), counts)
             found.append((np.repeat(numbers.astype(np.int64), counts), near.sequences))
+            for query in np.flatnonzero(counts >= MAX_IDENTICAL).tolist():
+                rows = near.sequences[near.offsets[query] : near.offsets[query + 1]].tolist()
+                self._cut.setdefault(int(numbers[query]), set()).update(rows)
         self._read(found, [self._urls, self._claims, self._texts, self._bodies])
         self._join(found, columns.evidence.sketches)
         keyed = np.array([bool(rule.keys and page.keys) for page in pages], np.bool_)
@@ -100,6 +105,10 @@ class BatchProbe:
     def has_next(self) -> bool:
         """Whether there is a page behind the present one."""
         return self.page + 1 < self._pages
+
+    def is_outdated(self, gone: Container[int]) -> bool:
+        """Return whether rows that are gone since leave room for others among the MAX_IDENTICAL of the page."""
+        return any(row in gone for row in self._cut.get(self.page, ()))
 
     def advance(self) -> None:
         """Go on to the next page."""

@@ -196,6 +196,7 @@ class LocalCandidates:
         self._batch: Batch = ()
         self._done = 0
         self._probe: BatchProbe | None = None
+        self._probed: tuple[list[PreparedPage], PageColumns, CellAnswers]
         self._ordinal = -1
         self.last_candidates = self.last_read = 0
         self._use(rule)
@@ -258,6 +259,9 @@ class LocalCandidates:
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
         probe = self._current_probe()
+        if self._gone and probe.is_outdated(self._gone):
+            self._flush()
+            probe = self._probe = self._renewed(probe.page)
         self.last_candidates, self.last_read = probe.looked_at, 0
         if not probe.has_candidates:
             return []
@@ -389,8 +393,14 @@ class LocalCandidates:
         answers = self._settle(ordinal, pages, columns)
         self._window.announce(columns)
         self._window.leave(ordinal - self._layout.window)
-        self._probe = BatchProbe(
-            pages, columns, self._rule, self._min_jaccard, self._store, self._tables, self._window, answers
+        self._probed = pages, columns, answers
+        self._probe = self._renewed(0)
+
+    def _renewed(self, first: int) -> BatchProbe:
+        """Return what is found now for the pages that are probed. first: number of the present one."""
+        pages, columns, answers = self._probed
+        return BatchProbe(
+            pages, columns, self._rule, self._min_jaccard, self._store, self._tables, self._window, answers, first
         )
 
     def _end_probe(self) -> None:
