@@ -1,9 +1,9 @@
 """Commits of the kept pages in `pages/`, from time to time, beside the decisions.
 
 A commit makes durable what was appended and removed since the last one, and the rest of the decider's state
-(`decider_state.encode_state`), so the next opening applies only the records of the journal after it. The deciding thread
-notes what it consists of; a thread writes it, one at a time. The journal has every batch already: a commit that fails
-loses nothing.
+(`decider_state.encode_state`), so the next opening applies only the records of the journal after it. The deciding
+thread notes what it consists of; a thread writes it, one at a time. The journal has every batch already: a commit that
+fails loses nothing.
 """
 
 import logging
