@@ -9,26 +9,26 @@ Invariant: what a page is told does not depend on the other pages of the batch.
 
 from collections.abc import Container, Sequence
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import entry_of
+from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, entry_of, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore, entries_at
 from dedup_service.core.decision.entry_tables import EntryTables
-from dedup_service.core.decision.matching import body_decides
-from dedup_service.core.decision.window import PageColumns, Window
+from dedup_service.core.decision.equal_hashes import EqualRows
+from dedup_service.core.decision.page_columns import KEYS_MARK, PageColumns
+from dedup_service.core.decision.window import Window
 from dedup_service.core.evidence.columns import EvidenceColumns, close_pairs
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index import HashRows
 from dedup_service.core.index.cell_index import CellAnswers
 from dedup_service.core.index.hash_rows import CROWD
-from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.url import url_hash
 
-__all__ = ["BatchProbe"]
+__all__ = ["BatchProbe", "Hashed"]
 
 Integers = npt.NDArray[np.int64]
 
@@ -38,9 +38,6 @@ site could make any number of them."""
 
 _AHEAD = 64
 """Rows of a crowd that are read in advance."""
-
-_NO_KEYS = np.uint8(0xFE)
-"""All marks of `PageColumns` but that for shingles."""
 
 
 class BatchProbe:
@@ -52,7 +49,6 @@ class BatchProbe:
 
     def __init__(
         self,
-        pages: list[PreparedPage],
         columns: PageColumns,
         rule: MatchRule,
         min_jaccard: float,
@@ -64,39 +60,34 @@ class BatchProbe:
     ) -> None:
         self.page = first
         """Number of the present page."""
-        self._pages, self._store, self._window = len(pages), store, window
+        self._pages, self._store, self._window = len(columns), store, window
         self._verified, self._min_jaccard = bool(rule.verified), min_jaccard
-        urls = [url_hash(page.page.canonical_url) for page in pages]
-        claims = [None if page.page.claimed_url is None else url_hash(page.page.claimed_url) for page in pages]
-        self._urls = _Hashed(tables.urls, urls)
-        self._claims = _Hashed(tables.urls, claims)
-        self._texts = _Hashed(tables.texts, [page.text_hash for page in pages])
-        self._bodies = _Hashed(
-            tables.bodies, [page.body_hash if body_decides(page.evidence) else None for page in pages]
-        )
-        found = [(np.repeat(np.arange(len(pages)), np.diff(cells.offsets)), cells.rows.astype(np.int64))]
+        young, rows, flags = window.equal(columns), columns.rows, columns.rows["flags"]
+        every = np.ones(len(columns), np.bool_)
+        self._urls = _Hashed(tables.urls, rows["url_hash"], every, young.urls)
+        self._claims = _Hashed(tables.urls, columns.claims, columns.claiming, young.claims)
+        self._texts = _Hashed(tables.texts, rows["text_hash"], (flags & TEXT_HASH) != 0, young.texts)
+        self._bodies = _Hashed(tables.bodies, rows["body_hash"], (flags & BODY_DECIDES) != 0, young.bodies)
+        hashed = [self._urls, self._claims, self._texts, self._bodies]
+        found = [(np.repeat(np.arange(len(columns)), np.diff(cells.offsets)), cells.rows.astype(np.int64))]
         looked_at = cells.probed.astype(np.int64)
         self._cut: dict[int, set[int]] = {}
         for channel, index in tables.indexes.items():
-            fingerprinted = [
-                (number, value)
-                for number, page in enumerate(pages)
-                if page.reason is None and (value := getattr(page.fingerprint, channel)) is not None
-            ]
-            numbers, values = np.array(fingerprinted, np.uint64).reshape(-1, 2).T
-            near = index.probe_many(np.ascontiguousarray(values), most_identical=MAX_IDENTICAL)
+            numbers = np.flatnonzero(indexed_by(flags, channel))
+            near = index.probe_many(rows[channel][numbers].astype(np.uint64), most_identical=MAX_IDENTICAL)
             counts = np.diff(near.offsets)
-            np.add.at(looked_at, numbers.astype(np.int64), counts)
-            found.append((np.repeat(numbers.astype(np.int64), counts), near.sequences))
+            looked_at[numbers] += counts
+            found.append((np.repeat(numbers, counts), near.sequences))
             for query in np.flatnonzero(counts >= MAX_IDENTICAL).tolist():
-                rows = near.sequences[near.offsets[query] : near.offsets[query + 1]].tolist()
-                self._cut.setdefault(int(numbers[query]), set()).update(rows)
-        self._read(found, [self._urls, self._claims, self._texts, self._bodies])
+                cut = near.sequences[near.offsets[query] : near.offsets[query + 1]].tolist()
+                self._cut.setdefault(int(numbers[query]), set()).update(cut)
+        self._read(found, hashed)
         self._join(found, columns.evidence.sketches)
-        keyed = np.array([bool(rule.keys and page.keys) for page in pages], np.bool_)
-        marks = np.where(keyed, columns.marks, columns.marks & _NO_KEYS)
+        keyed = np.fromiter(map(bool, columns.keys), np.bool_, len(columns)) & rule.keys
+        marks = np.where(keyed, columns.marks, columns.marks & ~np.uint8(KEYS_MARK))
         radii = rule.radius("words"), rule.radius("body")
         self._compared = window.compare(replace(columns, marks=marks), min_jaccard, radii)
+        self._find_lone(hashed)
         # Lists: to read one number of an array takes longer than the rest.
         self._looked_at: list[int] = (looked_at + self._compared.passed).tolist()
         self._starts: list[int] = self._compared.offsets.tolist()
@@ -114,20 +105,25 @@ class BatchProbe:
         """Go on to the next page."""
         self.page += 1
 
-    def visits(self, url: int) -> Sequence[int] | None:
-        """Return the rows under a URL's hash, if it is the page's own or the one that it claims; None for others."""
+    @property
+    def is_alone(self) -> bool:
+        """Whether nothing at all was found for the page: no equal hash and no candidate."""
+        return self._alone[self.page]
+
+    def visits(self, url: int) -> "Hashed | None":
+        """Return what has a URL's hash, if it is the page's own or the one that it claims; None for others."""
         for table in (self._urls, self._claims):
             if table.values[self.page] == url:
-                return table.rows(self.page)
+                return table.of_page(self.page)
         return None
 
-    def texts(self) -> Sequence[int]:
-        """Return the rows under the hash of the page's title and body, ascending."""
-        return self._texts.rows(self.page)
+    def texts(self) -> "Hashed":
+        """Return what has the hash of the page's title and body."""
+        return self._texts.of_page(self.page)
 
-    def bodies(self) -> Sequence[int]:
-        """Return the rows under the hash of the page's body, ascending; none for a short one."""
-        return self._bodies.rows(self.page)
+    def bodies(self) -> "Hashed":
+        """Return what has the hash of the page's body; nothing for a short one."""
+        return self._bodies.of_page(self.page)
 
     def has(self, row: int, name: str, value: int) -> bool:
         """Return whether a live row has this hash in the field `name` of ROW."""
@@ -212,30 +208,59 @@ class BatchProbe:
         self._candidates = places
         self._offsets: list[int] = np.searchsorted(pages, np.arange(self._pages + 1)).tolist()
 
+    def _find_lone(self, hashed: list["_Hashed"]) -> None:
+        """Mark the pages for which nothing was found. A cut crowd may get other candidates, so it counts as some."""
+        alone = (np.diff(self._offsets) == 0) & (np.diff(self._compared.offsets) == 0)
+        alone[list(self._cut)] = False
+        for table in hashed:
+            table.mark(alone)
+        self._alone: list[bool] = alone.tolist()
+
     def _place(self, row: int) -> int | None:
         """Return the place of a row among those that were read, or None."""
         place = int(np.searchsorted(self._live, row))
         return place if place < len(self._live) and self._live[place] == row else None
 
 
-class _Hashed:
-    """The rows that a hash table has for some pages. values: the hash of each page, None for none."""
+class Hashed(NamedTuple):
+    """What may have a hash of a page.
 
-    def __init__(self, table: HashRows, values: Sequence[int | None]) -> None:
-        self.values = values
-        asked = [page for page, value in enumerate(values) if value is not None]
-        offsets, rows = table.rows_many(np.array([value for value in values if value is not None], np.uint64))
+    value: the hash. rows: in the tables, ascending, some of them of another hash. places: int64[n], of the window,
+    ascending.
+    """
+
+    value: int
+    rows: Sequence[int]
+    places: Integers
+
+
+class _Hashed:
+    """What may have the hashes of some pages. values: uint64[n], where asked: bool[n]. young: in the window."""
+
+    def __init__(
+        self, table: HashRows, values: npt.NDArray[Any], asked: npt.NDArray[np.bool_], young: EqualRows
+    ) -> None:
+        self.values: list[int | None] = np.where(asked, values, 0).tolist()
+        pages = np.flatnonzero(asked)
+        if len(pages) < len(values):
+            self.values = [value if is_asked else None for value, is_asked in zip(self.values, asked, strict=True)]
+        offsets, rows = table.rows_many(values[pages].astype(np.uint64))
+        self._young = young
         self._rows: dict[int, Sequence[int]] = {}
         for number in np.flatnonzero(np.diff(offsets)).tolist():
-            page, found = asked[number], rows[offsets[number] : offsets[number + 1]].tolist()
-            value = values[page]
-            self._rows[page] = table.rows(value) if len(found) == CROWD and value is not None else found
+            page, found = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
+            self._rows[page] = table.rows(int(values[page])) if len(found) == CROWD else found
 
     @property
     def found(self) -> Integers:
-        """All of them, but for those of a crowd behind its first."""
+        """All rows, but for those of a crowd behind its first."""
         return np.array([row for rows in self._rows.values() for row in rows[:_AHEAD]], np.int64)
 
-    def rows(self, page: int) -> Sequence[int]:
-        """Return the rows of a page, ascending, some of them of another hash."""
-        return self._rows.get(page, ())
+    def mark(self, alone: npt.NDArray[np.bool_]) -> None:
+        """Unmark the pages for which there is anything: bool[n]."""
+        alone[list(self._rows)] = False
+        alone &= np.diff(self._young.offsets) == 0
+
+    def of_page(self, page: int) -> Hashed:
+        """Return what may have the hash of a page."""
+        return Hashed(self.values[page] or 0, self._rows.get(page, ()), self._young.of_page(page))

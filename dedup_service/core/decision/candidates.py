@@ -24,37 +24,33 @@ log, not of how it was cut into batches or where it was continued.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from heapq import merge
 from itertools import islice, takewhile
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.batch_probe import BatchProbe
+from dedup_service.core.decision.batch_probe import BatchProbe, Hashed
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
+from dedup_service.core.decision.entry_rows import SETTLED, EntryPieces, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore, HeldEntries, HeldValues, MemoryStore, entries_at
 from dedup_service.core.decision.entry_tables import EntryTables
-from dedup_service.core.decision.matching import body_decides, min_rough_jaccard
-from dedup_service.core.decision.window import PageColumns, Window
+from dedup_service.core.decision.matching import min_rough_jaccard
+from dedup_service.core.decision.oldest_entries import OldestEntries
+from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.window import Unsettled, Window
 from dedup_service.core.errors import StateError
 from dedup_service.core.evidence.keys import MAX_LEVELS, PARTS
 from dedup_service.core.evidence.overlap import NONE_COMMON
-from dedup_service.core.evidence.packed import Evidence, sketch_of
+from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index import CellChanges, CellStatistics, IndexStatistics
 from dedup_service.core.index.cell_index import SIEVE_BYTES, CellAnswers
-from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
 
-__all__ = ["Batch", "CandidateSizes", "Candidates", "Common", "LocalCandidates", "RemovedEntry", "none_common"]
-
-Batch = Sequence[tuple[int, PreparedPage]]
-"""Pages that are decided next: (sequence, page), ascending."""
+__all__ = ["CandidateSizes", "Candidates", "Common", "LocalCandidates", "RemovedEntry", "none_common"]
 
 Common = Callable[[], npt.NDArray[np.uint32]]
 """Returns sentences of a page, ascending: uint32[n]."""
@@ -68,17 +64,10 @@ def none_common() -> npt.NDArray[np.uint32]:
 _MAX_EQUAL = 64
 """Entries with one text, at most: copies are not kept, so there are more only where pages were updated to it."""
 
-_MOST_PAGES = 512
-"""Pages of a batch that are probed at once: comparing all their pairs takes about 1 ms."""
-
 _MAX_UNSETTLED = 1024
 """Entries behind the window that wait until a page is probed, at most."""
 
-_AHEAD = 256
-"""Earliest entries that are read at once: those that expire next."""
-
 _SIEVE_WORDS = SIEVE_BYTES // 8
-_NO_SIEVE = bytes(SIEVE_BYTES)
 
 _PATH_BYTES = PARTS + 4 * PARTS * MAX_LEVELS
 """Bytes of a path, at most."""
@@ -99,24 +88,36 @@ class Candidates(Protocol):
         """Return the number of live entries."""
         ...
 
-    def batch(self, batch: Batch) -> AbstractContextManager[None]:
-        """Announce a batch: inside, its pages are decided in their order, and no others."""
+    def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
+        """Announce the pages that are decided next, in this order and no others, until `finish`.
+
+        judged: False if it is known what is kept of them: then nothing is found for them.
+        """
+        ...
+
+    def finish(self) -> None:
+        """End what was announced."""
         ...
 
     def begin(self, ordinal: int) -> None:
-        """Announce the page with this ordinal, the next one of the batch if there is one."""
+        """Go on to the next page that was announced, which has this ordinal."""
+        ...
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is already known that nothing is found for the page: no visit, no equal text, no candidate."""
         ...
 
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
-        """Return the live entries that are candidates for the page that was announced, ascending by sequence.
+        """Return the live entries that are candidates for the page, ascending by sequence.
 
         evidence: of the page. common: returns those of its sentences that are the own text of its host, ascending:
         uint32[n].
         """
         ...
 
-    def equal_texts(self, prepared: PreparedPage) -> list[Entry]:
-        """Return the live entries with the same text as a page, the earliest of each hash, ascending."""
+    def equal_texts(self) -> list[Entry]:
+        """Return the live entries with the same text as the page, the earliest of each hash, ascending."""
         ...
 
     def visit(self, url: int) -> Entry | None:
@@ -131,8 +132,8 @@ class Candidates(Protocol):
         """Return the earliest live entry, None if there is none."""
         ...
 
-    def add(self, entry: Entry) -> None:
-        """Add an entry, later than all others: it is found from now on."""
+    def add(self) -> None:
+        """Add the entry of the page: it is found from now on."""
         ...
 
     def remove(self, entry: Entry, ordinal: int) -> None:
@@ -188,15 +189,15 @@ class LocalCandidates:
         self._store: EntryStore = MemoryStore() if store is None else store
         self._tables = tables or EntryTables(self._layout, shards=shards)
         self._window = Window()
-        self._young = _Young()
         self._removals: deque[_Removal] = deque()
         self._unsettled: dict[int, _Removal] = {}
         self._gone: dict[int, Entry] = {}
-        self._oldest = _Oldest(self._store, self._gone)
-        self._batch: Batch = ()
-        self._done = 0
+        self._oldest = OldestEntries(self._store, self._gone)
+        self._announced: PageColumns | None = None
+        self._judged = True
+        self._begun = self._first = self._end = 0  # pages that were announced: begun, and those that the window has
         self._probe: BatchProbe | None = None
-        self._probed: tuple[list[PreparedPage], PageColumns, CellAnswers]
+        self._probed: tuple[PageColumns, CellAnswers]
         self._ordinal = -1
         self.last_candidates = self.last_read = 0
         self._use(rule)
@@ -225,36 +226,45 @@ class LocalCandidates:
         channels: dict[str, IndexStatistics] = {}
         for channel, index in self._tables.indexes.items():
             settled = index.statistics()
-            young = [entry.channel(channel) for entry in self._window.entries() if entry.indexed]
-            values = [value for value in young if value is not None]
-            entries, fingerprints = settled.entries + len(values), settled.fingerprints + len(set(values))
+            young = self._window.rows()
+            values = young[channel][indexed_by(young["flags"], channel)]
+            entries, fingerprints = settled.entries + len(values), settled.fingerprints + len(np.unique(values))
             channels[channel] = replace(settled, entries=entries, fingerprints=fingerprints)
         return CandidateSizes(channels, self._tables.cells.statistics())
 
-    @contextmanager
-    def batch(self, batch: Batch) -> Iterator[None]:
-        """Announce a batch: inside, its pages are decided in their order, and no others."""
-        self._batch, self._done = batch, 0
-        try:
-            yield
-        finally:
-            self._end_probe()
-            self._batch = ()
+    def announce(self, pages: PageColumns, *, judged: bool = True) -> None:
+        """Announce the pages that are decided next, in this order and no others, until `finish`.
+
+        judged: False if it is known what is kept of them: then nothing is found for them.
+        """
+        self.finish()
+        self._announced, self._judged = pages, judged
+
+    def finish(self) -> None:
+        """End what was announced."""
+        self._end_probe()
+        self._announced, self._begun, self._first, self._end = None, 0, 0, 0
 
     def begin(self, ordinal: int) -> None:
-        """Announce the page with this ordinal, the next one of the batch if there is one."""
+        """Go on to the next page that was announced, which has this ordinal."""
         self._ordinal = ordinal
-        if self._probe is not None and self._probe.has_next:
-            self._probe.advance()
-        elif self._batch:
+        if self._begun == self._end:
             self._end_probe()
             self._begin_probe(ordinal)
-        elif len(self._removals) + self._window.backlog(ordinal - self._layout.window) > _MAX_UNSETTLED:
-            self._settle(ordinal, [])
+        elif self._probe is not None:
+            self._probe.page += 1
+        self._begun += 1
         self._window.leave(ordinal - self._layout.window)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is already known that nothing is found for the page: no visit, no equal text, no candidate."""
+        probe = self._current_probe()
+        self.last_candidates, self.last_read = probe.looked_at, 0
+        return probe.is_alone
+
     def find(self, evidence: Evidence, common: Common = none_common) -> list[Entry]:
-        """Return the live entries that are candidates for the page that was announced, ascending by sequence.
+        """Return the live entries that are candidates for the page, ascending by sequence.
 
         Sets `last_candidates`, how many entries were looked at in tables, and `last_read`, how many are returned.
         """
@@ -273,31 +283,20 @@ class LocalCandidates:
         self.last_read = len(found)
         return [found[sequence] for sequence in sorted(found)]
 
-    def equal_texts(self, prepared: PreparedPage) -> list[Entry]:
-        """Return the live entries with the same text as a page, the earliest of each hash, ascending."""
+    def equal_texts(self) -> list[Entry]:
+        """Return the live entries with the same text as the page, the earliest of each hash, ascending."""
         probe = self._current_probe()
-        found: dict[int, Entry] = {}
-        if prepared.text_hash is not None:
-            young = self._young.texts.get(prepared.text_hash, ())
-            self._find_equal(found, probe.texts(), young, "text_hash", prepared.text_hash)
-        if prepared.body_hash is not None and body_decides(prepared.evidence):
-            young = self._young.bodies.get(prepared.body_hash, ())
-            self._find_equal(found, probe.bodies(), young, "body_hash", prepared.body_hash)
+        texts = self._equal(probe.texts(), "text_hash", _MAX_EQUAL)
+        bodies = self._equal(probe.bodies(), "body_hash", _MAX_EQUAL)
+        found = {entry.sequence: entry for entry in (*texts, *bodies)}
         return [found[sequence] for sequence in sorted(found)] if found else []
 
     def visit(self, url: int) -> Entry | None:
         """Return the live entry of the URL with this hash, the earliest if there are several, or None."""
-        probe = self._probe
-        if probe is not None and (rows := probe.visits(url)) is not None:
-            settled = (row for row in rows if row not in self._gone and probe.has(row, "url_hash", url))
-            row = next(settled, None)
-            if row is not None:
-                return probe.entry(row)
-        else:
-            entry = self._settled_visit(url)
-            if entry is not None:
-                return entry
-        return next((self._window.get(sequence) for sequence in self._young.urls.get(url, ())), None)
+        found = None if self._probe is None else self._probe.visits(url)
+        if found is None:
+            return self._settled_visit(url) or self._window.visit(url)
+        return next(iter(self._equal(found, "url_hash", 1)), None)
 
     def get(self, sequence: int) -> Entry | None:
         """Return the live entry at `sequence`, or None."""
@@ -311,23 +310,16 @@ class LocalCandidates:
         """Return the earliest live entry, None if there is none."""
         return self._oldest.first() or self._window.earliest()
 
-    def add(self, entry: Entry) -> None:
-        """Add an entry, later than all others: it is found from now on."""
-        if self._probe is None:
-            self._window.announce(PageColumns.of([entry]))
-            self._window.keep(0, entry)
-            self._window.finish()
-        else:
-            self._window.keep(self._probe.page, entry)
-        self._young.add(entry)
+    def add(self) -> None:
+        """Add the entry of the page: it is found from now on."""
+        self._window.keep(self._begun - 1 - self._first)
 
     def remove(self, entry: Entry, ordinal: int) -> None:
         """Remove a live entry; the cells lose it when the page with this ordinal leaves the window."""
         removal = _Removal(ordinal, replace(entry, evidence=b""))  # the cells need its keys alone
         self._removals.append(removal)
         if self._window.get(entry.sequence) is not None:
-            self._window.remove(removal.entry)
-            self._young.remove(entry)
+            self._window.remove(entry.sequence)
             self._unsettled[entry.sequence] = removal
             return
         if entry.row < 0:
@@ -356,17 +348,16 @@ class LocalCandidates:
     def _use(self, rule: MatchRule) -> None:
         self._rule, self._min_jaccard = rule, min_rough_jaccard(rule)
 
-    def _find_equal(
-        self, found: dict[int, Entry], rows: Sequence[int], young: Sequence[int], name: str, value: int
-    ) -> None:
-        """Add the earliest entries with a hash to `found`. rows, young: where they may be. name: its field in ROW."""
-        if not rows and not young:
-            return
-        probe = self._current_probe()
-        settled = (probe.entry(row) for row in rows if row not in self._gone and probe.has(row, name, value))
-        known = (self._window.get(sequence) for sequence in young)
-        equal = (entry for source in (settled, known) for entry in source if entry is not None)
-        found |= {entry.sequence: entry for entry in islice(equal, _MAX_EQUAL)}
+    def _equal(self, found: Hashed, name: str, limit: int) -> list[Entry]:
+        """Return the earliest live entries with a hash of the page. name: its field in ROW."""
+        entries: list[Entry] = []
+        if found.rows:
+            probe = self._current_probe()
+            rows = (row for row in found.rows if row not in self._gone and probe.has(row, name, found.value))
+            entries = [probe.entry(row) for row in islice(rows, limit)]
+        if len(found.places) and len(entries) < limit:
+            entries += self._window.live(found.places, limit - len(entries))
+        return entries
 
     def _settled_visit(self, url: int) -> Entry | None:
         """Return the settled entry of a URL's hash, without what a batch knows."""
@@ -379,39 +370,44 @@ class LocalCandidates:
 
     def _current_probe(self) -> BatchProbe:
         if self._probe is None:
-            raise RuntimeError("no page was announced: call `begin` inside of a batch")
+            raise RuntimeError("no page is judged: call `announce` and `begin`")
         return self._probe
 
     def _begin_probe(self, ordinal: int) -> None:
-        """Settle and probe for the next pages of the batch, of which the first has this ordinal."""
-        most = min(_MOST_PAGES, self._layout.window)
-        pages = [page for _, page in self._batch[self._done : self._done + most]]
-        if not pages:
-            raise RuntimeError("more pages are decided than the batch has")
-        self._done += len(pages)
-        columns = PageColumns.of(pages)
-        answers = self._settle(ordinal, pages, columns)
-        self._window.announce(columns)
+        """Give the next pages that were announced, of which the first has this ordinal, their places; probe for them.
+
+        There are no more of them than the window has, so that none sees another leave it.
+        """
+        if self._announced is None or self._end == len(self._announced):
+            raise RuntimeError("more pages are decided than were announced")
+        self._first, self._end = self._end, min(self._end + self._layout.window, len(self._announced))
+        columns = self._announced[self._first : self._end]
+        if not self._judged:
+            if len(self._removals) + self._window.backlog(ordinal - self._layout.window) > _MAX_UNSETTLED:
+                self._settle(ordinal)
+            self._window.announce(columns)
+            return
+        answers = self._settle(ordinal, columns)
         self._window.leave(ordinal - self._layout.window)
-        self._probed = pages, columns, answers
+        self._window.announce(columns)
+        self._probed = columns, answers
         self._probe = self._renewed(0)
 
     def _renewed(self, first: int) -> BatchProbe:
         """Return what is found now for the pages that are probed. first: number of the present one."""
-        pages, columns, answers = self._probed
+        columns, answers = self._probed
         return BatchProbe(
-            pages, columns, self._rule, self._min_jaccard, self._store, self._tables, self._window, answers, first
+            columns, self._rule, self._min_jaccard, self._store, self._tables, self._window, answers, first
         )
 
     def _end_probe(self) -> None:
-        if self._probe is not None:
-            self._probe = None
-            self._window.finish()
+        self._probe = None
+        self._window.finish()
 
     def _catch_up(self) -> None:
         """Do what waits for the next page that is probed, up to the latest page."""
         if self._probe is None:
-            self._settle(self._ordinal, [])
+            self._settle(self._ordinal)
 
     def _flush(self) -> None:
         """Remove what is gone from the store and the tables."""
@@ -423,64 +419,71 @@ class LocalCandidates:
         self._store.remove(numbers)
         self._gone.clear()
 
-    def _settle(self, ordinal: int, pages: Sequence[PreparedPage], columns: PageColumns | None = None) -> CellAnswers:
+    def _settle(self, ordinal: int, pages: PageColumns | None = None) -> CellAnswers:
         """Let entries leave the window, and removed ones the cells, that are due for some pages; probe the cells.
 
-        ordinal: of the first page, before which nothing else is due. columns: of the pages.
+        ordinal: of the first page, before which nothing else is due.
         """
         self._flush()
-        last = ordinal - self._layout.window + max(0, len(pages) - 1)
-        changes = self._due(last)
-        entries = [entry for _, entry, removal in changes if removal is None]
-        first = self._store.reserve(len(entries), sum(len(entry.evidence) + _PATH_BYTES for entry in entries))
-        rows = {entry.sequence: row for row, entry in enumerate(entries, first)}
-        due = ordinal - self._layout.window + np.arange(len(pages))
-        cell_changes = self._cell_changes(changes, rows)
+        count = 0 if pages is None else len(pages)
+        last = ordinal - self._layout.window + max(0, count - 1)
+        entries = self._window.unsettled(last)
+        removals = list(takewhile(lambda removal: removal.ordinal <= last, self._removals))
+        sizes = np.fromiter(map(len, entries.packed), np.int64, len(entries))
+        first = self._store.reserve(len(entries), int(sizes.sum()) + len(entries) * _PATH_BYTES)
+        changes, ordinals = self._cell_changes(entries, removals, first)
         answers = self._tables.cells.follow(
-            cell_changes,
-            np.searchsorted([at for at, *_ in changes], due, side="right"),
-            self._keys([page.keys if self._rule.keys and page.keys else b"" for page in pages]),
-            np.zeros((0, _SIEVE_WORDS), np.uint64) if columns is None else columns.sieves,
+            changes,
+            np.searchsorted(ordinals, ordinal - self._layout.window + np.arange(count), side="right"),
+            self._keys([] if pages is None else [keys if self._rule.keys else b"" for keys in pages.keys]),
+            np.zeros((0, _SIEVE_WORDS), np.uint64) if pages is None else pages.sieves,
         )
-        if not changes:
+        if not len(changes.rows):
             return answers
-        for _ in range(len(changes) - len(entries)):
+        for _ in removals:
             self._removals.popleft()
-        paths = [path for path, (*_, removal) in zip(answers.paths, changes, strict=True) if removal is None]
-        settled = [entry.settle(path, rows[entry.sequence]) for entry, path in zip(entries, paths, strict=True)]
-        self._append(settled)
-        of_row = {entry.row: entry.keys for entry in settled}
-        told = [of_row.get(int(row), given) for row, given in zip(cell_changes.rows, cell_changes.paths, strict=True)]
-        self._store.follow_cells(cell_changes, told)
+        paths = answers.paths if not removals else [answers.paths[place] for place in np.flatnonzero(~changes.removes)]
+        if len(entries):
+            self._append(first, entries, sizes, paths)
+        told = paths
+        if removals:
+            told = [
+                paths[row - first] if row >= first else given
+                for row, given in zip(changes.rows.tolist(), changes.paths, strict=True)
+            ]
+        self._store.follow_cells(changes, told)
         return answers
 
-    def _due(self, last: int) -> list[tuple[int, Entry, "_Removal | None"]]:
-        """Return what the cells have to follow up to an ordinal, in order: (ordinal, entry, its removal if it is one).
+    def _cell_changes(
+        self, entries: Unsettled, removals: Sequence["_Removal"], first: int
+    ) -> tuple[CellChanges, npt.NDArray[np.int64]]:
+        """Return what the cells have to follow, in order, and the ordinal of the page that did each: int64[m].
 
-        What one page did is applied in this order: its own entry, then the removals.
+        What one page did is applied in this order: its own entry, then the removals. first: row of the first entry.
         """
-        adds = [(entry.ordinal, 0, entry, None) for entry in self._window.unsettled(last)]
-        removes = [
-            (removal.ordinal, 1, removal.entry, removal)
-            for removal in takewhile(lambda removal: removal.ordinal <= last, self._removals)
-        ]
-        ordered = merge(adds, removes, key=lambda change: change[:2]) if adds and removes else adds or removes
-        return [(at, entry, removal) for at, _, entry, removal in ordered]
-
-    def _cell_changes(self, changes: list[tuple[int, Entry, "_Removal | None"]], rows: dict[int, int]) -> CellChanges:
-        """Return changes as the cells take them. rows: of the entries that are added, by sequence."""
-        return CellChanges(
-            rows=np.array([rows.get(entry.sequence, entry.row) for _, entry, _ in changes], np.uint32),
-            ordinals=np.array([entry.ordinal for _, entry, _ in changes], np.int64),
-            removes=np.array([removal is not None for *_, removal in changes], np.bool_),
-            keys=self._keys([entry.keys if removal is None else b"" for _, entry, removal in changes]),
-            sieves=np.frombuffer(b"".join([_sieve(entry.evidence) for _, entry, _ in changes]), np.uint64).reshape(
-                -1, _SIEVE_WORDS
-            ),
-            paths=[entry.keys if removal is not None and entry.settled else b"" for _, entry, removal in changes],
+        added = entries.rows["ordinal"].astype(np.int64)
+        rows, keys, sieves = np.arange(first, first + len(entries)), self._keys(entries.keys), entries.sieves
+        removes = np.zeros(len(entries), np.bool_)
+        if not removals:
+            paths = [b""] * len(entries)
+            return CellChanges(rows.astype(np.uint32), added, removes, keys, sieves, paths), added
+        numbers = {int(entries.rows["sequence"][place]): first + int(place) for place in np.flatnonzero(~entries.live)}
+        removed = [removal.entry for removal in removals]
+        done = np.array([removal.ordinal for removal in removals], np.int64)
+        at = np.searchsorted(added, done, side="right")
+        changed = CellChanges(
+            np.insert(rows, at, [numbers.get(entry.sequence, entry.row) for entry in removed]).astype(np.uint32),
+            np.insert(added, at, [entry.ordinal for entry in removed]),
+            np.insert(removes, at, True),
+            np.insert(keys, at, 0, axis=0),
+            np.insert(sieves, at, 0, axis=0),
+            [],
         )
+        given = iter([entry.keys if entry.settled else b"" for entry in removed])
+        paths = [next(given) if is_removal else b"" for is_removal in changed.removes.tolist()]
+        return replace(changed, paths=paths), np.insert(added, at, done)
 
-    def _keys(self, packed: list[bytes]) -> npt.NDArray[np.uint32]:
+    def _keys(self, packed: Sequence[bytes]) -> npt.NDArray[np.uint32]:
         """Return packed keys as uint32[n, PARTS, levels], 0 where they are none of so many levels."""
         levels = self._tables.cells.levels
         size = 4 * PARTS * levels
@@ -488,28 +491,29 @@ class LocalCandidates:
         joined = b"".join([keys if len(keys) == size else none for keys in packed])
         return np.frombuffer(joined, "<u4").reshape(-1, PARTS, levels)
 
-    def _append(self, entries: list[Entry]) -> None:
-        """Give settled entries their rows in the store and the tables. Of removed ones only the row is left."""
-        if not entries:
-            return
-        dead = np.array([entry.sequence in self._unsettled for entry in entries], np.bool_)
-        stored = [
-            replace(entry, evidence=b"", keys=b"") if is_dead else entry
-            for entry, is_dead in zip(entries, dead, strict=True)
-        ]
-        added = EntryRows.from_entries(stored)
+    def _append(self, first: int, entries: Unsettled, sizes: npt.NDArray[np.int64], paths: Sequence[bytes]) -> None:
+        """Give settled entries their rows in the store and the tables. Of removed ones only the row is left.
+
+        first: the first row. sizes: of their evidence, int64[n].
+        """
+        live, rows = entries.live, entries.rows
+        stored = paths if live.all() else [path if alive else b"" for path, alive in zip(paths, live, strict=True)]
+        path_sizes = np.fromiter(map(len, stored), np.int64, len(stored))
+        rows["evidence_bytes"], rows["keys_bytes"] = sizes + path_sizes, path_sizes
+        rows["flags"] |= np.uint8(SETTLED)
+        both = zip(entries.packed, stored, strict=True)
+        added = EntryRows(rows, b"".join([part for parts in both for part in parts]))
         numbers = self._store.append(added)
-        if numbers[0] != entries[0].row:
-            raise StateError(f"the store has given row {numbers[0]}, not {entries[0].row} as it said")
-        self._window.settle(entries)
-        for entry in entries:
-            if (removal := self._unsettled.pop(entry.sequence, None)) is not None:
-                removal.entry = entry
-            else:
-                self._young.remove(entry)
-        if dead.any():
+        if numbers[0] != first:
+            raise StateError(f"the store has given row {numbers[0]}, not {first} as it said")
+        self._window.settle(first, paths)
+        dead = np.flatnonzero(~live)
+        for place in dead.tolist():
+            removal = self._unsettled.pop(int(rows["sequence"][place]))
+            removal.entry = removal.entry.settle(paths[place], first + place)
+        if len(dead):
             self._store.remove(numbers[dead])
-            numbers, added = numbers[~dead], added.where(~dead)
+            numbers, added = numbers[live], added.where(live)
         self._tables.add(numbers, added)
 
     def _restore(
@@ -540,12 +544,9 @@ class LocalCandidates:
             elif rebuilt:
                 self._tables.restore_cells(np.array([gone.entry.row], np.uint32), EntryRows.from_entries([gone.entry]))
         young.sort(key=lambda entry: entry.ordinal)
-        self._window.announce(PageColumns.of(young))
+        self._window.announce(PageColumns.of_entries(young))
         for number, entry in enumerate(young):
-            live = entry.sequence not in self._unsettled
-            self._window.keep(number, entry, live=live)
-            if live:
-                self._young.add(entry)
+            self._window.keep(number, live=entry.sequence not in self._unsettled)
         self._window.finish()
 
 
@@ -555,69 +556,3 @@ class _Removal:
 
     ordinal: int
     entry: Entry
-
-
-class _Young:
-    """The live entries that are not settled, by their hashes: sequences, ascending."""
-
-    def __init__(self) -> None:
-        self.urls: dict[int, list[int]] = {}
-        self.texts: dict[int, list[int]] = {}
-        self.bodies: dict[int, list[int]] = {}
-
-    def add(self, entry: Entry) -> None:
-        """Add an entry, later than all others."""
-        for table, value in self._hashes(entry):
-            table.setdefault(value, []).append(entry.sequence)
-
-    def remove(self, entry: Entry) -> None:
-        """Remove an entry."""
-        for table, value in self._hashes(entry):
-            sequences = table[value]
-            sequences.remove(entry.sequence)
-            if not sequences:
-                del table[value]
-
-    def _hashes(self, entry: Entry) -> Iterator[tuple[dict[int, list[int]], int]]:
-        yield self.urls, entry.url_hash
-        if entry.text_hash is not None:
-            yield self.texts, entry.text_hash
-        if entry.body_hash is not None and body_decides(entry.evidence):
-            yield self.bodies, entry.body_hash
-
-
-class _Oldest:
-    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end.
-
-    gone: rows that are removed, and that the store still has.
-    """
-
-    def __init__(self, store: EntryStore, gone: Mapping[int, Entry]) -> None:
-        self._store, self._gone = store, gone
-        self._ahead: deque[Entry] = deque()
-        self._removed: set[int] = set()
-        self._read = -1
-
-    def first(self) -> Entry | None:
-        """Return the earliest entry that was not removed, or None."""
-        while True:
-            while self._ahead and self._ahead[0].row in self._removed:
-                self._removed.discard(self._ahead.popleft().row)
-            if self._ahead:
-                return self._ahead[0]
-            rows = self._store.first(self._read, _AHEAD)
-            if not len(rows):
-                return None
-            self._read = int(rows[-1])
-            self._removed.update(row for row in rows.tolist() if row in self._gone)
-            self._ahead.extend(entries_at(self._store, rows))
-
-    def remove(self, row: int) -> None:
-        """Remove a row; one that was not read yet is in `gone`, or the store does not have it any more."""
-        if row <= self._read:
-            self._removed.add(row)
-
-
-def _sieve(evidence: bytes) -> bytes:
-    sketch = sketch_of(evidence, SIEVE_BYTES)
-    return sketch if len(sketch) == SIEVE_BYTES else _NO_SIEVE

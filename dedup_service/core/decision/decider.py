@@ -18,7 +18,7 @@ Overrides take precedence over guards.
 Entries beyond the bounds of `Keep` expire with the pages that come (`expiry`); that is a removal like any other.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -26,27 +26,36 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.candidates import Batch, Candidates, LocalCandidates, RemovedEntry
+from dedup_service.core.decision.candidates import Candidates, LocalCandidates, RemovedEntry
 from dedup_service.core.decision.duplicate_clusters import Copy
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.entry_rows import EntryPieces, EntryRows
 from dedup_service.core.decision.entry_store import HeldEntries
 from dedup_service.core.decision.expiry import MAX_BEFORE_PAGE, Expiry, ExpiryState
 from dedup_service.core.decision.guard_tracker import GuardState, GuardTracker, copy_of
-from dedup_service.core.decision.host_text import HostText
+from dedup_service.core.decision.host_text import HostText, LearnedPages
 from dedup_service.core.decision.matching import Match, Matcher, NearMiss, score_of
 from dedup_service.core.decision.overrides import Overrides
+from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.errors import StateError
-from dedup_service.core.evidence.packed import Evidence
+from dedup_service.core.evidence.packed import Evidence, term_bytes
 from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.guards import Guards
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.rule import MatchRule
-from dedup_service.core.url import host_hash, url_hash
+from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind, refused_claim_reason, visit_by_claim_reason
 
-__all__ = ["Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
+__all__ = ["Batch", "Decider", "DeciderState", "Decision", "MutablePageNames", "PageNames"]
+
+Batch = Sequence[tuple[int, PreparedPage]]
+"""Pages that are decided next: (sequence, page), ascending."""
+
+_NO_DISTANCE = Distance()
+
+_MOST_PAGES = 512
+"""Pages that are announced at once: comparing all their pairs takes about 1 ms."""
 
 
 class PageNames(Protocol):
@@ -75,7 +84,7 @@ class Decision:
 
     passed_on: every verdict but `duplicate`, whatever the action.
     original: sequence of the kept page or earlier visit that the verdict names, or None.
-    entry: the entry that was added, or None.
+    kept: whether the page has an entry.
     replaces: sequence of the entry that an update removed, or None; an update by claim removes none.
     copy: what the guard tracker recorded of a matching page, accepted or not; None without guards.
     """
@@ -83,7 +92,7 @@ class Decision:
     verdict: Verdict
     passed_on: bool
     original: int | None = None
-    entry: Entry | None = None
+    kept: bool = False
     replaces: int | None = None
     copy: Copy | None = None
 
@@ -140,9 +149,12 @@ class Decider:
             if candidates is None
             else candidates
         )
-        self._in_batch = False
+        self._batch: Batch | None = None
+        self._is_judged = True  # whether pages of the batch are decided; else it is known what was decided
+        self._announced = 0  # pages of the batch that were announced so far
+        self._now = _Announced.none()
         self._ordinal = state.ordinal
-        self._evidence, self._host = Evidence(b""), 0  # of the page that is decided
+        self._evidence = Evidence(b"")  # of the page that is compared
         self.host_text = HostText(state.host_text)
         self._guard_tracker = GuardTracker(state.guards) if rule.guards else None
         self.expiry = Expiry(keep, state.expiry)
@@ -183,15 +195,17 @@ class Decider:
 
     def decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         """Decide a page and apply the decision; `sequence` is larger than any before."""
-        if not self._in_batch:
+        if self._batch is None:
             with self.batch([(sequence, prepared)]):
                 return self.decide(sequence, prepared)
-        self._begin(prepared)
-        decision = self._decide(sequence, prepared)
+        self._begin(sequence)
+        if self._candidates.is_alone and self._is_plain(prepared):
+            decision = self._unique(sequence, prepared)
+        else:
+            decision = self._decide(sequence, prepared)
         if self._guard_tracker is not None and decision.copy is None:
             self._guard_tracker.follow(None)
-        self._expire(1)
-        self._learn_host_text(prepared)
+        self._end_page()
         return decision
 
     def replay(
@@ -202,20 +216,29 @@ class Decider:
         kept: whether the page has an entry. removes: sequence of the entry that it replaced. copy: as in the
         `Decision`.
         """
-        self._begin(prepared)
+        if self._batch is None:
+            with self.batch([(sequence, prepared)], judged=False):
+                self.replay(sequence, prepared, kept=kept, removes=removes, copy=copy)
+                return
+        self._begin(sequence)
         if self._guard_tracker is not None:
             self._guard_tracker.follow(copy)
         if removes is not None:
             self.drop(removes)
         if kept:
-            self._add(sequence, prepared)
-        self._expire(1)
-        self._learn_host_text(prepared)
+            self._candidates.add()
+        self._end_page()
+
+    def _is_plain(self, prepared: PreparedPage) -> bool:
+        """Whether a page for which nothing is found is unique: it can be judged, and no correction speaks of it."""
+        can_be_judged = prepared.reason is None and prepared.body_hash is not None
+        return can_be_judged and self._overrides.duplicate_of(self._now.url) is None
 
     def _decide(self, sequence: int, prepared: PreparedPage) -> Decision:
         if prepared.body_hash is None:
             return self._undecided(sequence, prepared, remember=False)
-        url = url_hash(prepared.page.canonical_url)
+        url = self._now.url
+        self._evidence = Evidence(prepared.evidence)
         visit = self._candidates.visit(url)
         if visit is not None:
             return self._revisited(sequence, prepared, visit)
@@ -240,21 +263,30 @@ class Decider:
         if prepared.reason is not None:
             return self._undecided(sequence, prepared, remember=True)
         reason = None if best is None else f"{best.reason} {self._names.name(best.sequence)[0]}"
-        verdict = self._verdict(sequence, prepared, VerdictKind.UNIQUE, reason=reason)
-        return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared))
+        return self._unique(sequence, prepared, reason)
+
+    def _unique(self, sequence: int, prepared: PreparedPage, reason: str | None = None) -> Decision:
+        self._candidates.add()
+        page = prepared.page
+        verdict = Verdict(
+            sequence=sequence, id=page.id, url=page.url, kind=VerdictKind.UNIQUE, space=self.space_id, reason=reason
+        )
+        return Decision(verdict, passed_on=True, kept=True)
 
     @contextmanager
-    def batch(self, pages: Batch) -> Iterator[None]:
-        """Announce the pages decided inside, in this order and no others: same verdicts, lower cost.
+    def batch(self, pages: Batch, *, judged: bool = True) -> Iterator[None]:
+        """Announce the pages decided inside, in this order and no others: same verdicts, a tenth of the cost.
 
-        pages: (sequence, page), some hundreds. Nothing else is done inside.
+        pages: (sequence, page), some hundreds. Nothing else is done inside. judged: False for pages that are replayed;
+        then other changes may come between them.
         """
-        self._in_batch = True
+        self._batch, self._announced, self._is_judged = pages, 0, judged
         try:
-            with self._candidates.batch(pages):
-                yield
+            yield
         finally:
-            self._in_batch = False
+            self._learn_host_text()
+            self._candidates.finish()
+            self._batch, self._now = None, _Announced.none()
 
     def state(self) -> DeciderState:
         """Return the state without the settled entries."""
@@ -329,13 +361,8 @@ class Decider:
             score=score_of(distance),
             reason="same URL, other body",
         )
-        return Decision(
-            verdict,
-            passed_on=True,
-            original=earlier.sequence,
-            entry=self._add(sequence, prepared),
-            replaces=earlier.sequence,
-        )
+        self._candidates.add()
+        return Decision(verdict, passed_on=True, original=earlier.sequence, kept=True, replaces=earlier.sequence)
 
     def _visit_by_claim(self, sequence: int, prepared: PreparedPage, visit: Entry, match: Match) -> Decision:
         """Return the decision on a page that claims the URL of the kept page `visit` and matches it.
@@ -357,7 +384,9 @@ class Decider:
 
     def _undecided(self, sequence: int, prepared: PreparedPage, *, remember: bool) -> Decision:
         verdict = self._verdict(sequence, prepared, VerdictKind.UNDECIDED, reason=prepared.reason or "no text")
-        return Decision(verdict, passed_on=True, entry=self._add(sequence, prepared) if remember else None)
+        if remember:
+            self._candidates.add()
+        return Decision(verdict, passed_on=True, kept=remember)
 
     def _guarded(self, sequence: int, prepared: PreparedPage, kept: Entry, match: Match) -> Decision:
         """Return the decision on a page that matches a kept page: duplicate, or undecided if a guard objects."""
@@ -413,28 +442,49 @@ class Decider:
 
     def _common(self) -> npt.NDArray[np.uint32]:
         """Return the sentences of the page that are the own text of its host."""
+        self._learn_host_text()
         sentences = self._evidence.sentence_values
-        return sentences[self.host_text.common(self._host, sentences)]
+        return sentences[self.host_text.common(self._now.host, sentences)]
 
     def _same_text(self, prepared: PreparedPage, url: int) -> "_Best | None":
         """Return the match with the earliest entry of the same text, or None. A crowd of them costs no more."""
-        for entry in self._candidates.equal_texts(prepared):
+        for entry in self._candidates.equal_texts():
             found = self._matcher.compare(entry, prepared, self._evidence)
             if isinstance(found, Match) and not self._overrides.are_distinct(url, entry.url_hash):
                 return _Best(entry, found)
         return None
 
-    def _begin(self, prepared: PreparedPage) -> None:
-        """Count the next page; what the page `window` places before it did reaches the cells."""
+    def _begin(self, sequence: int) -> None:
+        """Go on to the next page; what the page `window` places before it did reaches the cells."""
+        if self._now.is_at_end:
+            self._announce()
+        self._now.page += 1
+        if self._now.sequences[self._now.page] != sequence:
+            raise RuntimeError(f"page {sequence} is decided, {self._now.sequences[self._now.page]} was announced")
         self._candidates.begin(self._ordinal)
         self._ordinal += 1
-        self._evidence = Evidence(prepared.evidence)
-        self._host = host_hash(prepared.page.canonical_url)
-        self._expire(MAX_BEFORE_PAGE)
+        if self.expiry.keep:
+            self._expire(MAX_BEFORE_PAGE)
+
+    def _end_page(self) -> None:
+        if self.expiry.keep:
+            self._expire(1)
+        self._now.done += 1
+
+    def _announce(self) -> None:
+        """Announce the next pages of the batch."""
+        self._learn_host_text()
+        pages = (self._batch or ())[self._announced : self._announced + _MOST_PAGES]
+        if not pages:
+            raise RuntimeError("more pages are decided than were announced")
+        self._announced += len(pages)
+        columns = PageColumns.of_pages(pages, self._ordinal)
+        self._candidates.announce(columns, judged=self._is_judged)
+        self._now = _Announced.of(columns)
 
     def _expire(self, limit: int) -> None:
         """Remove the earliest entries that are beyond the bounds of expiry, `limit` of them at most."""
-        while self.expiry.keep and limit and (first := self._candidates.first()) is not None:
+        while limit and (first := self._candidates.first()) is not None:
             reason = self.expiry.reason(len(self._candidates), first.sequence)
             if reason is None:
                 return
@@ -442,17 +492,19 @@ class Decider:
             self.expiry.count(first.sequence, reason)
             limit -= 1
 
-    def _learn_host_text(self, prepared: PreparedPage) -> None:
-        """Let the host's own text be learned from the page, whatever its verdict."""
-        sentences = self._evidence.sentence_values
-        if len(sentences):
-            self.host_text.learn(self._host, self._evidence.term_values, prepared.keys, sentences)
+    def _learn_host_text(self) -> None:
+        """Let the hosts' own text be learned from the pages that were decided, whatever their verdicts."""
+        now = self._now
+        if now.learned < now.done:
+            self.host_text.learn_many(now.learnable, now.learned, now.done)
+            now.learned = now.done
 
     def _compare(self, entry: Entry, prepared: PreparedPage) -> Match | NearMiss | None:
         """Compare the page with an entry, without what is the own text of either host."""
-        evidence, kept = self._evidence, Evidence(entry.evidence)
-        common = self.host_text.common_to_pair(self._host, evidence.sentence_values, entry.host, kept.sentence_values)
-        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == self._host)
+        self._learn_host_text()
+        host, evidence, kept = self._now.host, self._evidence, Evidence(entry.evidence)
+        common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
+        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == host)
 
     def _verdict(
         self,
@@ -474,15 +526,10 @@ class Decider:
             space=self.space_id,
             duplicate_of=original_id,
             duplicate_of_url=original_url,
-            distance=distance or Distance(),
+            distance=distance or _NO_DISTANCE,
             score=score,
             reason=reason,
         )
-
-    def _add(self, sequence: int, prepared: PreparedPage) -> Entry:
-        entry = Entry.from_page(sequence, prepared, url_hash(prepared.page.canonical_url), self._ordinal - 1)
-        self._candidates.add(entry)
-        return entry
 
     def _remove(self, entry: Entry) -> None:
         self._candidates.remove(entry, self._ordinal - 1)
@@ -496,3 +543,47 @@ class _Best:
 
     entry: Entry
     match: Match
+
+
+@dataclass(slots=True)
+class _Announced:
+    """Pages that were announced together: sequences, hashes of their URLs and hosts, and what hosts' text needs.
+
+    page: number of the present one. done: how many are decided. learned: from how many of them was learned.
+    """
+
+    sequences: list[int]
+    urls: list[int]
+    hosts: list[int]
+    learnable: LearnedPages
+    page: int = -1
+    done: int = 0
+    learned: int = 0
+
+    @classmethod
+    def none(cls) -> "_Announced":
+        """Return no pages."""
+        return cls.of(PageColumns.of_entries([]))
+
+    @classmethod
+    def of(cls, columns: PageColumns) -> "_Announced":
+        """Return pages of which none is decided."""
+        evidence, rows = columns.evidence, columns.rows
+        terms = [term_bytes(*pair) for pair in zip(columns.packed, evidence.counts.tolist(), strict=True)]
+        learnable = LearnedPages.of(rows["host"], terms, columns.keys, evidence.sentences, evidence.counts)
+        return cls(rows["sequence"].tolist(), rows["url_hash"].tolist(), rows["host"].tolist(), learnable)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there is no page behind the present one."""
+        return self.page + 1 == len(self.sequences)
+
+    @property
+    def url(self) -> int:
+        """Hash of the present page's URL."""
+        return self.urls[self.page]
+
+    @property
+    def host(self) -> int:
+        """Hash of the present page's host."""
+        return self.hosts[self.page]

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.evidence.packed import size_of
+from dedup_service.core.page import PreparedPage
 from dedup_service.core.rules.match_row import LONG
 
 __all__ = [
@@ -26,13 +27,18 @@ __all__ = [
     "BODY_HASH",
     "INDEXED",
     "ROW",
+    "SETTLED",
     "TEXT_HASH",
     "EntryPieces",
     "EntryRows",
+    "Rows",
     "Spans",
     "channel_flag",
+    "entry_in",
     "entry_of",
     "flags_of",
+    "indexed_by",
+    "page_flags",
     "signed",
     "unsigned",
 ]
@@ -50,7 +56,10 @@ ROW = np.dtype(
     ]
 )
 
-_WORDS, _BODY, BODY_HASH, INDEXED, TEXT_HASH, _SETTLED, BODY_DECIDES = 1, 2, 4, 8, 16, 32, 64
+Rows = npt.NDArray[Any]
+"""ROW[n]."""
+
+_WORDS, _BODY, BODY_HASH, INDEXED, TEXT_HASH, SETTLED, BODY_DECIDES = 1, 2, 4, 8, 16, 32, 64
 _WORD = (1 << 64) - 1
 
 
@@ -77,9 +86,29 @@ def flags_of(entry: Entry) -> int:
         | (BODY_HASH if entry.body_hash is not None else 0)
         | (INDEXED if entry.indexed else 0)
         | (TEXT_HASH if entry.text_hash is not None else 0)
-        | (_SETTLED if entry.settled else 0)
+        | (SETTLED if entry.settled else 0)
         | (BODY_DECIDES if entry.body_hash is not None and size_of(entry.evidence) >= LONG else 0)
     )
+
+
+def page_flags(page: PreparedPage) -> int:
+    """Return what `flags_of` returns of the entry that a page gets."""
+    fingerprint = page.fingerprint
+    return (
+        (_WORDS if fingerprint.words is not None else 0)
+        | (_BODY if fingerprint.body is not None else 0)
+        | (BODY_HASH if page.body_hash is not None else 0)
+        | (INDEXED if page.reason is None else 0)
+        | (TEXT_HASH if page.text_hash is not None else 0)
+        | (BODY_DECIDES if page.body_hash is not None and size_of(page.evidence) >= LONG else 0)
+    )
+
+
+def indexed_by(flags: npt.NDArray[np.uint8], channel: str) -> npt.NDArray[np.bool_]:
+    """Return which rows the block index of a channel has, by their flags: bool[n]."""
+    required = np.uint8(INDEXED | channel_flag(channel))
+    mask: npt.NDArray[np.bool_] = (flags & required) == required
+    return mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +162,7 @@ class EntryRows:
     @property
     def settled(self) -> npt.NDArray[np.bool_]:
         """Which entries have left the window: bool[n]."""
-        settled: npt.NDArray[np.bool_] = (self.rows["flags"] & np.uint8(_SETTLED)) != 0
+        settled: npt.NDArray[np.bool_] = (self.rows["flags"] & np.uint8(SETTLED)) != 0
         return settled
 
     @cached_property
@@ -176,9 +205,15 @@ EntryPieces = Iterable[EntryRows]
 
 def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int, number: int = -1) -> Entry:
     """Return a row of ROW as a value; its evidence begins at `start` in evidence: uint8[n]. number: of the row."""
-    sequence, words, body, body_hash, text_hash, url_hash, host, ordinal, size, keys_size, flags = row
+    size, keys_size = row[8:10]
     blob = evidence[start : start + size].tobytes()
     keys_start = size - keys_size
+    return entry_in(row, blob[:keys_start], blob[keys_start:], number)
+
+
+def entry_in(row: tuple[int, ...], evidence: bytes, keys: bytes, number: int = -1) -> Entry:
+    """Return a row of ROW as a value, with evidence and keys from elsewhere. number: of the row."""
+    sequence, words, body, body_hash, text_hash, url_hash, host, ordinal, _, _, flags = row
     return Entry(
         sequence,
         words if flags & _WORDS else None,
@@ -186,11 +221,11 @@ def entry_of(row: tuple[int, ...], evidence: npt.NDArray[np.uint8], start: int, 
         body_hash if flags & BODY_HASH else None,
         url_hash,
         bool(flags & INDEXED),
-        blob[:keys_start],
+        evidence,
         text_hash if flags & TEXT_HASH else None,
         host,
         ordinal,
-        blob[keys_start:],
-        bool(flags & _SETTLED),
+        keys,
+        bool(flags & SETTLED),
         number,
     )

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows, Spans, entry_of
+from dedup_service.core.decision.entry_rows import ROW, EntryRows, Rows, Spans, entry_of
 from dedup_service.core.errors import StateError
 from dedup_service.core.index import CellChanges
 
@@ -43,7 +43,6 @@ _MIN_ROWS = 4096
 _MAX_ROWS = (1 << 32) - 1
 
 Numbers = npt.NDArray[np.integer[Any]]
-Rows = npt.NDArray[Any]
 
 
 class HeldPart(Protocol):

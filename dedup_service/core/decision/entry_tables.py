@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dedup_service.core.decision.entry_rows import BODY_DECIDES, INDEXED, TEXT_HASH, EntryRows, channel_flag
+from dedup_service.core.decision.entry_rows import BODY_DECIDES, TEXT_HASH, EntryRows, indexed_by
 from dedup_service.core.decision.entry_store import EntryStore
 from dedup_service.core.evidence.packed import sketches_of
 from dedup_service.core.index import BlockIndex, CellRows, HashRows
@@ -113,7 +113,7 @@ class EntryTables:
             mask, hashes = column.of(entries.rows)
             column.table.remove_many(hashes, numbers[mask])
         for channel, index in self.indexes.items():
-            mask = _indexed(entries.rows, channel)
+            mask = indexed_by(entries.rows["flags"], channel)
             index.remove_many(numbers[mask].astype(np.int64), entries.rows[channel][mask].astype(np.uint64))
 
     def restore(self, numbers: RowNumbers, entries: EntryRows) -> None:
@@ -136,12 +136,6 @@ def cell_columns(entries: EntryRows) -> tuple[npt.NDArray[np.uint64], bytes]:
     return sieves, b"".join([entries.evidence[start:end] for start, end in pairs])
 
 
-def _indexed(rows: npt.NDArray[Any], channel: str) -> npt.NDArray[np.bool_]:
-    required = np.uint8(INDEXED | channel_flag(channel))
-    mask: npt.NDArray[np.bool_] = (rows["flags"] & required) == required
-    return mask
-
-
 def _insert(index: BlockIndex, channel: str, numbers: RowNumbers, rows: npt.NDArray[Any]) -> None:
-    mask = _indexed(rows, channel)
+    mask = indexed_by(rows["flags"], channel)
     index.insert_many(numbers[mask].astype(np.int64), rows[channel][mask].astype(np.uint64))

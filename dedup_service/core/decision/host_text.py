@@ -22,6 +22,7 @@ Invariant: the state is a function of the calls of `follow` in their order, and 
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -32,7 +33,7 @@ from dedup_service.core.errors import StateError
 from dedup_service.core.kernels import kernel, kernel_inline, prefetch
 from dedup_service.core.splitmix import GAMMA, mix64_in_kernel
 
-__all__ = ["MAX_SETS", "PROTECTED", "REGIONS", "TITLES", "WAYS", "HostText", "title_hash"]
+__all__ = ["MAX_SETS", "PROTECTED", "REGIONS", "TITLES", "WAYS", "HostText", "LearnedPages", "title_hash"]
 
 TITLES = 5
 """Different titles under which a sentence comes on one host before it is that host's text: 2 to 5.
@@ -56,6 +57,8 @@ MAX_SETS = 1 << 14
 """Sets of the largest table: 2 MiB, 16 MiB for all regions. A power of two, like every number of sets."""
 
 _MIN_SETS = 1 << 4
+
+_TITLE_KNOWN, _TEXT_KNOWN = 1, 2
 
 Slots = npt.NDArray[np.uint64]
 """A table, uint64[sets · SET_WORDS]: of each set the keys of its slots, 0 if empty, and then their titles.
@@ -96,11 +99,12 @@ class HostText:
 
     def __init__(self, state: bytes = b"") -> None:
         self._regions = _unpacked(state) if state else [_table(_MIN_SETS) for _ in range(REGIONS)]
-        self._held = [int(np.count_nonzero(slots.reshape(-1, 2, WAYS)[:, 0])) for slots in self._regions]
+        held = [np.count_nonzero(slots.reshape(-1, 2, WAYS)[:, 0]) for slots in self._regions]
+        self._held = np.array(held, np.int64)
 
     def __len__(self) -> int:
         """Return how many sentences are held, common or not."""
-        return sum(self._held)
+        return int(self._held.sum())
 
     @property
     def size_bytes(self) -> int:
@@ -119,17 +123,13 @@ class HostText:
             keys: Its packed keys (`core.evidence.keys`); b"" without any.
             sentences: Its sentence values, uint32[n].
         """
-        title = title_hash(terms)
-        quarter = len(keys) // 4
-        if not quarter:
+        self._learn(host, title_hash(terms), text_hash(keys), sentences)
+
+    def _learn(self, host: int, title: int | None, text: int | None, sentences: npt.NDArray[np.uint32]) -> None:
+        """Learn from a page. title, text: what it is followed under; None if it has no such."""
+        if text is None:
             self.follow(host, title, sentences)
             return
-        text = xxhash.xxh3_64_intdigest(
-            keys[:4]
-            + keys[quarter : quarter + 4]
-            + keys[2 * quarter : 2 * quarter + 4]
-            + keys[3 * quarter : 3 * quarter + 4]
-        )
         if title is not None:
             region = host % REGIONS
             stays, taken = learn_title(np.uint64(host), np.uint64(title), np.uint64(text), self._regions[region])
@@ -137,6 +137,20 @@ class HostText:
             if not stays:
                 title = text
         self.follow(host, text if title is None else title, sentences)
+
+    def learn_many(self, pages: "LearnedPages", first: int, end: int) -> None:
+        """Learn from pages number `first` to `end` - 1, as `learn` does from each."""
+        while first < end:
+            first = learn_pages(*pages.columns, first, end, tuple(self._regions), self._held)
+            if first < end:  # a table may have to be doubled
+                self._learn_one(pages, first)
+                first += 1
+
+    def _learn_one(self, pages: "LearnedPages", page: int) -> None:
+        hosts, titles, texts, known, sentences, counts = pages.columns
+        has_title, has_text = bool(known[page] & _TITLE_KNOWN), bool(known[page] & _TEXT_KNOWN)
+        title, text = int(titles[page]) if has_title else None, int(texts[page]) if has_text else None
+        self._learn(int(hosts[page]), title, text, sentences[page, : counts[page]])
 
     def follow(self, host: int, title: int | None, sentences: npt.NDArray[np.uint32]) -> None:
         """Learn that a page of `host` has these sentences.
@@ -192,7 +206,7 @@ class HostText:
     def copy(self) -> Self:
         """Return a copy that later pages do not change."""
         copied = type(self)()
-        copied._regions, copied._held = [slots.copy() for slots in self._regions], [*self._held]  # noqa: SLF001
+        copied._regions, copied._held = [slots.copy() for slots in self._regions], self._held.copy()  # noqa: SLF001
         return copied
 
     def state(self) -> bytes:
@@ -208,6 +222,50 @@ def title_hash(terms: Sequence[int] | npt.NDArray[np.uint16]) -> int | None:
     >>> title_hash([])
     """
     return xxhash.xxh3_64_intdigest(np.asarray(terms, "<u2").tobytes()) if len(terms) else None
+
+
+def text_hash(keys: bytes) -> int | None:
+    """Return what stands for a text: the hash of four of its min-hash keys; None for b"", which has none."""
+    quarter = len(keys) // 4
+    if not quarter:
+        return None
+    parts = (keys[:4], keys[quarter : quarter + 4], keys[2 * quarter : 2 * quarter + 4])
+    return xxhash.xxh3_64_intdigest(b"".join((*parts, keys[3 * quarter : 3 * quarter + 4])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LearnedPages:
+    """Pages to learn from: what `HostText.learn` takes of each, in columns, in the order of `learn_pages`."""
+
+    columns: tuple[
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint64],
+        npt.NDArray[np.uint8],
+        npt.NDArray[np.uint32],
+        npt.NDArray[np.int64],
+    ]
+
+    @classmethod
+    def of(
+        cls,
+        hosts: Sequence[int] | npt.NDArray[np.uint32],
+        terms: Sequence[bytes],
+        keys: Sequence[bytes],
+        sentences: npt.NDArray[np.uint32],
+        counts: npt.NDArray[np.int64],
+    ) -> Self:
+        """Return n pages.
+
+        hosts: unsigned hashes. terms: of each title, uint16, little-endian, as bytes. keys: packed. sentences:
+        uint32[n, m], of which the first counts: int64[n] are used.
+        """
+        titles = [xxhash.xxh3_64_intdigest(part) if part else None for part in terms]
+        texts = [text_hash(packed) for packed in keys]
+        known = np.array([title is not None for title in titles], np.uint8) * np.uint8(_TITLE_KNOWN)
+        known |= np.array([text is not None for text in texts], np.uint8) * np.uint8(_TEXT_KNOWN)
+        title_hashes, text_hashes = (np.array([value or 0 for value in of], np.uint64) for of in (titles, texts))
+        return cls((np.asarray(hosts, np.uint64), title_hashes, text_hashes, known, sentences, counts))
 
 
 def _table(sets: int) -> Slots:
@@ -325,6 +383,44 @@ def learn_title(host: np.uint64, title: np.uint64, text: np.uint64, slots: Slots
     if common_among(host, own, slots)[0]:
         return False, 0
     return True, follow_all(host, text, own, slots)
+
+
+@kernel
+def learn_pages(
+    hosts: npt.NDArray[np.uint64],
+    titles: npt.NDArray[np.uint64],
+    texts: npt.NDArray[np.uint64],
+    known: npt.NDArray[np.uint8],
+    sentences: npt.NDArray[np.uint32],
+    counts: npt.NDArray[np.int64],
+    first: int,
+    end: int,
+    regions: tuple[Slots, ...],
+    held: npt.NDArray[np.int64],
+) -> int:
+    """Learn from pages number `first` to `end` - 1; return `end`, or a page for which a table may have to be doubled.
+
+    known: uint8[n], 1 if a page has a title, 2 if it has a text. sentences: uint32[n, m], of which counts: int64[n]
+    are used. regions: all tables; held: int64[REGIONS], sentences in each.
+    """
+    for page in range(first, end):
+        count = counts[page]
+        if count == 0 or known[page] == 0:
+            continue
+        host, title = hosts[page], titles[page]
+        region = np.int64(host % np.uint64(REGIONS))
+        slots = regions[region]
+        if 4 * (held[region] + count + 1) > len(slots) and len(slots) < MAX_SETS * SET_WORDS:
+            return page
+        if known[page] == _TITLE_KNOWN | _TEXT_KNOWN:
+            stays, taken = learn_title(host, title, texts[page], slots)
+            held[region] += taken
+            if not stays:
+                title = texts[page]
+        elif known[page] == _TEXT_KNOWN:
+            title = texts[page]
+        held[region] += follow_all(host, title, sentences[page, :count], slots)
+    return end
 
 
 @kernel

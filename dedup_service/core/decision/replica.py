@@ -267,7 +267,7 @@ class Replica:
         else:
             decision = self._decider.decide(sequence, record.prepared)
             verdict, original = decision.verdict, decision.original
-            if decision.entry is not None:
+            if decision.kept:
                 self._names.add(sequence, verdict.id, verdict.url)
         self.counts[verdict.kind.value] += 1
         if verdict.guard is not None:

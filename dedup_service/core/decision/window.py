@@ -15,21 +15,24 @@ tables.
 Invariant: the answer is a function of the entries that are in the window, in any order of insertion.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_rows import BODY_DECIDES, ROW, SETTLED, TEXT_HASH, Rows, entry_in
+from dedup_service.core.decision.equal_hashes import EqualRows, equal_rows
+from dedup_service.core.decision.page_columns import BODY_MARK, KEYS_MARK, WORDS_MARK, PageColumns
 from dedup_service.core.evidence.columns import EvidenceColumns, are_close
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.index.cell_index import MOST_DIFFERING, SIEVE_BYTES
 from dedup_service.core.kernels import kernel_inline, long_kernel, popcount
-from dedup_service.core.page import CHANNELS, PreparedPage
+from dedup_service.core.page import CHANNELS
 
-__all__ = ["Comparison", "PageColumns", "Window"]
+__all__ = ["Comparison", "Unsettled", "Window", "YoungPlaces"]
 
 _SIEVE_WORDS = SIEVE_BYTES // 8
 _FIRST_ROWS = 64
@@ -39,52 +42,9 @@ _TILE = 128
 _FIRST_TILES = 1
 """Tiles of which all rows may be found for all pages before there is more room."""
 
-_KEYS, _WORDS, _BODY = 1, 2, 4
-"""What a page is compared by."""
-
 Places = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=np.generic)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PageColumns:
-    """What a loop has to know of n pages.
-
-    evidence: n rows. fingerprints: uint64[n, 2], of words and body. marks: uint8[n], what a page is compared by: 1 for
-    shingles, 2 and 4 for the fingerprint of words and of body.
-    """
-
-    evidence: EvidenceColumns
-    fingerprints: npt.NDArray[np.uint64]
-    marks: npt.NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, pages: Sequence[PreparedPage | Entry]) -> "PageColumns":
-        """Return the columns of pages or entries."""
-        sizes = np.array([len(page.evidence) for page in pages], np.int64)
-        packed = np.frombuffer(b"".join([page.evidence for page in pages]), np.uint8)
-        evidence = EvidenceColumns.of(packed, np.cumsum(sizes) - sizes, sizes)
-        found = [_fingerprints(page) for page in pages]
-        values = np.array([(words or 0, body or 0) for words, body in found], np.uint64).reshape(-1, 2)
-        marks = np.array([(words is not None) * _WORDS | (body is not None) * _BODY for words, body in found], np.uint8)
-        marks |= (evidence.shingles > 0).astype(np.uint8)
-        return cls(evidence, values, marks)
-
-    def __len__(self) -> int:
-        """Return the number of pages."""
-        return len(self.marks)
-
-    @property
-    def sieves(self) -> npt.NDArray[np.uint64]:
-        """The first bits of the sketches: uint64[n, 2]."""
-        return self.evidence.sketches[:, :_SIEVE_WORDS]
-
-
-def _fingerprints(page: PreparedPage | Entry) -> tuple[int | None, int | None]:
-    """Return the fingerprints by which a page is found."""
-    if isinstance(page, Entry):
-        return (page.words, page.body) if page.indexed else (None, None)
-    return (page.fingerprint.words, page.fingerprint.body) if page.reason is None else (None, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,6 +70,36 @@ class _Found(NamedTuple):
     flags: npt.NDArray[np.uint8]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unsettled:
+    """Entries that are to be settled, n of them, in order; of those that were removed, keys and ordinal alone.
+
+    rows: ROW[n], a copy. packed, keys: evidence and keys. sieves: uint64[n, 2]. live: bool[n].
+    """
+
+    rows: Rows
+    packed: Sequence[bytes]
+    keys: Sequence[bytes]
+    sieves: npt.NDArray[np.uint64]
+    live: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class YoungPlaces:
+    """Where entries that are not settled, or earlier pages of the batch, have the hashes of each page of a batch.
+
+    urls: the page's URL; claims: the one that it claims; texts, bodies: title and body, and a body that decides.
+    """
+
+    urls: EqualRows
+    claims: EqualRows
+    texts: EqualRows
+    bodies: EqualRows
+
+
 class Window:
     """Kept pages of the window, in order of their ordinals, and those behind it that are not settled.
 
@@ -121,105 +111,152 @@ class Window:
         self._sieves = np.empty((_SIEVE_WORDS, _FIRST_ROWS), np.uint64)
         self._fingerprints = np.empty((len(CHANNELS), _FIRST_ROWS), np.uint64)
         self._marks = np.empty(_FIRST_ROWS, np.uint8)
-        self._ordinals = np.empty(_FIRST_ROWS, np.int64)
+        self._records = np.zeros(_FIRST_ROWS, ROW)
         self._live = np.zeros(_FIRST_ROWS, np.bool_)
-        self._entries: list[Entry | None] = [None] * _FIRST_ROWS
-        self._places: dict[int, int] = {}
-        self._start = self._settled = self._end = self._first = self._announced = 0
+        self._numbers = np.full(_FIRST_ROWS, -1, np.int64)
+        self._packed: list[bytes] = [b""] * _FIRST_ROWS
+        self._keys: list[bytes] = [b""] * _FIRST_ROWS
+        self._kept: list[int] = []
+        self._start = self._settled = self._end = self._first = self._announced = self._young = 0
+        self._left = -1
 
     def __len__(self) -> int:
         """Return the number of live entries that are not settled."""
-        return len(self._places)
+        return self._young
 
     def get(self, sequence: int) -> Entry | None:
         """Return the live entry at `sequence` that is not settled, or None."""
-        place = self._places.get(sequence)
-        return None if place is None else self._entries[place - self._first]
+        row = self._row_of(sequence)
+        return None if row is None else self._entry(row)
 
     def at(self, place: int) -> Entry | None:
         """Return the entry at a place; None if it was removed, or is in the window no more."""
         row = place - self._first
-        return self._entries[row] if row >= self._start and self._live[row] else None
+        if row < self._start or not self._live[row]:
+            return None
+        has_left = row < self._settled and self._records["ordinal"][row] <= self._left
+        return None if has_left else self._entry(row)
 
     def earliest(self) -> Entry | None:
         """Return the first live entry that is not settled, or None."""
-        return self.get(next(iter(self._places))) if self._places else None
+        rows = self._live_rows()
+        return self._entry(int(rows[0])) if len(rows) else None
 
     def entries(self) -> list[Entry]:
         """Return the live entries that are not settled, in order of sequence."""
-        found = (self._entries[place - self._first] for place in self._places.values())
-        return [entry for entry in found if entry is not None]
+        return [self._entry(row) for row in self._live_rows().tolist()]
 
-    def unsettled(self, ordinal: int) -> Iterator[Entry]:
-        """Yield the entries up to an ordinal that are not settled, removed ones, too, in order of their ordinals."""
-        for row in range(self._settled, self._end):
-            entry = self._entries[row]
-            if entry is None or entry.ordinal > ordinal:
-                return
-            yield entry
+    def rows(self) -> Rows:
+        """Return ROW of the live entries that are not settled, in order of sequence: ROW[n]."""
+        return self._records[self._live_rows()]
+
+    def visit(self, url: int) -> Entry | None:
+        """Return the first live entry that is not settled and has this hash of its URL, or None."""
+        rows = self._live_rows()
+        found = rows[self._records["url_hash"][rows] == np.uint64(url)]
+        return self._entry(int(found[0])) if len(found) else None
+
+    def unsettled(self, ordinal: int) -> Unsettled:
+        """Return the entries up to an ordinal that are not settled, removed ones, too. No batch is announced."""
+        part = slice(self._settled, self._settled + self.backlog(ordinal))
+        live = self._live[part].copy()
+        sieves = np.where(live[:, np.newaxis], self._columns.sketches[part, :_SIEVE_WORDS], np.uint64(0))
+        return Unsettled(self._records[part].copy(), self._packed[part], self._keys[part], sieves, live)
 
     def backlog(self, ordinal: int) -> int:
         """Return how many entries up to an ordinal are not settled, removed ones, too."""
-        return int(self._ordinals[self._settled : self._end].searchsorted(ordinal, side="right"))
+        if ordinal < 0:
+            return 0
+        return int(np.searchsorted(self._records["ordinal"][self._settled : self._end], ordinal, side="right"))
 
     def announce(self, pages: PageColumns) -> None:
         """Give the pages of a batch their places, in which they are not live. Adds no others until `finish`."""
+        self._start += int(np.searchsorted(self._records["ordinal"][self._start : self._settled], self._left + 1))
         self._make_room(len(pages))
         rows = slice(self._end, self._end + len(pages))
         self._columns.put(self._end, pages.evidence)
         self._sieves[:, rows] = pages.sieves.T
-        self._fingerprints[:, rows] = pages.fingerprints.T
-        self._marks[rows], self._live[rows] = pages.marks, False
+        for channel, fingerprints in zip(CHANNELS, self._fingerprints, strict=True):
+            fingerprints[rows] = pages.rows[channel]
+        self._marks[rows], self._live[rows], self._numbers[rows] = pages.marks, False, -1
+        self._records[rows] = pages.rows
+        self._packed[rows], self._keys[rows] = pages.packed, pages.keys
         self._announced = len(pages)
 
-    def keep(self, page: int, entry: Entry, *, live: bool = True) -> None:
+    def keep(self, page: int, *, live: bool = True) -> None:
         """Keep page number `page` of those announced; its ordinal is larger than any before."""
         row = self._end + page
-        self._ordinals[row], self._entries[row], self._live[row] = entry.ordinal, entry, live
+        self._kept.append(row)
         if live:
-            self._places[entry.sequence] = self._first + row
+            self._live[row] = True
+            self._young += 1
 
     def finish(self) -> None:
         """Close up the places of pages of the batch that were not kept."""
-        end = self._end + self._announced
-        kept = np.array([row for row in range(self._end, end) if self._entries[row] is not None], np.int64)
-        first, self._announced = self._end, 0
+        first, end = self._end, self._end + self._announced
+        self._announced, kept, self._kept = 0, self._kept, []
         self._end += len(kept)
         if self._end == end:
             return
-        rows = slice(first, self._end)
-        self._columns.move(kept, self._columns, first)
-        for array in (self._fingerprints, self._sieves, self._marks, self._ordinals, self._live):
-            array[..., rows] = array[..., kept]
-        entries = [self._entries[row] for row in kept.tolist()]
-        self._entries[first:end] = [*entries, *[None] * (end - self._end)]
-        for row, entry in enumerate(entries, first):
-            if entry is not None and entry.sequence in self._places:
-                self._places[entry.sequence] = self._first + row
+        rows, moved = slice(first, self._end), np.array(kept, np.int64)
+        self._columns.move(moved, self._columns, first)
+        for array in (self._fingerprints, self._sieves, self._marks, self._records, self._live):
+            array[..., rows] = array[..., moved]
+        for values in (self._packed, self._keys):
+            values[first:end] = [*(values[row] for row in kept), *[b""] * (end - self._end)]
 
-    def remove(self, entry: Entry) -> None:
-        """Remove a live entry that is not settled; what the cells will still need of it is in `entry`."""
-        row = self._places.pop(entry.sequence) - self._first
-        self._live[row], self._entries[row] = False, entry
+    def remove(self, sequence: int) -> None:
+        """Remove the live entry at `sequence` that is not settled; the cells will still need its keys."""
+        row = self._row_of(sequence)
+        if row is None:
+            raise KeyError(sequence)
+        self._live[row], self._packed[row] = False, b""
+        self._records["flags"][row] &= ~np.uint8(BODY_DECIDES)
+        self._young -= 1
 
     def forget(self, entry: Entry) -> None:
         """Remove a settled entry, if it is still here."""
-        row = self._start + int(self._ordinals[self._start : self._settled].searchsorted(entry.ordinal))
-        if row < self._settled and self._ordinals[row] == entry.ordinal:
+        ordinals = self._records["ordinal"][self._start : self._settled]
+        row = self._start + int(np.searchsorted(ordinals, entry.ordinal))
+        if row < self._settled and self._records["ordinal"][row] == entry.ordinal:
             self._live[row] = False
 
-    def settle(self, entries: Sequence[Entry]) -> None:
-        """Replace the first entries that are not settled by themselves as they are settled."""
-        for row, entry in enumerate(entries, self._settled):
-            self._entries[row] = entry
-            self._places.pop(entry.sequence, None)
-        self._settled += len(entries)
+    def settle(self, first: int, paths: Sequence[bytes]) -> None:
+        """Settle the first entries that are not. first: row of the first one, the others follow; paths: of each."""
+        part = slice(self._settled, self._settled + len(paths))
+        self._keys[part] = paths
+        self._numbers[part] = np.arange(first, first + len(paths))
+        self._records["flags"][part] |= np.uint8(SETTLED)
+        self._young -= int(np.count_nonzero(self._live[part]))
+        self._settled = part.stop
 
     def leave(self, ordinal: int) -> None:
-        """Drop the settled entries up to an ordinal."""
-        while self._start < self._settled and self._ordinals[self._start] <= ordinal:
-            self._entries[self._start] = None
-            self._start += 1
+        """Drop the settled entries up to an ordinal, which is never less than before."""
+        self._left = ordinal
+
+    def equal(self, pages: PageColumns) -> YoungPlaces:
+        """Return where the hashes of pages are that were announced, in entries and pages before each."""
+        first = self._first + self._settled
+        records = self._records[self._settled : self._end + len(pages)]
+        own = self._end - self._settled
+        texts, bodies = ((records["flags"] & np.uint8(flag)) != 0 for flag in (TEXT_HASH, BODY_DECIDES))
+        every = np.ones(len(records), np.bool_)
+
+        def places(values: npt.NDArray[Any], asked: Mask, name: str, there: Mask) -> EqualRows:
+            found = equal_rows(values, asked, records[name], there, own)
+            return EqualRows(found.offsets, found.rows + first)
+
+        return YoungPlaces(
+            places(pages.rows["url_hash"], every[own:], "url_hash", every),
+            places(pages.claims, pages.claiming, "url_hash", every),
+            places(pages.rows["text_hash"], texts[own:], "text_hash", texts),
+            places(pages.rows["body_hash"], bodies[own:], "body_hash", bodies),
+        )
+
+    def live(self, places: Places, limit: int) -> list[Entry]:
+        """Return the first `limit` live entries at places, which are ascending."""
+        rows = places - self._first
+        return [self._entry(row) for row in rows[self._live[rows]][:limit].tolist()]
 
     def compare(self, pages: PageColumns, min_jaccard: float, radii: tuple[int | None, int | None]) -> Comparison:
         """Compare the pages of the batch that was announced with those before each, pages of the batch included.
@@ -262,10 +299,24 @@ class Window:
         evidence: of the page. common: those of its sentences that are the own text of its host, ascending.
         """
         rows = places - self._first
-        rows = rows[(self._marks[rows] & _KEYS) != 0]
+        rows = rows[(self._marks[rows] & KEYS_MARK) != 0]
         return self._columns.similar(rows, evidence, common, min_jaccard) + self._first
 
+    def _row_of(self, sequence: int) -> int | None:
+        """Return the number of the live entry at `sequence` that is not settled, or None."""
+        end = self._end + self._announced
+        row = self._settled + int(np.searchsorted(self._records["sequence"][self._settled : end], sequence))
+        return row if row < end and self._records["sequence"][row] == sequence and self._live[row] else None
+
+    def _live_rows(self) -> npt.NDArray[np.int64]:
+        """Return the numbers of the live entries that are not settled, ascending."""
+        return self._settled + np.flatnonzero(self._live[self._settled : self._end + self._announced])
+
+    def _entry(self, row: int) -> Entry:
+        return entry_in(self._records[row].item(), self._packed[row], self._keys[row], int(self._numbers[row]))
+
     def _make_room(self, rows: int) -> None:
+        """Have room for more rows: those that have left are dropped when the arrays are moved."""
         size = len(self._marks)
         if self._end + rows <= size:
             return
@@ -277,8 +328,9 @@ class Window:
         self._columns = columns
         self._fingerprints, self._sieves = _moved(self._fingerprints, used, size), _moved(self._sieves, used, size)
         self._marks, self._live = _moved(self._marks, used, size), _moved(self._live, used, size)
-        self._ordinals = _moved(self._ordinals, used, size)
-        self._entries = [*self._entries[used], *[None] * (size - count)]
+        self._records, self._numbers = _moved(self._records, used, size), _moved(self._numbers, used, size)
+        self._packed = [*self._packed[used], *[b""] * (size - count)]
+        self._keys = [*self._keys[used], *[b""] * (size - count)]
         self._first += self._start
         self._settled -= self._start
         self._start, self._end = 0, count
@@ -324,9 +376,9 @@ def _compare_tiles(  # noqa: C901 - a step of its own would take views of the sk
             stop = min(start + _TILE, own)
             before = tile[: stop - start]
             mark_equal(sieves[0, start:stop], sieves[1, start:stop], sieves[:, own], most_differing, before)
-            mark_near(fingerprints[0, start:stop], fingerprints[0, own], words, np.uint8(_WORDS), before)
+            mark_near(fingerprints[0, start:stop], fingerprints[0, own], words, np.uint8(WORDS_MARK), before)
             if body >= 0:
-                mark_near(fingerprints[1, start:stop], fingerprints[1, own], body, np.uint8(_BODY), before)
+                mark_near(fingerprints[1, start:stop], fingerprints[1, own], body, np.uint8(BODY_MARK), before)
             mask_marks(marks[start:stop], page_marks[page], before)
             tile[stop - start :] = 0
             for eight in range(_TILE >> 3):
@@ -336,8 +388,8 @@ def _compare_tiles(  # noqa: C901 - a step of its own would take views of the sk
                     by, row = tile[place], start + place
                     if by == 0:
                         continue
-                    flag = 2 if by & (_WORDS | _BODY) else 0
-                    if by & _KEYS:
+                    flag = 2 if by & (WORDS_MARK | BODY_MARK) else 0
+                    if by & KEYS_MARK:
                         passed[page] += 1
                         if are_close(sketches, own, sketches, row, min_jaccard):
                             flag |= 1
@@ -359,7 +411,7 @@ def mark_equal(
     most: int,
     rows: npt.NDArray[np.uint8],
 ) -> None:
-    """Set rows to _KEYS where at most so many bits of two words differ from those of a sieve, to 0 elsewhere."""
+    """Set rows to KEYS_MARK where at most so many bits of two words differ from those of a sieve, to 0 elsewhere."""
     word_0, word_1 = sieve[0], sieve[1]
     for row in range(len(rows)):
         rows[row] = popcount(first[row] ^ word_0) + popcount(second[row] ^ word_1) <= most

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evaluation.active_sampling import CandidatePair, PairGroups, margin
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.evidence.similarity import MAX_RADIUS, Similarity
@@ -61,10 +62,11 @@ class CandidatePairs:
         self._bodies.add(prepared.body_hash)
         entry = Entry.from_page(place, prepared, url_hash(prepared.page.canonical_url))
         host = urlsplit(prepared.page.canonical_url).hostname or ""
-        with self._candidates.batch([(place, prepared)]):
-            self._candidates.begin(0)  # no page leaves the window, in which all are compared
-            self._compare(entry, host, prepared)
-            self._candidates.add(entry)
+        self._candidates.announce(PageColumns.of_pages([(place, prepared)], 0))
+        self._candidates.begin(0)  # no page leaves the window, in which all are compared
+        self._compare(entry, host, prepared)
+        self._candidates.add()
+        self._candidates.finish()
         self._entries[place] = (entry, host)
 
     def _compare(self, entry: Entry, host: str, prepared: PreparedPage) -> None:

@@ -37,6 +37,13 @@ class EvidenceColumns:
         """Return the number of rows."""
         return len(self.shingles)
 
+    def __getitem__(self, part: slice) -> "EvidenceColumns":
+        """Return some rows, as views."""
+        columns = EvidenceColumns(0)
+        columns.sketches, columns.shingles = self.sketches[part], self.shingles[part]
+        columns.sentences, columns.counts = self.sentences[part], self.counts[part]
+        return columns
+
     @classmethod
     def of(
         cls, data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64]

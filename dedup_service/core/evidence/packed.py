@@ -35,6 +35,7 @@ __all__ = [
     "size_of",
     "sketch_of",
     "sketches_of",
+    "term_bytes",
 ]
 
 SHINGLE = 5
@@ -222,6 +223,12 @@ def size_of(packed: bytes) -> int:
 def sketch_of(packed: bytes, size: int) -> bytes:
     """Return the first `size` bytes of the sketch in packed evidence; b"" for empty evidence."""
     return packed[_SKETCH_AT : _SKETCH_AT + size]
+
+
+def term_bytes(packed: bytes, sentences: int) -> bytes:
+    """Return the terms of the title in packed evidence with so many sentences, uint16 each; b"" if it has none."""
+    start = _REST_AT + _BYTES_A_SENTENCE * sentences
+    return packed[start : start + _BYTES_A_TERM * packed[_COUNTS_AT + 2]] if sentences else b""
 
 
 class Evidence:

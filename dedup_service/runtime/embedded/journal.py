@@ -209,7 +209,7 @@ def changes_of(batch: Iterable[DecidedPage]) -> Counter[str]:
             changes[guard_counter(decided.decision.verdict.guard)] += 1
         if decided.decision.verdict.claim_refused:
             changes[CLAIM_REFUSED] += 1
-        changes["entries"] += (decided.decision.entry is not None) - (decided.decision.replaces is not None)
+        changes["entries"] += decided.decision.kept - (decided.decision.replaces is not None)
     return changes
 
 
@@ -356,7 +356,7 @@ class Journal:
     def _evidence_rows(self, batch: Sequence[DecidedPage]) -> Iterator[tuple[int, bytes | None, bytes | None]]:
         for decided in batch:
             has_any = decided.prepared.evidence or decided.prepared.keys
-            if has_any and (self._has_evidence_of_entries or decided.decision.entry is None):
+            if has_any and (self._has_evidence_of_entries or not decided.decision.kept):
                 yield evidence_row(decided)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import xxhash
 
 from dedup_service.core.decision.decider import Decision
 from dedup_service.core.decision.duplicate_clusters import Copy
-from dedup_service.core.decision.entry_rows import INDEXED, flags_of, signed, unsigned
+from dedup_service.core.decision.entry_rows import INDEXED, page_flags, signed, unsigned
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
 from dedup_service.core.rules.keep import KEEP_ALL, Keep
 from dedup_service.core.verdict import Distance, Verdict, VerdictKind
@@ -92,7 +92,7 @@ class DecidedPage:
 
 def page_row(decided: DecidedPage) -> tuple[Any, ...]:
     """Return the row of `decided`, in the order of INSERT_PAGE."""
-    page, verdict, entry = decided.prepared.page, decided.decision.verdict, decided.decision.entry
+    page, verdict = decided.prepared.page, decided.decision.verdict
     copy = decided.decision.copy
     fingerprint, url = decided.prepared.fingerprint, page.url
     return (
@@ -113,7 +113,7 @@ def page_row(decided: DecidedPage) -> tuple[Any, ...]:
         signed(fingerprint.body),
         signed(decided.prepared.body_hash),
         signed(decided.prepared.text_hash),
-        None if entry is None else flags_of(entry),
+        page_flags(decided.prepared) if decided.decision.kept else None,
         decided.decision.replaces,
         None if copy is None else copy.pack(),
         *_replaced(decided),

@@ -15,6 +15,7 @@ import logging
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from dedup_service.core.decision.candidates import LocalCandidates
@@ -38,6 +39,9 @@ from dedup_service.runtime.store.stored_entries import StoredEntries
 __all__ = ["Restored", "Restorer", "misfit", "state_in"]
 
 _LOG = logging.getLogger(__name__)
+_BATCH = 512
+"""Records that are replayed together."""
+
 _CONTRADICTIONS = (KeyError, ValueError, struct.error, StateError)
 """What the records of a damaged log or the rows of damaged pages raise."""
 
@@ -242,21 +246,29 @@ def replay(log: JournalReader, sequence: int, decider: Decider, *, expire: bool 
     guards, guarded_since = decider.rule.guards, log.guarded_since()
     deleted_up_to, deleted_expired = log.deleted_up_to(), log.counter("deleted_expired_up_to")
     times = _Times(log.times_from(sequence), decider)
-    for record in log.records_after(sequence):
-        times.advance_before(record.sequence)
-        removes = record.removes
-        gone = removes is not None and (record.sequence <= deleted_up_to or removes <= deleted_expired)
-        if removes is not None and gone and not decider.holds(removes):
-            removes = None  # the row of that entry was deleted, as this record has removed it, or it expired later
-        if record.prepared is not None:
-            decider.replay(record.sequence, record.prepared, kept=record.kept, removes=removes, copy=record.copy)
-        elif removes is not None:
-            decider.drop(removes)
-        elif record.keep is not None:
-            decider.expiry.keep = record.keep if expire else KEEP_ALL
-        if record.sequence == guarded_since:
-            decider.set_guards(NO_GUARDS)
-            decider.set_guards(guards)
+    following = log.records_after(sequence)
+    while records := list(islice(following, _BATCH)):
+        pages = [(record.sequence, record.prepared) for record in records if record.prepared is not None]
+        with decider.batch(pages, judged=False):
+            for record in records:
+                times.advance_before(record.sequence)
+                removes = record.removes
+                gone = removes is not None and (record.sequence <= deleted_up_to or removes <= deleted_expired)
+                if removes is not None and gone and not decider.holds(removes):
+                    removes = (
+                        None  # the row of that entry was deleted, as this record has removed it, or it expired later
+                    )
+                if record.prepared is not None:
+                    decider.replay(
+                        record.sequence, record.prepared, kept=record.kept, removes=removes, copy=record.copy
+                    )
+                elif removes is not None:
+                    decider.drop(removes)
+                elif record.keep is not None:
+                    decider.expiry.keep = record.keep if expire else KEEP_ALL
+                if record.sequence == guarded_since:
+                    decider.set_guards(NO_GUARDS)
+                    decider.set_guards(guards)
     times.advance_before(None)
     decider.expiry.keep = keep
 

@@ -1,0 +1,44 @@
+"""The earliest entries of a store: those that expire next."""
+
+from collections import deque
+from collections.abc import Mapping
+
+from dedup_service.core.decision.entries import Entry
+from dedup_service.core.decision.entry_store import EntryStore, entries_at
+
+__all__ = ["OldestEntries"]
+
+_AHEAD = 256
+"""Entries that are read at once."""
+
+
+class OldestEntries:
+    """The earliest live entries of a store, read some hundred at a time. The store only grows at its end.
+
+    gone: rows that are removed, and that the store still has.
+    """
+
+    def __init__(self, store: EntryStore, gone: Mapping[int, Entry]) -> None:
+        self._store, self._gone = store, gone
+        self._ahead: deque[Entry] = deque()
+        self._removed: set[int] = set()
+        self._read = -1
+
+    def first(self) -> Entry | None:
+        """Return the earliest entry that was not removed, or None."""
+        while True:
+            while self._ahead and self._ahead[0].row in self._removed:
+                self._removed.discard(self._ahead.popleft().row)
+            if self._ahead:
+                return self._ahead[0]
+            rows = self._store.first(self._read, _AHEAD)
+            if not len(rows):
+                return None
+            self._read = int(rows[-1])
+            self._removed.update(row for row in rows.tolist() if row in self._gone)
+            self._ahead.extend(entries_at(self._store, rows))
+
+    def remove(self, row: int) -> None:
+        """Remove a row; one that was not read yet is in `gone`, or the store does not have it any more."""
+        if row <= self._read:
+            self._removed.add(row)
