@@ -72,8 +72,13 @@ def opened(folder: Path, snapshot_every: int, rule: MatchRule | None = GUARDED) 
 
 
 def decider_state_of(state: State) -> tuple[DeciderState, list[Entry]]:
-    """All that later verdicts depend on: entries, cells, window, host text and guards."""
-    return state._decider.state(), list(state._decider.rows().entries())
+    """All that later verdicts depend on, but for the times: entries, cells, window, host text and guards.
+
+    A minute may pass between two runs.
+    """
+    found = state._decider.state()
+    timeless = replace(found, expiry=replace(found.expiry, times=b""))
+    return timeless, list(state._decider.rows().entries())
 
 
 def fed(state: State, stream: Sequence[Delivery]) -> list[Verdict]:

@@ -392,7 +392,7 @@ class Decider:
         """Return the decision on a page that matches a kept page: duplicate, or undecided if a guard objects."""
         if self._guard_tracker is None:
             return self._duplicate(sequence, prepared, match)
-        copy = copy_of(kept, prepared)
+        copy = copy_of(kept, prepared, self._evidence)
         self._guard_tracker.follow(copy)
         reason = self._guard_tracker.objection(self.rule.guards, lambda: self._names.name(match.sequence)[0])
         if reason is None:
@@ -504,7 +504,7 @@ class Decider:
         self._learn_host_text()
         host, evidence, kept = self._now.host, self._evidence, Evidence(entry.evidence)
         common = self.host_text.common_to_pair(host, evidence.sentence_values, entry.host, kept.sentence_values)
-        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == host)
+        return self._matcher.compare(entry, prepared, evidence, common, same_host=entry.host == host, kept=kept)
 
     def _verdict(
         self,

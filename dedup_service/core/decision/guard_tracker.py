@@ -1,6 +1,6 @@
 """The state that guards look at, and what they say of the next match.
 
-    tracker.follow(copy_of(entry, prepared))                   # None for a page that matched nothing
+    tracker.follow(copy_of(entry, prepared, evidence))         # None for a page that matched nothing
     reason = tracker.objection(guards, name of the kept page)  # None: the match is accepted
 
 Facets, print views and mirrors have the text and the title of the kept page, or the text under one other
@@ -65,9 +65,9 @@ class GuardState:
     usual: int = 0
 
 
-def copy_of(kept: Entry, prepared: PreparedPage) -> Copy:
-    """Return a page that matches the kept page `kept`, as a copy of it."""
-    url, terms = prepared.page.canonical_url, Evidence(prepared.evidence).terms
+def copy_of(kept: Entry, prepared: PreparedPage, evidence: Evidence) -> Copy:
+    """Return a page that matches the kept page `kept`, as a copy of it. evidence: of the page."""
+    url, terms = prepared.page.canonical_url, evidence.terms
     host = url.partition("://")[2].partition("/")[0]
     title = 0 if same_title(Evidence(kept.evidence).terms, terms) else _of_terms(terms)
     text = 0 if prepared.body_hash in (None, kept.body_hash) else _low(prepared.body_hash)

@@ -121,12 +121,14 @@ class Matcher:
         common: npt.NDArray[np.uint32] = NONE_COMMON,
         *,
         same_host: bool = False,
+        kept: Evidence | None = None,
     ) -> Match | NearMiss | None:
         """Return the match of a page with a candidate, or None.
 
         entry: the candidate. evidence: that of `prepared`. common: values of sentences that the host of either
-        page repeats, ascending: uint32[n]. same_host: whether both are of one host. With a rule table, returns a
-        `NearMiss` if there is no match but the verdict should name the candidate.
+        page repeats, ascending: uint32[n]. same_host: whether both are of one host. kept: evidence of the
+        candidate, if it is unpacked already. With a rule table, returns a `NearMiss` if there is no match but the
+        verdict should name the candidate.
         """
         distance = entry.distance_to(prepared.fingerprint)
         if _is_same_text(entry, prepared, evidence):
@@ -134,7 +136,7 @@ class Matcher:
         if self._rule.verified:
             if evidence.rough_jaccard(entry.evidence) < self._min_jaccard:
                 return None
-            similarity = Similarity(Evidence(entry.evidence), evidence, distance, common, same_host)
+            similarity = Similarity(kept or Evidence(entry.evidence), evidence, distance, common, same_host)
             return self._verified(entry.sequence, similarity)
         for condition in self._rule.conditions:
             if _within(distance.words, condition.words) and _within(distance.body, condition.body):

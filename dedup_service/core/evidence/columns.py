@@ -108,7 +108,7 @@ def are_close(
     no check for negative ones, which keeps the compiler from vectorising.
     """
     differing = 0
-    for word in range(np.uint64(SKETCH_WORDS)):
+    for word in range(np.uint64(ours.shape[1])):
         differing += popcount(ours[np.uint64(one), word] ^ theirs[np.uint64(other), word])
     return bool(max(0.0, 1.0 - 2.0 * differing / (64 * SKETCH_WORDS)) >= min_jaccard)
 

@@ -300,6 +300,8 @@ class Similarity:
     @property
     def _common_shingles(self) -> tuple[float, float]:
         """Shingles that the common sentences bring to each page."""
+        if not len(self.common):
+            return 0.0, 0.0
         one, other = (
             letters * min(1.0, page.shingles / page.letters) if page.letters else 0.0
             for page, letters in zip((self.one, self.other), self.common_letters, strict=True)

@@ -22,6 +22,7 @@ from dedup_service.core.rules.rule import MatchRule
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
 from dedup_service.core.verdict import VerdictKind
+from tests.core.decision.announced import announced
 from tests.core.decision.crowded import Run, page_at, page_of
 
 KEYS_ALONE = MatchRule(keys=True, verified=PROFILES["broad"].verified)
@@ -37,11 +38,11 @@ class Shard:
 
     def find(self, sequence: int, page: PreparedPage, ordinal: int, entry: Entry | None = None) -> set[int]:
         """The candidates for a page, of which an entry may be added."""
-        with self.candidates.batch([(sequence, page)]):
+        with announced(self.candidates, [(sequence, page)], ordinal):
             self.candidates.begin(ordinal)
             found = {candidate.sequence for candidate in self.candidates.find(Evidence(page.evidence))}
             if entry is not None:
-                self.candidates.add(entry)
+                self.candidates.add()
                 self.entries[sequence] = entry
         assert found <= set(self.entries)
         return found
@@ -130,7 +131,9 @@ def test_an_equal_body_decides_from_160_letters(size: int, rule: MatchRule) -> N
 def test_a_channel_that_the_rule_does_not_probe_has_no_index(profile: str) -> None:
     """Only `simhash` probes bodies; the other profiles find them by keys and exact texts."""
     candidates = LocalCandidates(PROFILES[profile])
-    candidates.add(Entry.from_page(1, crowd(1, text_hash=5), 1, 1))
+    with announced(candidates, [(1, crowd(1, text_hash=5))], 1):
+        candidates.begin(1)
+        candidates.add()
     expected = {"words", "body"} if profile == "simhash" else {"words"}
     assert set(candidates.sizes().channels) == expected
 
@@ -140,17 +143,18 @@ def test_of_many_entries_with_one_text_the_earliest_are_candidates(window: int) 
     """Copies are not kept, so there are more than one only where pages were updated to one text."""
     candidates = LocalCandidates(rule_for(), layout=IndexLayout(slots=2, window=window))
     copy = replace(crowd(200, text_hash=5), keys=b"")
-    for number in range(100):
-        candidates.begin(number)
-        candidates.add(Entry.from_page(number, crowd(number, text_hash=5), number, number))
-    with candidates.batch([(100, copy), (101, copy)]):
+    with announced(candidates, [(number, crowd(number, text_hash=5)) for number in range(100)], 0, judged=False):
+        for number in range(100):
+            candidates.begin(number)
+            candidates.add()
+    with announced(candidates, [(100, copy), (101, copy)], 100):
         candidates.begin(100)
-        assert [entry.sequence for entry in candidates.equal_texts(copy)] == list(range(64))
+        assert [entry.sequence for entry in candidates.equal_texts()] == list(range(64))
         removed = candidates.get(3)
         assert removed is not None
         candidates.remove(removed, 100)
         candidates.begin(101)
-        assert [entry.sequence for entry in candidates.equal_texts(copy)] == [at for at in range(65) if at != 3]
+        assert [entry.sequence for entry in candidates.equal_texts()] == [at for at in range(65) if at != 3]
 
 
 @pytest.mark.parametrize("evidence", [b"", b"x" * 10, b"\1" * 40, b"\1" * 291, b"\1" * 300, bytes(400)])
@@ -218,21 +222,21 @@ def test_a_batch_is_cut_where_it_is_longer_than_the_window(
     first = 0
     for size in sizes * len(pages):
         batch = pages[first : first + size]
-        with batched.batch(batch):
+        with announced(batched, batch, first):
             for ordinal, (sequence, page) in enumerate(batch, first):
                 batched.begin(ordinal)
-                with single.batch([(sequence, page)]):
+                with announced(single, [(sequence, page)], ordinal):
                     single.begin(ordinal)
                     evidence, url = Evidence(page.evidence), url_hash(page.page.canonical_url)
                     assert sequences(batched.find(evidence)) == sequences(single.find(evidence))
-                    assert sequences(batched.equal_texts(page)) == sequences(single.equal_texts(page))
+                    assert sequences(batched.equal_texts()) == sequences(single.equal_texts())
                     assert sequences([batched.visit(url)]) == sequences([single.visit(url)])
                     for candidates in (batched, single):
                         gone = candidates.visit(url) if seeds[ordinal] % 3 == 0 else candidates.first()
                         if gone is not None and seeds[ordinal] % 5 < 2:
                             candidates.remove(gone, ordinal)
                         if seeds[ordinal] % 7:
-                            candidates.add(Entry.from_page(sequence, page, url, ordinal))
+                            candidates.add()
         assert batched.removed() == single.removed()
         assert list(batched.held().rows().entries()) == list(single.held().rows().entries())
         assert batched.young() == single.young()
@@ -244,11 +248,11 @@ def test_a_batch_is_cut_where_it_is_longer_than_the_window(
 def test_pages_that_were_not_announced_are_refused() -> None:
     """A page is decided inside of a batch that has it."""
     candidates, page = LocalCandidates(rule_for()), page_at(3)
-    with pytest.raises(RuntimeError, match="no page was announced"):
+    with pytest.raises(RuntimeError, match="no page is judged"):
         candidates.find(Evidence(page.evidence))
-    with candidates.batch([(1, page)]):
+    with announced(candidates, [(1, page)], 0):
         candidates.begin(0)
-        with pytest.raises(RuntimeError, match="more pages are decided than the batch has"):
+        with pytest.raises(RuntimeError, match="more pages are decided than were announced"):
             candidates.begin(1)
 
 

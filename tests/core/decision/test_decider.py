@@ -216,7 +216,7 @@ def test_an_edit_that_is_seen_first_through_a_claim_is_an_update() -> None:
     edited = {"body": 1, "text": 2}
     log.add(prepared("/a", text=1))
     assert log.add(claiming(prepared("/a/print", **edited), "/a")).kind is VerdictKind.UPDATED
-    assert log.decisions[-1].entry is None
+    assert not log.decisions[-1].kept
     assert log.add(prepared("/a", **edited)).kind is VerdictKind.UPDATED
     assert log.add(claiming(prepared("/a/print", **edited), "/a")).kind is VerdictKind.UNCHANGED
     assert log.add(prepared("/a", **edited)).kind is VerdictKind.UNCHANGED
@@ -356,8 +356,8 @@ def test_a_restored_decider_gives_the_same_verdicts(pages: list[tuple[int, int]]
     log = Log()
     for url, bits in pages[: len(pages) // 2]:
         log.add(prepared(f"u{url}", body=flip(0, bits), text=bits))
-    entries = [decision.entry for decision in log.decisions if decision.entry is not None]
-    live = [entry for entry in entries if log.decider.holds(entry.sequence)]
+    kept = [decision.verdict.sequence for decision in log.decisions if decision.kept]
+    live = [entry for sequence in kept if (entry := log.decider.entry(sequence)) is not None]
     restored = Log(shards=shards, restored=[EntryRows.from_entries(live)])
     restored.pages, restored._sequence = dict(log.pages), count(len(log.pages) + 1)
     for url, bits in pages[len(pages) // 2 :]:

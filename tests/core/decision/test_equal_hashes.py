@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dedup_service.core.decision import candidates as candidates_module
+from dedup_service.core.decision import oldest_entries
 from dedup_service.core.decision.candidates import LocalCandidates
 from dedup_service.core.decision.entries import Entry
 from dedup_service.core.decision.matching import body_decides
@@ -20,6 +21,7 @@ from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
 from dedup_service.core.text.normalise import letters
 from dedup_service.core.url import url_hash
+from tests.core.decision.announced import announced
 from tests.core.index.twins import twin
 
 URLS = ["http://a/", "http://b/", "http://c/"]
@@ -80,8 +82,8 @@ class History(RuleBasedStateMachine):
     @initialize(window=st.sampled_from([1, 2, 7, 40]))
     def begin(self, window: int) -> None:
         self.patch = pytest.MonkeyPatch()
-        for name, value in (("_MAX_UNSETTLED", 3), ("_AHEAD", 4), ("_MOST_PAGES", 6)):
-            self.patch.setattr(candidates_module, name, value)
+        for module, name, value in ((candidates_module, "_MAX_UNSETTLED", 3), (oldest_entries, "_AHEAD", 4)):
+            self.patch.setattr(module, name, value)
         self.layout = IndexLayout(slots=2, window=window)
         self.candidates = LocalCandidates(rule_for(), layout=self.layout)
         self.entries, self.ordinal = dict[int, Entry](), -1
@@ -95,24 +97,28 @@ class History(RuleBasedStateMachine):
         batch = batch * copies
         first = self.ordinal + 1
         pages = [(3 * ordinal, step.page()) for ordinal, (step, _) in enumerate(batch, first)]
-        with self.candidates.batch(pages):
-            for (sequence, page), (step, kept) in zip(pages, batch, strict=True):
+        urls = [step.url_hash for step, _ in batch]
+        with announced(self.candidates, pages, first, urls=urls):
+            for (sequence, _), (step, kept) in zip(pages, batch, strict=True):
                 self._begin()
-                self._check(step, page)
+                self._check(step)
                 if step.removed is not None:
                     self.remove(step.removed)
-                    self._check(step, page)
+                    self._check(step)
                 if kept:
-                    entry = self.entries[sequence] = step.entry(sequence, self.ordinal)
-                    self.candidates.add(entry)
+                    self.entries[sequence] = step.entry(sequence, self.ordinal)
+                    self.candidates.add()
 
     @rule(step=steps, count=st.integers(1, 70))
     def replay(self, step: Step, count: int) -> None:
-        """Entries are added of which it was decided before: there is no batch, and a crowd grows."""
-        for _ in range(count):
-            self._begin()
-            entry = self.entries[3 * self.ordinal] = step.entry(3 * self.ordinal, self.ordinal)
-            self.candidates.add(entry)
+        """Entries are added of which it was decided before: nothing is found for them, and a crowd grows."""
+        first = self.ordinal + 1
+        pages = [(3 * ordinal, step.page()) for ordinal in range(first, first + count)]
+        with announced(self.candidates, pages, first, urls=[step.url_hash] * count, judged=False):
+            for sequence, _ in pages:
+                self._begin()
+                self.entries[sequence] = step.entry(sequence, self.ordinal)
+                self.candidates.add()
 
     @precondition(lambda self: self.entries)
     @rule(number=st.integers(0, 1000), count=st.sampled_from([1, 1, 20]))
@@ -157,12 +163,12 @@ class History(RuleBasedStateMachine):
         self.ordinal += 1
         self.candidates.begin(self.ordinal)
 
-    def _check(self, step: Step, page: PreparedPage) -> None:
+    def _check(self, step: Step) -> None:
         equal = {
             *self._sequences("text_hash", step.text_hash)[:EARLIEST],
             *self._sequences("body_hash", step.body_hash if step.evidence == LONG else None)[:EARLIEST],
         }
-        assert [entry.sequence for entry in self.candidates.equal_texts(page)] == sorted(equal)
+        assert [entry.sequence for entry in self.candidates.equal_texts()] == sorted(equal)
         self._check_visits()
 
     def _check_visits(self) -> None:

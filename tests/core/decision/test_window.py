@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.window import PageColumns, Window
+from dedup_service.core.decision.entry_rows import entry_in
+from dedup_service.core.decision.page_columns import PageColumns
+from dedup_service.core.decision.window import Unsettled, Window
 from dedup_service.core.evidence.columns import EvidenceColumns
 from dedup_service.core.evidence.overlap import NONE_COMMON
 from dedup_service.core.evidence.packed import Evidence, pack_evidence
@@ -87,6 +89,7 @@ class Row:
     """An entry that is in the window or waits behind it, or a page that was not kept."""
 
     entry: Entry
+    announced: Entry
     live: bool = True
     settled: bool = False
 
@@ -94,9 +97,20 @@ class Row:
 def add(window: Window, *entries: Entry) -> None:
     """Keep pages, one batch each."""
     for entry in entries:
-        window.announce(PageColumns.of([entry]))
-        window.keep(0, entry)
+        window.announce(PageColumns.of_entries([entry]))
+        window.keep(0)
         window.finish()
+
+
+def bare(entry: Entry) -> Entry:
+    """What is left of an entry that is removed before it is settled."""
+    return replace(entry, evidence=b"")
+
+
+def entries_of(unsettled: Unsettled) -> list[Entry]:
+    """Unsettled entries as values."""
+    rows = zip(unsettled.rows.tolist(), unsettled.packed, unsettled.keys, strict=True)
+    return [entry_in(row, packed, keys) for row, packed, keys in rows]
 
 
 class History(RuleBasedStateMachine):
@@ -123,20 +137,24 @@ class History(RuleBasedStateMachine):
         common_sentences: int,
     ) -> None:
         """Decide a batch: some pages are kept, some are not, and now and then one is removed again in the batch."""
-        window, columns = self.window, PageColumns.of([page for page, *_ in chosen])
+        window, ordinals = self.window, self.ordinal + np.cumsum([1 + skipped for *_, skipped in chosen])
+        made = [
+            replace(page, sequence=5 * ordinal, ordinal=ordinal)
+            for (page, *_), ordinal in zip(chosen, ordinals.tolist(), strict=True)
+        ]
+        columns = PageColumns.of_entries(made)
         window.announce(columns)
         asked = replace(columns, marks=columns.marks & np.uint8(mask))
         compared = window.compare(asked, min_jaccard, radii)
         assert compared.offsets[-1] == len(compared.places)
         announced = list(self.rows)
-        for number, (page, fate, skipped) in enumerate(chosen):
-            self.ordinal += 1 + skipped
-            entry = replace(page, sequence=5 * self.ordinal, ordinal=self.ordinal)
+        for number, (entry, (page, fate, skipped)) in enumerate(zip(made, chosen, strict=True)):
+            self.ordinal = entry.ordinal
             if skipped == 3:
                 self._remove_one(number)
             if skipped == 2:
                 self._leave(self.ordinal - 20)
-            sieved = [row for row in announced if mask & 1 and passes_sieve(page, row.entry)]
+            sieved = [row for row in announced if mask & 1 and passes_sieve(page, row.announced)]
             assert compared.passed[number] == len(sieved)
             expected = [
                 (row.entry, row in sieved and is_close(page, row.entry, min_jaccard), is_near(page, row.entry, radii))
@@ -154,13 +172,13 @@ class History(RuleBasedStateMachine):
             assert [at for place in similar if (at := window.at(place)) is not None] == [
                 at for at in known if at is not None and may_be_similar(page, at, common, min_jaccard)
             ]
-            row = Row(entry, live=fate == "k")
+            row = Row(entry if fate == "k" else bare(entry), entry, live=fate == "k")
             announced.append(row)
             if fate != "n":
-                window.keep(number, entry)
+                window.keep(number)
                 self.rows.append(row)
             if fate == "s":
-                window.remove(entry)
+                window.remove(entry.sequence)
         window.finish()
 
     @precondition(lambda self: self.rows)
@@ -173,13 +191,12 @@ class History(RuleBasedStateMachine):
     def settle_and_leave(self, back: int) -> None:
         """What is due gets a row, and leaves later, at once or never."""
         due = [row for row in self.rows if not row.settled and row.entry.ordinal <= self.ordinal - back]
-        entries = list(self.window.unsettled(self.ordinal - back))
-        assert entries == [row.entry for row in due]
+        assert entries_of(self.window.unsettled(self.ordinal - back)) == [row.entry for row in due]
         assert self.window.backlog(self.ordinal - back) == len(due)
+        self.window.settle(self.next_row, [b"path"] * len(due))
         for row in due:
             row.entry, row.settled = row.entry.settle(b"path", self.next_row), True
             self.next_row += 1
-        self.window.settle([row.entry for row in due])
         self._leave(self.ordinal - back - 3)
 
     @invariant()
@@ -202,11 +219,12 @@ class History(RuleBasedStateMachine):
             if row.settled:
                 self.window.forget(row.entry)
             else:
-                row.entry = replace(row.entry, keys=b"its keys alone")
-                self.window.remove(row.entry)
+                row.entry = bare(row.entry)
+                self.window.remove(row.entry.sequence)
 
     def _leave(self, ordinal: int) -> None:
-        gone = [row for row in self.rows if row.settled and row.entry.ordinal <= ordinal]
+        self.left_at = max(self.left_at, ordinal)
+        gone = [row for row in self.rows if row.settled and row.entry.ordinal <= self.left_at]
         self.rows = [row for row in self.rows if row not in gone]
         self.window.leave(ordinal)
         for row in gone:
@@ -219,7 +237,7 @@ TestHistory = History.TestCase
 
 def found_by(window: Window, page: Entry, min_jaccard: float) -> list[int]:
     """The sequences of the live entries that the window finds for a page, which is not kept."""
-    columns = PageColumns.of([page])
+    columns = PageColumns.of_entries([page])
     window.announce(columns)
     places = window.compare(columns, min_jaccard, (None, None)).places
     found = [entry.sequence for place in places.tolist() if (entry := window.at(place)) is not None]
@@ -233,15 +251,15 @@ def test_the_answer_is_that_of_the_pages_that_are_left(order: list[int], number:
     entries = [Entry(at, None, None, None, 1, evidence=EVIDENCE[at % 8], ordinal=at) for at in range(24)]
     lost, without = Window(), Window()
     for first, end in zip([0, *sorted(set(cuts))], [*sorted(set(cuts)), 24], strict=True):
-        lost.announce(PageColumns.of(entries[first:end]))
-        for page, entry in enumerate(entries[first:end]):
-            lost.keep(page, entry)
+        lost.announce(PageColumns.of_entries(entries[first:end]))
+        for page in range(end - first):
+            lost.keep(page)
         lost.finish()
     add(without, *(entry for entry in entries if entry.sequence not in order[:5]))
     for sequence in order[:5]:
-        lost.remove(entries[sequence])
+        lost.remove(sequence)
     for window in (lost, without):
-        window.settle([entry.settle(b"", row) for row, entry in enumerate(window.unsettled(7))])
+        window.settle(0, [b""] * len(window.unsettled(7)))
         window.leave(3)
     found = [
         found_by(window, Entry(99, None, None, None, 1, evidence=EVIDENCE[number]), 0.15) for window in (lost, without)
@@ -257,11 +275,12 @@ def test_a_page_is_found_until_it_leaves() -> None:
     assert (len(window), found_by(window, page, 0.0)) == (1, [])
     add(window, Entry(2, None, None, None, 1, ordinal=2, evidence=EVIDENCE[0]))
     assert found_by(window, page, 1.0) == [2]
+    window.leave(1)
+    window.settle(0, [b""])
+    assert found_by(window, page, 1.0) == [2]
     window.leave(2)
     assert found_by(window, page, 1.0) == [2]  # it has no row yet: the tables do not know it
-    window.settle([entry.settle(b"", row) for row, entry in enumerate(window.unsettled(2))])
-    assert (len(window), found_by(window, page, 1.0)) == (0, [2])
-    window.leave(2)
+    window.settle(0, [b""] * len(window.unsettled(2)))
     assert (len(window), found_by(window, page, 0.0)) == (0, [])
 
 
@@ -270,16 +289,16 @@ def test_an_entry_that_was_removed_before_it_is_settled_is_still_due() -> None:
     window = Window()
     entries = [Entry(at, None, None, None, 1, ordinal=at, keys=b"k", evidence=EVIDENCE[0]) for at in range(3)]
     add(window, *entries)
-    removed = replace(entries[1], evidence=b"")
-    window.remove(removed)
-    assert list(window.unsettled(1)) == [entries[0], removed]
+    removed = bare(entries[1])
+    window.remove(1)
+    assert entries_of(window.unsettled(1)) == [entries[0], removed]
     assert window.entries() == [entries[0], entries[2]]
     restored = Window()
-    restored.announce(PageColumns.of(entries))
-    for number, entry in enumerate([entries[0], removed, entries[2]]):
-        restored.keep(number, entry, live=number != 1)
+    restored.announce(PageColumns.of_entries([entries[0], removed, entries[2]]))
+    for number in range(3):
+        restored.keep(number, live=number != 1)
     restored.finish()
-    assert list(restored.unsettled(1)) == [entries[0], removed]
+    assert entries_of(restored.unsettled(1)) == [entries[0], removed]
     assert restored.entries() == window.entries()
     assert found_by(restored, Entry(9, None, None, None, 1, evidence=EVIDENCE[0]), 1.0) == [0, 2]
 
@@ -289,7 +308,7 @@ def test_more_is_found_than_there_is_room_for_at_first() -> None:
     window = Window()
     entries = [Entry(at, 5, None, None, 1, ordinal=at, evidence=EVIDENCE[0]) for at in range(600)]
     add(window, *entries[:300])
-    columns = PageColumns.of(entries[300:])
+    columns = PageColumns.of_entries(entries[300:])
     window.announce(columns)
     compared = window.compare(columns, 0.5, (0, None))
     assert np.diff(compared.offsets).tolist() == compared.passed.tolist() == list(range(300, 600))
@@ -306,11 +325,11 @@ def test_its_memory_is_that_of_a_window(size: int) -> None:
     """A window through which many pages go takes a few times the memory of those that it has."""
     window = Window()
     for ordinal in range(5 * size + 200):
-        window.settle([entry.settle(b"", entry.sequence) for entry in window.unsettled(ordinal - size)])
+        window.settle(ordinal, [b""] * len(window.unsettled(ordinal - size)))
         window.leave(ordinal - size)
         add(window, Entry(ordinal, None, None, None, 1, ordinal=ordinal, evidence=EVIDENCE[ordinal % 4]))
     assert len(window) == size
-    assert len(window._marks) == len(window._entries) <= max(64, 4 * size + 4)
+    assert len(window._marks) == len(window._packed) <= max(64, 4 * size + 4)
     expected = [at for at in range(ordinal - size + 1, ordinal + 1) if at % 4 == 3]
     assert found_by(window, Entry(-1, None, None, None, 1, evidence=EVIDENCE[3]), 1.0) == expected
     assert found_by(window, Entry(-1, None, None, None, 1), 0.0) == []
