@@ -8,9 +8,11 @@ batches, outside the measured time, and decided in batches of 512. Every copy mu
 Memory is RssAnon and RssShmem of the process, minus what it had before there was a decider; mapped files do not count.
 Structures give the sizes of their own tables; `other` is what they do not explain: window, batch, allocator. Rates and
 percentiles are of the last tenth of the pages, `most` and `pause` (longest batch minus the median) of all of them.
+With `--decided N` only the last N pages are decided. Texts before them are filled in, in the order of their numbers:
+they take their ways through window, store and tables as kept pages do, but nothing is looked up for them.
 Reads are pieces of evidence compared; `missed` are pages of 4 KiB that the page cache did not have.
 
-    python -m benchmarks.store [--pages 1000000 10000000] [--short-evidence] [--folder DIR] [--json FILE]
+    python -m benchmarks.store [--pages 1000000 10000000] [--decided N] [--short-evidence] [--folder DIR] [--json FILE]
 """
 
 import argparse
@@ -23,10 +25,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +38,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from benchmarks.store_pages import COPIES, StreamPages
+from benchmarks.store_pages import COPIES, EVIDENCE_BYTES, StreamPages, number_in
 from dedup_service.core.decision.candidates import Common, LocalCandidates, none_common
-from dedup_service.core.decision.decider import Decider
+from dedup_service.core.decision.decider import Decider, DeciderState
 from dedup_service.core.decision.entries import Entry
-from dedup_service.core.decision.entry_rows import ROW, EntryRows
+from dedup_service.core.decision.entry_rows import ROW, EntryRows, Rows, Spans
+from dedup_service.core.decision.entry_store import Numbers
 from dedup_service.core.evidence.packed import Evidence
 from dedup_service.core.rules.layout import IndexLayout
 from dedup_service.core.rules.profiles import rule_for
@@ -61,10 +64,15 @@ PAGE_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """What is measured. folder: of the store; None keeps everything in memory. short: evidence cut on the disk."""
+    """What is measured.
+
+    folder: of the store; None keeps everything in memory. short: evidence cut on the disk. decided: how many pages are
+    decided, the others are filled in; None for all.
+    """
 
     folder: Path | None = None
     short: bool = False
+    decided: int | None = None
 
 
 @dataclass(slots=True)
@@ -104,20 +112,39 @@ class CountingCandidates(LocalCandidates):
 
 
 class ShortEntries(StoredEntries):
-    """Entries of which the disk has the first bytes of the evidence alone."""
+    """Entries of which the disk has the first bytes of the evidence alone; the rest is made again when it is read."""
+
+    stream: StreamPages
 
     def append(self, entries: EntryRows) -> npt.NDArray[np.uint32]:
         """Append entries."""
-        cut = [replace(entry, evidence=entry.evidence[:SHORT_EVIDENCE]) for entry in entries.entries()]
-        shorter = EntryRows.from_entries(cut)
-        shorter.rows["flags"] = entries.rows["flags"]
-        return super().append(shorter)
+        rows, starts = entries.rows.copy(), entries.evidence_starts
+        sizes, keys = rows["evidence_bytes"].astype(np.int64), rows["keys_bytes"].astype(np.int64)
+        place = np.arange(len(entries.evidence)) - np.repeat(starts, sizes)
+        kept = (place < SHORT_EVIDENCE) | (place >= np.repeat(sizes - keys, sizes))
+        rows["evidence_bytes"] = np.minimum(sizes - keys, SHORT_EVIDENCE) + keys
+        return super().append(EntryRows(rows, np.frombuffer(entries.evidence, np.uint8)[kept].tobytes()))
+
+    def rows(self, numbers: Numbers) -> Rows:
+        """Return ROW[n], with the sizes of the whole evidence."""
+        rows = super().rows(numbers)
+        rows["evidence_bytes"] += np.uint32(EVIDENCE_BYTES - SHORT_EVIDENCE)
+        return rows
+
+    def evidence(self, numbers: Numbers) -> Spans:
+        """Return the whole evidence of rows, each followed by its path."""
+        short = super().evidence(numbers)
+        parts = [short[place] for place in range(len(short))]
+        begins = np.frombuffer(b"".join([part[:SHORT_EVIDENCE] for part in parts]), np.uint8)
+        texts = number_in(begins.reshape(-1, SHORT_EVIDENCE))
+        whole, _ = self.stream.contents(texts, np.zeros_like(texts))
+        return Spans.joined([one.tobytes() + part[SHORT_EVIDENCE:] for one, part in zip(whole, parts, strict=True)])
 
 
 class Subject:
     """The decider that is measured, with what it stores. The only place that knows how it is made."""
 
-    def __init__(self, options: StoreOptions, folder: Path | None) -> None:
+    def __init__(self, options: StoreOptions, folder: Path | None, stream: StreamPages, filled: int = 0) -> None:
         rule, layout = rule_for(), IndexLayout()
         kind = ShortEntries if options.short else StoredEntries
         label = StoreLabel("benchmark", "benchmark")
@@ -127,18 +154,39 @@ class Subject:
         else:
             tables = self._entries.tables
             self._candidates = CountingCandidates(rule, store=self._entries, tables=tables, layout=layout)
-        self.decider = Decider(rule, "benchmark", self, candidates=self._candidates)
+        if isinstance(self._entries, ShortEntries):
+            self._entries.stream = stream
         self._committed = 0
         self._commit: threading.Thread | None = None
+        self._fill(stream, filled)
+        self.decider = Decider(rule, "benchmark", self, candidates=self._candidates, state=DeciderState(ordinal=filled))
+
+    def _fill(self, stream: StreamPages, texts: int) -> None:
+        """Keep the first texts of a stream, of which nothing is looked up."""
+        with progress_bar(f"{texts:,} filled in", texts) as advance:
+            for first in range(0, texts, PREPARED):
+                columns = stream.kept(first, min(first + PREPARED, texts))
+                for start in range(0, len(columns), BATCH):
+                    part = columns[start : start + BATCH]
+                    self._candidates.announce(part, judged=False)
+                    for ordinal in range(first + start, first + start + len(part)):
+                        self._candidates.begin(ordinal)
+                        self._candidates.add()
+                    self._candidates.finish()
+                    self._after_batch(first + start + len(part), lambda: b"")
+                advance(len(columns))
 
     def after_batch(self, sequence: int) -> None:
         """Do what a state does after each batch; a thread waits for the disk."""
+        self._after_batch(sequence, lambda: encode_state(self.decider.state()))
+
+    def _after_batch(self, sequence: int, state: Callable[[], bytes]) -> None:
         if self._entries is None:
             return
         self._entries.step()
         if sequence - self._committed >= COMMIT_EVERY and (self._commit is None or not self._commit.is_alive()):
             self._committed = sequence
-            pending = self._entries.begin_commit(sequence, "", encode_state(self.decider.state()))
+            pending = self._entries.begin_commit(sequence, "", state())
             self._commit = threading.Thread(target=pending.finish)
             self._commit.start()
 
@@ -174,11 +222,14 @@ class Subject:
 def run(kept: int, options: StoreOptions) -> StoreFigures:
     """Decide pages until `kept` of them were kept, and return the figures."""
     stream = StreamPages(kept * COPIES // (COPIES - 1))
+    decided = stream.pages if options.decided is None else min(options.decided, stream.pages)
+    begin = (stream.pages - decided) // COPIES * COPIES
     with temporary_folder(options) as folder:
         warm_up(options, None if folder is None else folder / "warm")
         before = anonymous_bytes()
-        subject = Subject(options, None if folder is None else folder / "measured")
-        figures = decide_all(subject, stream)
+        filled = begin // COPIES * (COPIES - 1)
+        subject = Subject(options, None if folder is None else folder / "measured", stream, filled)
+        figures = decide_all(subject, stream, begin)
         gc.collect()
         figures.anonymous_bytes = anonymous_bytes() - before
         figures.memory, figures.disk = subject.memory(), subject.disk()
@@ -187,15 +238,15 @@ def run(kept: int, options: StoreOptions) -> StoreFigures:
     return figures
 
 
-def decide_all(subject: Subject, stream: StreamPages) -> StoreFigures:
-    """Decide the pages of a stream; return all figures but those of memory and disk."""
+def decide_all(subject: Subject, stream: StreamPages, begin: int) -> StoreFigures:
+    """Decide the pages of a stream from `begin` on; return all figures but those of memory and disk."""
     wall: list[float] = []
     processor: list[float] = []
-    last = stream.pages * (LAST - 1) // LAST
+    last = begin + (stream.pages - begin) * (LAST - 1) // LAST
     kinds: Counter[tuple[bool, str]] = Counter()
     reads, missed, sizes = subject.reads, missed_pages(), 0
-    with progress_bar(f"{stream.originals:,} kept", stream.pages) as advance:
-        for first in range(0, stream.pages, PREPARED):
+    with progress_bar(f"{stream.originals:,} kept", stream.pages - begin) as advance:
+        for first in range(begin, stream.pages, PREPARED):
             if first <= last < first + PREPARED:
                 reads, missed, sizes = subject.reads, missed_pages(), len(wall)
             pages = list(enumerate(stream.prepared(first, min(first + PREPARED, stream.pages)), first + 1))
@@ -210,12 +261,12 @@ def decide_all(subject: Subject, stream: StreamPages) -> StoreFigures:
                 kinds.update((one.verdict.sequence % COPIES == 0, one.verdict.kind.value) for one in decisions)
             advance(len(pages))
     figures = StoreFigures(stream.pages, len(subject.decider), load=os.getloadavg()[0])
-    decided = stream.pages - sizes * BATCH
+    decided = stream.pages - begin - sizes * BATCH
     times = np.array(wall) * 1e3
     late = times[sizes:]
     figures.pages_a_second = decided / sum(wall[sizes:])
     figures.pages_a_processor_second = decided / sum(processor[sizes:])
-    figures.microseconds_a_page_overall = sum(processor) / stream.pages * 1e6
+    figures.microseconds_a_page_overall = sum(processor) / (stream.pages - begin) * 1e6
     figures.batch_ms = {
         "p50": float(np.median(late)),
         "p99": float(np.quantile(late, 0.99)),
@@ -224,14 +275,15 @@ def decide_all(subject: Subject, stream: StreamPages) -> StoreFigures:
     figures.pause_ms = float(times.max() - np.median(times))
     figures.reads_a_page = (subject.reads - reads) / decided
     figures.missed_a_page = (missed_pages() - missed) / decided
-    figures.wrong = stream.pages - kinds[False, "unique"] - kinds[True, "duplicate"]
+    figures.wrong = stream.pages - begin - kinds[False, "unique"] - kinds[True, "duplicate"]
     return figures
 
 
 def warm_up(options: StoreOptions, folder: Path | None) -> None:
     """Compile the loops, with a decider that is dropped."""
-    subject = Subject(options, folder)
-    pages = list(enumerate(StreamPages(WARM_UP).prepared(0, WARM_UP), 1))
+    stream = StreamPages(WARM_UP)
+    subject = Subject(options, folder, stream)
+    pages = list(enumerate(stream.prepared(0, WARM_UP), 1))
     for start in range(0, WARM_UP, BATCH):
         batch = pages[start : start + BATCH]
         with subject.decider.batch(batch):
@@ -314,10 +366,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, nargs="+", default=[1_000_000], help="kept pages")
     parser.add_argument("--folder", type=Path, help="a folder on the disk to measure, for the store")
+    parser.add_argument("--decided", type=int, help="how many pages are decided; the others are filled in")
     parser.add_argument("--short-evidence", action="store_true", help="128 bytes of evidence a page on the disk")
     parser.add_argument("--json", type=Path, help="write the figures to this file, too")
     arguments = parser.parse_args()
-    options = StoreOptions(arguments.folder, arguments.short_evidence)
+    options = StoreOptions(arguments.folder, arguments.short_evidence, arguments.decided)
     figures = [in_process(kept, options) for kept in arguments.pages]
     report(figures)
     if arguments.json is not None:

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dedup_service.core.decision.entry_rows import ROW, page_flags
+from dedup_service.core.decision.page_columns import PageColumns
 from dedup_service.core.evidence.keys import LEVELS, PARTS
 from dedup_service.core.kernels import kernel_inline, long_kernel
 from dedup_service.core.page import Fingerprint, Page, PreparedPage
@@ -94,15 +96,28 @@ class StreamPages:
         numbers, copies = self.page_numbers(first, stop)
         evidence, keys = self.contents(numbers, copies)
         edits = np.where(copies % EXACT > 0, copies, 0).astype(np.uint64)
-        words = mixed(numbers, 2)
-        shared = words % np.uint64(SHARED_FINGERPRINT) == 0
-        words[shared] = mixed(words[shared] % np.uint64(SHARED_FINGERPRINTS), 3)
+        words = words_of(numbers)
         words ^= edits & np.uint64(0x0000_0100_0010_0001)  # 3 bits at most
         bodies, texts = mixed(numbers, 4) ^ edits, mixed(numbers, 5) ^ edits
         hosts = np.where(copies > 0, (numbers + copies) % self.sites, numbers % self.sites)
         columns = (column.tolist() for column in (numbers, copies, hosts, words, bodies, texts))
         bytes_of_each = ([row.tobytes() for row in rows] for rows in (evidence, keys))
         return [_page(*values) for values in zip(*columns, *bytes_of_each, strict=True)]
+
+    def kept(self, first: int, stop: int) -> PageColumns:
+        """Return texts first … stop - 1, as if they were pages that came first of all and were kept."""
+        numbers = np.arange(first, stop, dtype=np.int64)
+        evidence, keys = self.contents(numbers, np.zeros_like(numbers))
+        rows = np.zeros(len(numbers), ROW)
+        rows["sequence"], rows["ordinal"] = numbers + 1, numbers
+        rows["words"] = words_of(numbers)
+        rows["body"] = ~rows["words"]
+        for salt, name in ((4, "body_hash"), (5, "text_hash"), (6, "url_hash")):
+            rows[name] = mixed(numbers, salt)
+        rows["host"] = mixed(numbers % self.sites, 7).astype(np.uint32)
+        rows["flags"] = page_flags(_page(0, 0, 0, 1, 1, 1, evidence[0].tobytes(), keys[0].tobytes()))
+        packed, packed_keys = ([row.tobytes() for row in part] for part in (evidence, keys))
+        return PageColumns.of_rows(rows, packed, packed_keys)
 
     def contents(self, numbers: Integers, copies: Integers) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint32]]:
         """Return evidence uint8[n, EVIDENCE_BYTES] and keys uint32[n, PARTS, LEVELS] of texts, or of copies of them."""
@@ -120,6 +135,14 @@ def _page(
         url=url, canonical_url=url, id=f"{number}-{copy}", title=f"title of a generated page, number {number:09}"
     )
     return PreparedPage(page, Fingerprint(words, ~words & _WORD), body_hash, evidence, None, text_hash, keys)
+
+
+def words_of(numbers: Integers) -> npt.NDArray[np.uint64]:
+    """Return the fingerprints of texts: uint64[n]."""
+    words = mixed(numbers, 2)
+    shared = words % np.uint64(SHARED_FINGERPRINT) == 0
+    words[shared] = mixed(words[shared] % np.uint64(SHARED_FINGERPRINTS), 3)
+    return words
 
 
 def mixed(values: npt.NDArray[Any], salt: int) -> npt.NDArray[np.uint64]:

@@ -58,25 +58,27 @@ class PageColumns:
         claimed = [page.page.claimed_url for page in pages]
         claims = np.array([0 if url is None else url_hash(url) for url in claimed], np.uint64)
         claiming = np.array([url is not None for url in claimed], np.bool_)
-        return cls._of(rows, [page.evidence for page in pages], [page.keys for page in pages], claims, claiming)
+        packed, keys = [page.evidence for page in pages], [page.keys for page in pages]
+        return cls.of_rows(rows, packed, keys, claims, claiming)
 
     @classmethod
     def of_entries(cls, entries: Sequence[Entry]) -> "PageColumns":
         """Return the columns of entries."""
-        none = np.zeros(len(entries), np.uint64)
-        rows = EntryRows.from_entries(entries).rows
         packed, keys = [entry.evidence for entry in entries], [entry.keys for entry in entries]
-        return cls._of(rows, packed, keys, none, none != 0)
+        return cls.of_rows(EntryRows.from_entries(entries).rows, packed, keys)
 
     @classmethod
-    def _of(
+    def of_rows(
         cls,
         rows: Rows,
         packed: Sequence[bytes],
         keys: Sequence[bytes],
-        claims: npt.NDArray[np.uint64],
-        claiming: npt.NDArray[np.bool_],
+        claims: npt.NDArray[np.uint64] | None = None,
+        claiming: npt.NDArray[np.bool_] | None = None,
     ) -> "PageColumns":
+        """Return the columns of rows; without claims, no page claims another's URL."""
+        if claims is None or claiming is None:
+            claims, claiming = np.zeros(len(rows), np.uint64), np.zeros(len(rows), np.bool_)
         sizes = np.fromiter(map(len, packed), np.int64, len(packed))
         evidence = EvidenceColumns.of(np.frombuffer(b"".join(packed), np.uint8), np.cumsum(sizes) - sizes, sizes)
         marks = (evidence.shingles > 0).astype(np.uint8) * np.uint8(KEYS_MARK)

@@ -104,8 +104,7 @@ class Run:
     def replay(self, pages: list[PreparedPage], decisions: list[Decision]) -> None:
         """Apply decisions that another run made."""
         for page, made in zip(pages, decisions, strict=True):
-            kept = made.entry is not None
-            self.decider.replay(self.next(page), page, kept=kept, removes=made.replaces, copy=made.copy)
+            self.decider.replay(self.next(page), page, kept=made.kept, removes=made.replaces, copy=made.copy)
 
     def retract(self, number: int) -> None:
         """Remove one of the live entries, if there is any."""

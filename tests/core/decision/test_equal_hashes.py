@@ -209,9 +209,11 @@ def test_one_body_is_long_enough_and_the_other_is_not() -> None:
 def test_memory_of_removed_entries_is_given_back() -> None:
     """A filter whose pages are updated for years without an expiry remembers no row that it removed."""
     candidates = LocalCandidates(rule_for(), layout=IndexLayout(window=1))
+    page = Step(URLS[0], None, 0, None, None, b"", None).page()
     for ordinal in range(5_000):
-        candidates.begin(ordinal)
-        candidates.add(Entry(ordinal, None, None, None, ordinal, ordinal=ordinal))
+        with announced(candidates, [(ordinal, page)], ordinal, urls=[ordinal], judged=False):
+            candidates.begin(ordinal)
+            candidates.add()
         if ordinal >= 3_000:
             entry = candidates.get(ordinal - 2_900)  # settled long ago
             assert entry is not None

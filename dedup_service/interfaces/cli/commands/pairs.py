@@ -59,9 +59,9 @@ class Comparer:
     def compare(self, a: PreparedPage, b: PreparedPage) -> dict[str, Any]:
         """Return verdict, score, distances and reason of `b` as if it followed `a`."""
         first, second = self._decide(a), self._decide(b)
-        for entry in (first.entry, second.entry):
-            if entry is not None and entry.sequence != second.replaces:
-                self._decider.retract(entry.sequence)
+        for decision in (first, second):
+            if decision.kept and decision.verdict.sequence != second.replaces:
+                self._decider.retract(decision.verdict.sequence)
         distance = Entry.from_page(1, a, 0).distance_to(b.fingerprint)
         verdict = second.verdict
         return {
