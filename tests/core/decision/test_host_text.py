@@ -9,7 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dedup_service.core.decision import host_text as module
-from dedup_service.core.decision.host_text import MAX_SETS, PROTECTED, REGIONS, TITLES, WAYS, HostText, title_hash
+from dedup_service.core.decision.host_text import (
+    MAX_SETS,
+    PROTECTED,
+    REGIONS,
+    TITLES,
+    WAYS,
+    HostText,
+    LearnedPages,
+    title_hash,
+)
 from dedup_service.core.errors import StateError
 from dedup_service.core.splitmix import GAMMA, splitmix64
 
@@ -277,3 +286,42 @@ def test_titles_are_compared_by_their_terms() -> None:
     assert title_hash(()) is None
     assert title_hash((1, 2)) == title_hash([1, 2])
     assert len({title_hash((1, 2)), title_hash((1, 2, 3)), title_hash((258,)), title_hash((1,))}) == 4
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 12),
+            st.lists(st.integers(0, 3), max_size=2, unique=True),
+            st.sampled_from([b"", bytes(range(64)), bytes(64), b"\7" * 128]),
+            st.integers(0, 40),
+        ),
+        max_size=80,
+    ),
+    st.lists(st.integers(1, 30), min_size=1),
+)
+def test_many_pages_teach_what_they_teach_one_by_one(
+    pages: list[tuple[int, list[int], bytes, int]], sizes: list[int]
+) -> None:
+    """Whatever the batches are: with a title and a text, one of them or none, and while tables are doubled."""
+    one_by_one, together = HostText(), HostText()
+    sentences = np.zeros((len(pages), 40), np.uint32)
+    for page, (host, terms, keys, count) in enumerate(pages):
+        sentences[page, :count] = fresh(count, page % 7)
+        if count:
+            one_by_one.learn(host, np.array(sorted(terms), np.uint16), keys, sentences[page, :count])
+    lesson = LearnedPages.of(
+        [host for host, *_ in pages],
+        [np.array(sorted(terms), "<u2").tobytes() for _, terms, *_ in pages],
+        [keys for *_, keys, _ in pages],
+        sentences,
+        np.array([count for *_, count in pages], np.int64),
+    )
+    first = 0
+    for size in sizes * len(pages):
+        end = min(first + size, len(pages))
+        together.learn_many(lesson, first, end)
+        first = end
+    assert together.state() == one_by_one.state()
+    assert len(together) == len(one_by_one)
