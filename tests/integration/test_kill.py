@@ -17,7 +17,7 @@ import pytest
 
 KILLS = 3
 MANY_KILLS = int(os.environ.get("TWINSIEVE_KILLS", "12"))
-PAGES = 1500
+PAGES = 700
 LIMIT_S = 300
 WORDS = (
     "harbour council storm repair winter flood engineer budget vote ship school bridge market river teacher",

@@ -78,7 +78,7 @@ def test_wrong_usage(arguments: list[str], shown: str, cli: Cli, monkeypatch: py
 def test_an_unreachable_broker(tmp_path: Path) -> None:
     """One line names the address, and exit code 4 tells a supervisor to try again."""
     arguments = ("--bootstrap", "127.0.0.1:1", "--client-option", "bootstrap_timeout_ms=500", "--log-level", "error")
-    ran = serve(*arguments, "--state", tmp_path / "s")
+    ran = serve(*arguments, "--start-s", 2, "--state", tmp_path / "s")
     assert (ran.code, ran.out) == (4, "")
     assert "127.0.0.1:1" in ran.err.splitlines()[-1]
     assert "Traceback" not in ran.err
