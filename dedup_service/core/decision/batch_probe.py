@@ -213,7 +213,7 @@ class BatchProbe:
         alone = (np.diff(self._offsets) == 0) & (np.diff(self._compared.offsets) == 0)
         alone[list(self._cut)] = False
         for table in hashed:
-            table.mark(alone)
+            alone &= ~table.pages
         self._alone: list[bool] = alone.tolist()
 
     def _place(self, row: int) -> int | None:
@@ -234,6 +234,9 @@ class Hashed(NamedTuple):
     places: Integers
 
 
+_NOTHING = Hashed(0, (), np.empty(0, np.int64))
+
+
 class _Hashed:
     """What may have the hashes of some pages. values: uint64[n], where asked: bool[n]. young: in the window."""
 
@@ -246,6 +249,11 @@ class _Hashed:
             self.values = [value if is_asked else None for value, is_asked in zip(self.values, asked, strict=True)]
         offsets, rows = table.rows_many(values[pages].astype(np.uint64))
         self._young = young
+        there = np.diff(young.offsets) > 0
+        there[pages[np.diff(offsets) > 0]] = True
+        self.pages = there
+        """The pages for which there is anything: bool[n]."""
+        self._there: list[bool] = there.tolist()
         self._rows: dict[int, Sequence[int]] = {}
         for number in np.flatnonzero(np.diff(offsets)).tolist():
             page, found = int(pages[number]), rows[offsets[number] : offsets[number + 1]].tolist()
@@ -256,11 +264,8 @@ class _Hashed:
         """All rows, but for those of a crowd behind its first."""
         return np.array([row for rows in self._rows.values() for row in rows[:_AHEAD]], np.int64)
 
-    def mark(self, alone: npt.NDArray[np.bool_]) -> None:
-        """Unmark the pages for which there is anything: bool[n]."""
-        alone[list(self._rows)] = False
-        alone &= np.diff(self._young.offsets) == 0
-
     def of_page(self, page: int) -> Hashed:
         """Return what may have the hash of a page."""
+        if not self._there[page]:
+            return _NOTHING
         return Hashed(self.values[page] or 0, self._rows.get(page, ()), self._young.of_page(page))
